@@ -11,6 +11,7 @@ import numpy as np
 from pagemill.document.geometry import as_boxes, clip, components, frame_of, union_box
 from pagemill.document.page import ANNOTATION, TextLine, Word
 from pagemill.imaging.glyphs import Glyphs, is_level, is_right_to_left, spell_out
+from pagemill.imaging.vertical_lines import Column, columns_of_glyphs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +28,8 @@ _GAP_WITHOUT_SPACE = 0.9
 """The same for producers that move the pen instead of drawing spaces (TeX)."""
 _GAP_BETWEEN_RUNS = 0.7
 _WORD_GAP = 0.15
+_WORD_OF_FIGURES = 0.5
+"""Widest space between Latin words in a right-to-left line; cells stand farther apart."""
 _OVERLAP = 0.1
 """Most that neighbouring letters of a word overlap."""
 _SAME_BASELINE = 0.25
@@ -84,7 +87,13 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int) -> Iterator[TextLin
     Yields:
         Lines split at column and table-cell gaps.
     """
-    runs = _merge_runs(_stack_vertical(list(_runs(glyphs))))
+    columns = columns_of_glyphs(glyphs)
+    level = np.ones(len(glyphs.codes), dtype=bool)
+    for column in columns:
+        level[column.members] = False
+    rest = glyphs.select(level) if columns else glyphs
+    runs = [_vertical(glyphs, column) for column in columns]
+    runs += _merge_runs(_stack_vertical(list(_runs(rest))))
     for run in runs:
         text = " ".join(word.text for word in run.words)
         if not text.strip():
@@ -135,12 +144,16 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
 
     em = np.maximum(size[1:], size[:-1])
     gap = np.maximum(left[1:] - right[:-1], left[:-1] - right[1:])
+    zone = _right_to_left_lines(rtl, baseline, angle, em)
+    gap = np.where(
+        zone, np.maximum(left[1:] - right[:-1], _leftward_gap(left, right, zone & ~(rtl[1:] | rtl[:-1]), em)), gap
+    )
     separated = np.diff(index) > 1
     limit = np.where(separated & (drawn > 0.1 * em), _GAP_AFTER_SPACE * em + drawn, _GAP_WITHOUT_SPACE * em)
     restyled = np.diff(glyphs.style[index]) != 0
     # PDFium sorts letters that are drawn one by one from left to right as displayed, also where they are upside down.
     reversed_ = restyled & (right[1:] < left[:-1] + _OVERLAP * em) & (left[1:] < left[:-1])
-    backwards = ((left[1:] < left[:-1] - 0.4 * em) | reversed_) & ~(rtl[1:] | rtl[:-1])
+    backwards = ((left[1:] < left[:-1] - 0.4 * em) | reversed_) & ~zone
     off = np.abs(np.diff(baseline))
     small = np.minimum(size[1:], size[:-1])
     raised = (off < _RAISED * em) & (gap < 0.3 * em) & (small < 0.85 * em) & (small > _SMALLEST_SCRIPT * em)
@@ -148,7 +161,9 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     # A word ends at drawn white space, and at any wider than a hair (PDFium makes some up between tight letters).
     tight = _tracking(gap / em, separated, jump, restyled) * em
     spaced = (gap - tight > 0.05 * em) | ((drawn > _LEAST_DRAWN) & (gap > 0.5 * drawn))
-    word_end = jump | (separated & spaced) | (gap > 0.5 * em)
+    other = ~rtl & np.array([chr(code).isalpha() for code in glyphs.codes[index].tolist()]) if zone.any() else ~rtl
+    mixed = zone & ((rtl[1:] & other[:-1]) | (other[1:] & rtl[:-1]))
+    word_end = jump | (separated & (spaced | mixed)) | (gap > 0.5 * em)
     starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])
     for start, stop in pairwise(starts.tolist()):
         cuts = np.concatenate([[start], np.flatnonzero(word_end[start : stop - 1]) + start + 1, [stop]])
@@ -168,6 +183,35 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
             ends_in_space=bool(stop < len(index) and separated[stop - 1] and not reversed_[stop - 1]),
             trailing_space=_drawn_space_after(glyphs, int(index[stop - 1])),
         )
+
+
+def _right_to_left_lines(rtl: Flags, baseline: Floats, angle: NDArray[np.int64], em: Floats) -> Flags:
+    """Which neighbours are of a line that holds right-to-left letters, shape (n - 1,)."""
+    cut = (np.abs(np.diff(baseline)) > _RAISED * em) | (np.diff(angle) != 0)
+    line = np.concatenate([[0], np.cumsum(cut)])
+    flags: Flags = (np.bincount(line, weights=rtl) > 0)[line[1:]] & ~cut
+    return flags
+
+
+def _leftward_gap(left: Floats, right: Floats, inner: Flags, em: Floats) -> Floats:
+    """How far each glyph stands at the left of the one before, shape (n - 1,).
+
+    Figures and Latin words between right-to-left ones count as one: what follows them stands at the left of them all.
+
+    Args:
+        left: Of the glyphs.
+        right: Of the glyphs.
+        inner: Which neighbours may be of one such word, shape (n - 1,).
+        em: The font size there.
+    """
+    low, high = left.copy(), right.copy()
+    forward = inner & (np.diff(left + right) > 0) & (left[1:] - right[:-1] < _WORD_OF_FIGURES * em)
+    for i in np.flatnonzero(forward).tolist():
+        low[i + 1] = min(low[i], low[i + 1])
+    for i in np.flatnonzero(forward)[::-1].tolist():
+        high[i] = max(high[i], high[i + 1])
+    gap: Floats = low[:-1] - high[1:]
+    return gap
 
 
 def _tracking(gap: Floats, separated: Flags, jump: Flags, restyled: Flags) -> Floats:
@@ -241,6 +285,31 @@ def _goes_down(above: _Run, below: _Run) -> bool:
 
 def _joined(a: Word, b: Word) -> Word:
     return Word(a.text + b.text, union_box((a.box, b.box)))
+
+
+def _vertical(glyphs: Glyphs, column: Column) -> _Run:
+    """A vertical line with words where drawn spaces part them."""
+    members, look = column.members, glyphs.look[column.members]
+    spaces = glyphs.is_space[members]
+    parts = np.split(np.arange(len(members)), np.flatnonzero(spaces))
+    words = []
+    for part in parts:
+        own = members[part[~spaces[part]]]
+        if len(own):
+            word = _word(glyphs.codes[own], glyphs.boxes[own])
+            words.append(Word(word.text, (column.box[0], word.box[1], column.box[2], word.box[3])))
+    left, _, right, bottom = column.box
+    return _Run(
+        words=words,
+        left=left,
+        right=right,
+        baseline=bottom,
+        size=column.size,
+        angle=0,
+        bold=float(look["bold"].mean()),
+        rtl=False,
+        annotation=bool(look["annotation"].any()),
+    )
 
 
 def _merge_runs(runs: list[_Run]) -> list[_Run]:

@@ -22,6 +22,8 @@ _ACCENTS |= {ord("ˆ"): "\u0302", ord("ˇ"): "\u030c"}  # which Unicode does not
 """Spacing accents and the combining marks they stand for."""
 _ALEFS = (0x622, 0x623, 0x625, 0x627)
 _LAM = 0x644
+_AFTER_LAM = (*_ALEFS, 0x649, 0x64A, 0x645, 0x62C, 0x62D, 0x62E)
+"""Letters of ligatures that begin with a lam."""
 _ARABIC_MARKS = (0x64B, 0x655)
 """First and last of the vowel marks."""
 _DOTTED = {"\u0131": "i", "\u0237": "j"}
@@ -123,6 +125,10 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
     count = np.bincount(span)[span]
     order = np.lexsort((np.where(count > 1, left, 0.0), span))  # the slices are in reading order
     codes = glyphs.codes[order]
+    # A ligature that PDFium has taken apart itself is in the order of the page; none reads the other way.
+    turned = (count[:-1] == 2) & begins[:-1] & np.isin(codes[:-1], _AFTER_LAM) & (codes[1:] == _LAM)
+    for i in np.flatnonzero(turned).tolist():
+        codes[i], codes[i + 1] = codes[i + 1], codes[i]
     place = _places(codes, start, span)
 
     radians = np.radians(glyphs.look["angle"].astype(np.float64))
@@ -145,17 +151,18 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
 def _places(codes: NDArray[np.uint32], start: Indices, span: Indices) -> Indices:
     """The place of each character in its span, from the left, of spans in reading order.
 
-    In a span of right-to-left letters, figures and words of other letters go from left to right.
+    In a span of right-to-left letters, figures and words of other letters go from left to right; and in others,
+    right-to-left words from the right.
     """
     place = np.arange(len(span)) - start[span]
     rtl = is_right_to_left(codes)
     others = np.array([chr(code).isalpha() for code in codes.tolist()]) & ~rtl
     backwards = (np.add.reduceat(rtl.astype(np.int64) - others, start) > 0)[span]
     place = np.where(backwards, np.bincount(span)[span] - 1 - place, place)
-    forwards = backwards & ~rtl & np.array([not chr(code).isspace() for code in codes.tolist()])
-    kind = np.where(forwards, span, -1)
+    shown = np.array([not chr(code).isspace() for code in codes.tolist()])
+    kind = np.where((backwards & ~rtl & shown) | (~backwards & rtl), span, -1)
     for run in np.split(np.arange(len(kind)), np.flatnonzero(np.diff(kind)) + 1):
-        if forwards[run[0]]:
+        if kind[run[0]] >= 0:
             place[run] = place[run][::-1]
     return place
 

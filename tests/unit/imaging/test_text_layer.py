@@ -257,3 +257,23 @@ def test_a_page_without_text():
 )
 def test_spelling_out(raw_text, text):
     assert spell_out(raw_text) == text
+
+
+def spelled(char):
+    return f"/Span <</ActualText <FEFF{char.encode('utf-16-be').hex()}>>> BDC (a) Tj EMC"
+
+
+def test_arabic_letters_drawn_from_the_left_read_from_the_right():
+    shown = " 8 0 Td ".join(map(spelled, "ةنيدملا")) + " 16 0 Td " + " 8 0 Td ".join(map(spelled, "سلجم"))
+    (line,) = layer_of_content(f"BT /F1 14 Tf 20 200 Td {shown} ET").lines
+    assert line.text.rstrip() == "مجلس المدينة"
+
+
+def test_columns_of_vertical_writing_are_lines():
+    first, second = "今年の春水道局", "新しい停車場を"
+    shown = "".join(
+        f"BT /F1 14 Tf {x} {250 - 14 * i} Td {spelled(char)} ET "
+        for x, text in ((200, first), (176, second))
+        for i, char in enumerate(text)
+    )
+    assert [line.text for line in layer_of_content(shown).lines] == [first, second]

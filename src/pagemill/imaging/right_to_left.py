@@ -1,0 +1,309 @@
+"""Right-to-left lines put in logical order by where their glyphs stand.
+
+PDF producers draw such lines letter by letter in either order, and PDFium turns some words round and others not: what
+is displayed is all that can be trusted. The Unicode bidirectional algorithm (UAX #9) is applied backwards: figures and
+Latin words run from left to right, all else from the right.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pagemill.imaging.glyphs import Glyphs, is_right_to_left
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence, Set
+
+    from numpy.typing import NDArray
+
+    from pagemill.imaging.types import Flags, Floats, Indices
+
+# All in units of the font size (em).
+_SAME_LINE = 0.25
+_SCRIPT_SIZE, _RAISED, _SCRIPT_GAP = 0.85, 0.6, 0.3
+"""Of superscripts and subscripts: their size over that of the line, how far off the baseline, how far from a letter."""
+_GAP_BETWEEN_PIECES = 0.9
+"""A wider gap is one between columns or cells; ``glyph_lines`` cuts there, too."""
+_WORD_GAP = 0.18
+"""Letters of an Arabic word that do not join stand up to 0.14 apart, words 0.23 or more (drawn pages, Noto fonts)."""
+_LEAST_DRAWN = 0.001
+"""Width of a space with a width, in pixels."""
+_STRONG = {"R": "R", "AL": "R", "L": "L", "EN": "N", "AN": "N"}
+_SIGNS = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
+_BRACKETS = ("()", "[]", "{}", "«»")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A glyph and the marks upon it, as displayed."""
+
+    index: int
+    left: float
+    right: float
+    size: float
+    char: str
+    kind: str
+    """``R`` right-to-left letter, ``L`` other letter, ``N`` figure, or empty."""
+    marks: tuple[int, ...] = ()
+
+
+def in_reading_order(glyphs: Glyphs) -> Glyphs:
+    """Put the level lines that hold right-to-left letters in logical order; others stay as they are.
+
+    White space that PDFium made up in such lines is made again from the gaps between the glyphs.
+    """
+    rtl = is_right_to_left(glyphs.codes) & (glyphs.look["angle"] == 0)
+    if not rtl.any():
+        return glyphs
+    count = len(glyphs.codes)
+    codes, order = glyphs.codes.copy(), []
+    for chain in _chains(glyphs):
+        if rtl[chain].any():
+            order += _reordered(glyphs, chain, rtl, codes, count)
+        else:
+            order += chain.tolist()
+    # The one space that stands for all those made here comes last, after the glyphs.
+    widened = Glyphs(
+        np.append(codes, np.uint32(0x20)),
+        np.append(glyphs.boxes, np.zeros((1, 4)), axis=0),
+        np.append(glyphs.origins, np.zeros((1, 2)), axis=0),
+        np.append(glyphs.style, glyphs.style[:1]),
+        glyphs.styles,
+    )
+    return widened.select(np.array(order, dtype=np.int64))
+
+
+def _chains(glyphs: Glyphs) -> Iterator[Indices]:
+    """Cut the stream where the baseline or the direction changes; white space stays with what is before it."""
+    size, angle = glyphs.sizes, glyphs.look["angle"]
+    baseline, boxes = glyphs.origins[:, 1], glyphs.boxes
+    start, main, before = 0, -1, -1
+    for i in np.flatnonzero(~glyphs.is_space).tolist():
+        if main < 0:
+            main = i
+        elif unicodedata.category(chr(glyphs.codes[i])) != "Mn":
+            em, small = max(size[i], size[main]), min(size[i], size[main])
+            off = abs(baseline[i] - baseline[main])
+            gap = max(boxes[i, 0] - boxes[before, 2], boxes[before, 0] - boxes[i, 2])
+            script = small < _SCRIPT_SIZE * em and off < _RAISED * em and gap < _SCRIPT_GAP * em
+            if angle[i] != angle[main] or not (script or off < _SAME_LINE * em):
+                yield np.arange(start, i)
+                start, main = i, i
+            elif size[i] >= _SCRIPT_SIZE * em:
+                main = i
+        before = i
+    if start < len(glyphs.codes):
+        yield np.arange(start, len(glyphs.codes))
+
+
+def _reordered(glyphs: Glyphs, chain: Indices, rtl: Flags, codes: NDArray[np.uint32], space: int) -> list[int]:
+    """A chain in logical order; brackets are turned round in ``codes`` where they are mirrored."""
+    order: list[int] = []
+    parted = _parted(glyphs, chain, rtl)
+    pieces = _pieces(_items(glyphs, chain))
+    for piece in sorted(pieces, key=lambda items: min(item.index for item in items)):
+        if any(rtl[item.index] for item in piece):
+            order += _logical(piece, codes, space, parted)
+        else:  # as it came
+            order += sorted(i for item in piece for i in (item.index, *item.marks))
+        order.append(space)
+    return order
+
+
+def _parted(glyphs: Glyphs, chain: Indices, rtl: Flags) -> set[frozenset[int]]:
+    """Neighbours as displayed with white space between them in the content, whose gap may be none (wide boxes)."""
+    shown = chain[~glyphs.is_space[chain]].tolist()
+    first, last = list(range(len(shown))), list(range(len(shown)))
+    """Of the word of other letters that each is in, as places in the content."""
+    left = glyphs.boxes[:, 0]
+    forward = [not (rtl[a] or rtl[b]) and left[a] < left[b] for a, b in pairwise(shown)]
+    for i, same in enumerate(forward):
+        first[i + 1] = first[i] if same else i + 1
+    for i in reversed(range(len(forward))):
+        last[i] = last[i + 1] if forward[i] else i
+    return {
+        frozenset((shown[first[i]], shown[last[i + 1]]) if not forward[i] else (a, b))
+        for i, (a, b) in enumerate(pairwise(shown))
+        if b - a > 1
+    }
+
+
+def _items(glyphs: Glyphs, chain: Indices) -> list[_Item]:
+    """What is displayed from left to right: letters with their marks, and spaces with a width."""
+    boxes, size = glyphs.boxes, glyphs.sizes
+    width = boxes[:, 2] - boxes[:, 0]
+    spaces = glyphs.is_space
+    base: list[int] = []
+    marks: list[int] = []
+    for i in chain.tolist():
+        if spaces[i] and width[i] <= _LEAST_DRAWN:
+            continue
+        (marks if unicodedata.category(chr(glyphs.codes[i])) == "Mn" else base).append(i)
+    middle = (boxes[:, 0] + boxes[:, 2]) / 2
+    bearer = _bearers(base, marks, boxes, middle)
+    items = []
+    for i in base:
+        char = chr(glyphs.codes[i])
+        kind = _STRONG.get(unicodedata.bidirectional(char), "")
+        carried = tuple(mark for mark, letter in bearer.items() if letter == i)
+        items.append(_Item(i, float(boxes[i, 0]), float(boxes[i, 2]), float(size[i]), char, kind, carried))
+    return sorted(items, key=lambda item: (item.left + item.right, item.index))
+
+
+def _bearers(base: Sequence[int], marks: Sequence[int], boxes: Floats, middle: Floats) -> dict[int, int]:
+    """For each mark the letter that it stands over: the one whose box holds its middle, else the nearest."""
+    if not base:
+        return {}
+    letters = np.array(base)
+    result = {}
+    for mark in marks:
+        outside = np.maximum(boxes[letters, 0] - middle[mark], middle[mark] - boxes[letters, 2]).clip(min=0)
+        result[mark] = int(letters[np.lexsort((np.abs(middle[letters] - middle[mark]), outside))[0]])
+    return result
+
+
+def _pieces(items: Sequence[_Item]) -> list[list[_Item]]:
+    pieces: list[list[_Item]] = []
+    reach = 0.0
+    for item in items:
+        if not pieces or item.left - reach > _GAP_BETWEEN_PIECES * item.size:
+            pieces.append([])
+            reach = item.right
+        pieces[-1].append(item)
+        reach = max(reach, item.right)
+    return pieces
+
+
+def _logical(piece: list[_Item], codes: NDArray[np.uint32], space: int, parted: Set[frozenset[int]]) -> list[int]:
+    """A piece in logical order, where ``parted`` has the neighbours in the content with white space between them."""
+    shown = [piece[0]]
+    for before, item in pairwise(piece):
+        apart = _gap(before, item) > _WORD_GAP * item.size or frozenset((before.index, item.index)) in parted
+        # Producers put the space of a Latin word at its wrong side.
+        apart |= {before.kind, item.kind} == {"R", "L"}
+        if apart and not (before.char.isspace() or item.char.isspace()):
+            shown.append(_Item(space, before.right, item.left, item.size, " ", ""))
+        shown.append(item)
+    chars = [item.char for item in shown]
+    levels = levels_of_display(chars)
+    for place, char in mirrored(chars, levels).items():
+        codes[shown[place].index] = ord(char)
+    return [index for place in logical_places(levels) for index in (shown[place].index, *shown[place].marks)]
+
+
+def _gap(a: _Item, b: _Item) -> float:
+    return max(b.left - a.right, a.left - b.right)
+
+
+def levels_of_display(chars: Sequence[str]) -> list[int]:
+    """The embedding levels of characters as displayed from left to right.
+
+    Args:
+        chars: One by one, with the spaces between words.
+
+    Returns:
+        0 for left-to-right ones in a line that is mostly of such letters, 1 for right-to-left ones, 2 for figures and
+        words from left to right between them.
+    """
+    kinds = [_STRONG.get(unicodedata.bidirectional(char), "") for char in chars]
+    if kinds.count("R") <= kinds.count("L"):
+        return _levels_in_left_to_right(kinds)
+    figures = _figures(chars, kinds)
+    levels = [2 if kind == "L" or figure else 1 for kind, figure in zip(kinds, figures, strict=True)]
+    # What stands between two Latin letters or after one, up to a figure, is of the same words.
+    last = -1
+    for i, kind in enumerate(kinds):
+        if kind == "R":
+            last = -1
+        elif kind == "L" or (figures[i] and last >= 0):
+            if last >= 0:
+                levels[last:i] = [2] * (i - last)
+            last = i
+        elif (
+            figures[i] and (after := _next_letter(kinds, i)) > i and not any(char.isspace() for char in chars[i:after])
+        ):
+            last = i
+    return levels
+
+
+def _next_letter(kinds: Sequence[str], place: int) -> int:
+    """Place of the Latin letter that comes next before any right-to-left one; the place itself where none does."""
+    for i in range(place + 1, len(kinds)):
+        if kinds[i] in ("L", "R"):
+            return i if kinds[i] == "L" else place
+    return place
+
+
+def _levels_in_left_to_right(kinds: Sequence[str]) -> list[int]:
+    """Right-to-left words in a line of other letters: from the first to the last letter of theirs."""
+    levels = [0] * len(kinds)
+    last = -1
+    for i, kind in enumerate(kinds):
+        if kind == "L":
+            last = -1
+        elif kind == "R":
+            if last >= 0:
+                levels[last:i] = [2 if between == "N" else 1 for between in kinds[last:i]]
+            levels[i] = 1
+            last = i
+    return levels
+
+
+def _figures(chars: Sequence[str], kinds: Sequence[str]) -> list[bool]:
+    """Which characters are of a number: figures, separators between two of them, signs and units that touch it."""
+    types = [unicodedata.bidirectional(char) for char in chars]
+    result = [kind == "N" for kind in kinds]
+    count = len(chars)
+    for i in range(1, count - 1):
+        if types[i] in ("CS", "ES") and kinds[i - 1] == kinds[i + 1] == "N":
+            # After Arabic letters a hyphen parts two numbers (rules W2 and W4).
+            result[i] = types[i] == "CS" or not _after_arabic(types, i)
+    for i in range(1, count):
+        if types[i] == "ET" and result[i - 1]:
+            result[i] = True
+    for i in reversed(range(count - 1)):
+        if types[i] in ("ET", "ES") and result[i + 1] and not result[i]:
+            begins = i == 0 or chars[i - 1].isspace()
+            result[i] = not _after_arabic(types, i) and (types[i] == "ET" or begins)
+    return result
+
+
+def _after_arabic(types: Sequence[str], place: int) -> bool:
+    """Whether the letter before a place, which stands at its right, is an Arabic one."""
+    return next((kind == "AL" for kind in types[place + 1 :] if kind in ("L", "R", "AL")), "AL" in types)
+
+
+def logical_places(levels: Sequence[int]) -> list[int]:
+    """The displayed places in logical order: rule L2 backwards."""
+    places = list(range(len(levels)))
+    for least in (1, 2):
+        start = 0
+        while start < len(places):
+            stop = start
+            while stop < len(places) and levels[places[stop]] >= least:
+                stop += 1
+            places[start:stop] = places[start:stop][::-1]
+            start = max(stop, start + 1)
+    return places
+
+
+def mirrored(chars: Sequence[str], levels: Sequence[int]) -> dict[int, str]:
+    """The brackets that pairs are, by place: the left one of a pair opens in left-to-right text, and closes in other.
+
+    PDFium turns some brackets round, and all signs in lines that are mostly right-to-left, also those in formulas. Of
+    brackets that are not all in pairs one after the other nothing is known.
+    """
+    result = {i: _SIGNS[char] for i, char in enumerate(chars) if levels[i] == 2 and 1 in levels and char in _SIGNS}
+    for pair in _BRACKETS:
+        places = [i for i, char in enumerate(chars) if char in pair]
+        if len(places) % 2:
+            continue
+        for number, place in enumerate(places):
+            shown = pair[number % 2]
+            result[place] = pair[1 - number % 2] if levels[place] == 1 else shown
+    return result

@@ -1,0 +1,114 @@
+"""Right-to-left lines as PDF producers display them, and in logical order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemill.imaging.glyph_lines import lines_of_glyphs
+from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order
+from pagemill.imaging.right_to_left import in_reading_order, levels_of_display, logical_places
+
+SIZE = 20.0
+ADVANCE = 10.0
+SPACE = 6.0
+
+
+def displayed(shown, *, left=100.0):
+    """Places of the characters of a line as it is displayed from left to right: (character, x1, x2)."""
+    placed, x = [], left
+    for char in shown:
+        if char == " ":
+            x += SPACE
+            continue
+        placed.append((char, x, x + ADVANCE))
+        x += ADVANCE
+    return placed
+
+
+def glyphs_of(placed, order=None):
+    """Glyphs of a baseline, in the order in which the content draws them."""
+    placed = [placed[i] for i in order] if order is not None else placed
+    return Glyphs(
+        np.array([ord(char) for char, _, _ in placed], dtype=np.uint32),
+        np.array([(x1, 84.0, x2, 104.0) for _, x1, x2 in placed]),
+        np.array([(x1, 100.0) for _, x1, _ in placed]),
+        np.zeros(len(placed), dtype=np.int32),
+        np.array([(SIZE, 0, False, False, False, False)], dtype=STYLE),
+    )
+
+
+def text_of(glyphs):
+    (line,) = lines_of_glyphs(in_logical_order(in_reading_order(glyphs)), 2000, 200)
+    return line.text
+
+
+LINES = [
+    ("ةيدلبلا ةرشنلا", "النشرة البلدية"),
+    (".2027 ماع يف", "في عام 2027."),
+    ("ةئملا يف 19.4 اهردق", "قدرها 19.4 في المئة"),
+    ("ءانيملا :1 لكشلا", "الشكل 1: الميناء"),
+    ("ةطخ Open Data 4 ىلع قفاو", "وافق على Open Data 4 خطة"),
+    ("ةنيدملا )PDF( سلجم", "مجلس (PDF) المدينة"),
+    ("םולש 2024-05-12 ךיראת", "תאריך 2024-05-12 שלום"),
+    ("56 34 12 םירפסמ", "מספרים 12 34 56"),
+    ("57.7% רועיש", "שיעור 57.7%"),
+]
+
+
+def shape(shown):
+    """Brackets as they look: those of the literals above stand in the order of display."""
+    return shown.replace(")PDF(", "(PDF)")
+
+
+@pytest.mark.parametrize(("shown", "text"), LINES)
+def test_the_order_of_the_display_counts_not_that_of_the_content(shown, text):
+    placed = displayed(shape(shown))
+    count = len(placed)
+    shuffled = np.random.default_rng(1).permutation(count).tolist()
+    for order in (range(count), range(count)[::-1], shuffled):
+        assert text_of(glyphs_of(placed, order)) == text
+
+
+@given(st.lists(st.sampled_from(["אב", "גדה", "12", "3.50", "של"]), min_size=1, max_size=7), st.randoms())
+def test_any_words_and_figures_come_back_whatever_the_content_order(words, random):
+    words = ["שלום", *words, "עולם", "טוב"]
+    shown = " ".join(word if word[0].isdigit() else word[::-1] for word in reversed(words))
+    placed = displayed(shown)
+    order = list(range(len(placed)))
+    random.shuffle(order)
+    assert text_of(glyphs_of(placed, order)) == " ".join(words)
+
+
+@given(st.lists(st.integers(0, 2), max_size=30))
+def test_every_place_is_read_once(levels):
+    assert sorted(logical_places(levels)) == list(range(len(levels)))
+
+
+def test_a_right_to_left_word_in_another_line_is_turned_alone():
+    shown = "Total םוכס due"
+    assert levels_of_display(list("ab אב c")) == [0, 0, 0, 1, 1, 0, 0]
+    assert text_of(glyphs_of(displayed(shown))) == "Total סכום due"
+
+
+def test_a_vowel_mark_stays_with_the_letter_under_it():
+    # Displayed from the left: kaf, lam, meem; the mark stands over the lam and is drawn first.
+    placed = [("\u064e", 113, 117), *displayed("كلم")]
+    assert text_of(glyphs_of(placed)) == "مل\u064eك"
+
+
+def test_presentation_forms_become_letters():
+    assert text_of(glyphs_of(displayed("\ufee2\ufee0\ufecb"))) == "علم"
+
+
+def test_other_lines_stay_as_they_came():
+    glyphs = glyphs_of(displayed("plain words"))
+    assert in_reading_order(glyphs) is glyphs
+
+
+def test_cells_with_figures_stay_apart_from_the_words_beside_them():
+    placed = [*displayed("57.7%", left=100), *displayed("ددعلا", left=300)]
+    lines = lines_of_glyphs(in_reading_order(glyphs_of(placed)), 2000, 200)
+    assert sorted(line.text for line in lines) == sorted(["57.7%", "العدد"])
