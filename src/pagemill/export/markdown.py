@@ -30,6 +30,8 @@ _BLOCK_START = re.compile(
 )
 _INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
 """Before a tag or character reference, with the backslashes there, and between the text and the address of a link."""
+_DEEPER = 5
+"""Spaces before an item below another: what ``100. `` takes up; with fewer it would be a part of that item's text."""
 
 
 def page_markdown(page: PageResult, *, footnotes: bool = True, crops_root: str = "") -> str:
@@ -151,7 +153,7 @@ def escape(text: str) -> str:
 def _item(line: str) -> str:
     """A list item: bullets become dashes, numbers stay, other markers are kept as text after a dash."""
     text = line.lstrip()
-    indent = " " * (2 * (len(line) - len(text)))
+    indent = " " * ((len(line) - len(text)) // 2 * _DEEPER)
     if ORDINAL.match(text):
         return indent + escape(text)
     return f"{indent}- {escape(without_bullet(text))}"

@@ -73,8 +73,8 @@ def reading_order(
         units = _units(boxes, labels, members, page_size[1])
         frames = np.array([frame_of(boxes[unit]) for unit in units]).reshape(-1, 4)
         titles = np.array([all(labels[index] in TITLES for index in unit) for unit in units], dtype=bool)
-        frames = _with_wide_heads(_with_hanging_heads(frames, titles), titles)
         shown = np.array([any(labels[index] in _CAPTIONED for index in unit) for unit in units], dtype=bool)
+        frames = _with_wide_heads(_with_hanging_heads(frames, titles), titles, shown)
         by_geometry = [index for unit in _around_insets(frames, shown, units, numbers) for index in units[unit]]
         order += by_geometry if ranks is None else _by_rank(by_geometry, ranks)
     return order
@@ -128,21 +128,29 @@ def _owner(boxes: Floats, caption: int, owners: list[int], members: list[int], p
     return min(found)[-1] if found else None
 
 
-def _with_wide_heads(frames: Floats, titles: Flags) -> Floats:
-    """Frames, those of headings over several columns widened to the page where all columns break at their height.
+def _with_wide_heads(frames: Floats, titles: Flags, shown: Flags) -> Floats:
+    """Frames, those of headings widened over what they head where all columns break at their height.
 
     The heading of an article in a newspaper may be shorter than the article, whose last columns would follow the
-    article above them.
+    article above them: such a heading is as wide as the page. A short heading over text across the columns would
+    come with the left column: it is as wide as that text.
     """
     result = frames.copy()
     slack = LAYOUT.side_by_side * (frames[:, 3] - frames[:, 1])
-    for head in np.flatnonzero(titles).tolist():
+    _, same_row = _relations(frames)
+    heads = np.flatnonzero(titles)
+    for head in heads[np.argsort(-frames[heads, 1], kind="stable")].tolist():  # from the last: one may be over another
         left, top, right, bottom = frames[head]
         crossed = (frames[:, 1] < top - slack) & (frames[:, 3] > top + slack)
-        below = (frames[:, 1] >= bottom - slack) & (frames[:, 0] < right) & (frames[:, 2] > left)
+        below = np.flatnonzero((frames[:, 1] >= bottom - slack) & (frames[:, 0] < right) & (frames[:, 2] > left))
+        if crossed.any() or not len(below):
+            continue
         columns = frames[below]
-        if not crossed.any() and len(columns) and (columns[:, None, 2] <= columns[:, 0]).any():
+        first = below[np.argmin(columns[:, 1])]
+        if ((columns[:, None, 2] <= columns[:, 0]) & same_row[np.ix_(below, below)]).any():
             result[head, [0, 2]] = frames[:, 0].min(), frames[:, 2].max()
+        elif not shown[first]:  # over a figure the heading may be the last line of its column
+            result[head, [0, 2]] = min(left, result[first, 0]), max(right, result[first, 2])
     return result
 
 

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+from markdown_it import MarkdownIt
+
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status
 from pagemill.export.document import Document
@@ -45,7 +48,7 @@ def test_each_kind_of_region():
         "## 1 Water",
         "Prose.",
         "More.",
-        "- one\n    - deeper\n2. two\n- (a) three",
+        "- one\n     - deeper\n2. two\n- (a) three",
         "| Rag | Paper |\n| --- | --- |\n| 1 | 2 |",
         SPANS,
         "$$\nE = mc2\n$$",
@@ -67,6 +70,14 @@ def test_the_words_of_a_picture_stand_where_its_crop_is_missing():
 def test_a_list_cut_apart_is_one_list():
     result = page(make(0, Label.TEXT, "• one", list_item=True), make(1, Label.TEXT, "• two", list_item=True))
     assert page_markdown(result) == "- one\n- two"
+
+
+@pytest.mark.parametrize("mark", ["•", "1.", "12.", "154."])
+def test_a_list_below_an_item_is_a_list_in_commonmark(mark):
+    text = page_markdown(page(make(0, Label.TEXT, f"{mark} one\n  a. two\n    • three", list_item=True)))
+    tokens = MarkdownIt("commonmark").parse(text)
+    depths = [token.level for token in tokens if token.type == "list_item_open"]
+    assert depths == [1, 3, 5]
 
 
 def test_a_column_break_is_joined_and_the_figure_comes_after():

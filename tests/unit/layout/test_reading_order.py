@@ -63,6 +63,23 @@ def test_a_heading_parts_all_columns_that_break_at_its_height() -> None:
     assert order(*above[:2], crossing, head, *below[:2], labels=labels[:6]) == [0, 1, 3, 4, 5, 2]
 
 
+def test_a_short_heading_over_text_across_the_columns_follows_both_columns() -> None:
+    left, right, heading, text = (10, 10, 48, 60), (52, 10, 90, 60), (10, 64, 30, 68), (10, 70, 90, 100)
+    labels = [Label.TEXT, Label.TEXT, Label.PARAGRAPH_TITLE, Label.TEXT]
+    assert order(left, right, heading, text, labels=labels) == [0, 1, 2, 3]
+    # Over a figure it may be the last line of the left column.
+    labels[3] = Label.IMAGE
+    assert order(left, right, heading, text, labels=labels) == [0, 2, 1, 3]
+
+
+def test_a_heading_of_the_right_page_of_a_spread_waits_for_the_left_page() -> None:
+    left = [(10, 8, 48, 30), (10, 32, 48, 90)]
+    # Below the heading a short title and a short last line have room side by side, but not at one height.
+    head, title, text, last = (60, 8.2, 84, 11), (66, 13, 78, 15), (52, 17, 90, 80), (52, 82, 64, 84)
+    labels = [Label.TEXT, Label.TEXT, Label.PARAGRAPH_TITLE, Label.PARAGRAPH_TITLE, Label.TEXT, Label.TEXT]
+    assert order(*left, head, title, text, last, labels=labels) == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_skewed_page_keeps_its_columns() -> None:
     left = [(10, 10, 49, 40), (11, 42, 50, 80)]
     right = [(50, 11, 89, 41), (51, 43, 90, 81)]  # the columns' frames overlap a little in x
