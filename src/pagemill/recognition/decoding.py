@@ -99,13 +99,17 @@ def decode_greedy(probabilities: NDArray[np.float32], alphabet: Sequence[str], w
     )
 
 
-def in_logical_order(read: RecognizedText) -> RecognizedText:
+def in_logical_order(read: RecognizedText, line: str | None = None) -> RecognizedText:
     """Text whose characters come as they stand on the paper, from left to right, in the order in which it is read.
 
     Differs from it only for lines of mostly Arabic or Hebrew letters: those are turned round, runs of digits and Latin
     letters are not.
+
+    Args:
+        read: The text.
+        line: The line that it is a part of, where it is not the whole line.
     """
-    if not is_right_to_left(read.text):
+    if not is_right_to_left(read.text if line is None else line):
         return read
     order: list[int] = []
     text = ""
@@ -128,6 +132,8 @@ def _runs(text: str) -> list[tuple[bool, int, int]]:
 
 
 _LEFTWARDS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
-_RIGHTWARDS = re.compile(rf"[^\W{_LEFTWARDS}]+(?:[^{_LEFTWARDS}]*?[^\W{_LEFTWARDS}]+)*|[\u0660-\u0669\u06f0-\u06f9]+")
-"""Latin words and figures, with what stands between them."""
+_RIGHTWARDS = re.compile(
+    rf"[$€£₪]?[^\W{_LEFTWARDS}]+(?:[^{_LEFTWARDS}]*?[^\W{_LEFTWARDS}]+)*%?|[\u0660-\u0669\u06f0-\u06f9]+"
+)
+"""Latin words and figures with their units, and with what stands between them."""
 _MIRRORED = dict(zip("()[]{}<>«»", ")(][}{><»«", strict=True))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.decoding import in_logical_order
 from pagemill.recognition.languages import script_of
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ def _borders(read: RecognizedText, first: int, last: int) -> tuple[float, float]
 def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]]) -> RecognizedText:
     """Put the sure second readings into the line; middle dots are unified on the way."""
     characters, positions = list(read.text), list(read.centers)
-    for stretch, second in reversed(again):
+    for stretch, alone in reversed(again):
+        second = in_logical_order(alone, read.text)  # a point at the left of a figure follows it in Arabic
         first = read.text[stretch.start : stretch.end]
         if stretch.hanja:
             if not _is_hanja(second):

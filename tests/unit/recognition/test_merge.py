@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.merge import replace, stretches
@@ -61,3 +62,20 @@ def test_a_sign_lost_at_the_cut_stays():
 
 def test_middle_dots_are_one_character():
     assert again("시ㆍ군ㆍ구") == "시·군·구"
+
+
+@pytest.mark.parametrize(
+    ("line", "paper", "merged"),
+    [
+        ("عام 2021. منذ", ".2027", "عام 2027. منذ"),
+        ("الجدول 7: محطة", ":2", "الجدول 2: محطة"),
+        ("نحو (41) سنة", "(47)", "نحو (47) سنة"),
+        ("نسبة 36.3% من", "36.8%", "نسبة 36.8% من"),
+        ("בשנת 2020. לפי", ".2026", "בשנת 2026. לפי"),
+    ],
+)
+def test_signs_beside_a_figure_stay_at_its_side_in_text_from_right_to_left(line, paper, merged):
+    length = len(line)
+    whole = RecognizedText(text=line, confidence=1.0, centers=tuple(1 - (i + 0.5) / length for i in range(length)))
+    (stretch,) = stretches(whole, frozenset({"ARABIC", "HEBREW"}))
+    assert replace(whole, [(stretch, read(paper))]).text == merged
