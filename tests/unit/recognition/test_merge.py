@@ -56,6 +56,12 @@ def test_half_a_neighbour_is_not_added_to_a_figure():
     assert again("수강료 45.000원", ("45,000", 0.97)) == "수강료 45,000원"
 
 
+def test_the_first_letter_of_the_next_syllable_is_no_7():
+    assert again("우물 446개에서", ("4467", 0.98)) == "우물 446개에서"
+    assert again("우물 44명에서", ("447", 0.98)) == "우물 447명에서"
+    assert again("우물 44 개에서", ("447", 0.98)) == "우물 447 개에서"
+
+
 def test_a_sign_lost_at_the_cut_stays():
     assert again("12. 모집", ("12", 0.99)) == "12. 모집"
 
