@@ -6,6 +6,7 @@ Hangul, which it leaves blank. So the stretches without Hangul are cut out of th
 
 from __future__ import annotations
 
+import unicodedata
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -120,7 +121,15 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
         if stretch.hanja:
             if not _is_hanja(second):
                 continue
-        elif second.confidence < SURE or not second.centers or not _mends(first, second.text):
+        elif (
+            second.confidence < SURE
+            or not second.centers
+            or not _mends(first, second.text)
+            or (
+                "".join(second.text.split()) == "".join(first.split()) + "7"
+                and _begins_like_7(read.text[stretch.end :])
+            )
+        ):
             continue
         # A bracket at the edge of the cut is easily lost: it stays as it was read.
         before = stretch.start + (first[0] in _BRACKETS and first[0] not in second.text[:2])
@@ -138,6 +147,11 @@ def _is_hanja(second: RecognizedText) -> bool:
     """Whether a stretch read alone is sure to be Chinese characters."""
     letters = [script_of(character) for character in second.text if not character.isspace()]
     return bool(letters) and set(letters) == {"CJK"} and second.confidence >= _SURELY_HANJA and bool(second.centers)
+
+
+def _begins_like_7(text: str) -> bool:
+    """Whether text begins with a syllable whose first letter, giyeok or kieuk, looks like a 7 when the cut meets it."""
+    return unicodedata.normalize("NFD", text[:1])[:1] in ("\u1100", "\u110f")
 
 
 def _mends(first: str, second: str) -> bool:
