@@ -17,7 +17,7 @@ import msgspec
 from pagemill.errors import CorruptInputError, InputError, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 MAX_PREDICTION_BYTES = 2**24
 """Of one prediction. The longest page of text of any benchmark is under 100 KB; a larger file is a runaway model's."""
@@ -358,8 +358,3 @@ def checked_ids(samples: Sequence[Sample], path: Path) -> list[Sample]:
     if not samples:
         raise CorruptInputError(f"{path} holds no sample", remedy="Give the published files of the benchmark.")
     return list(samples)
-
-
-def grouped_metrics(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Metrics without values that are not finite, which JSON cannot hold."""
-    return {name: value if value is None or math.isfinite(value) else None for name, value in metrics.items()}

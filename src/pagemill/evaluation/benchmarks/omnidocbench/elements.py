@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,6 @@ class Element:
     """Of a prediction: its first character, as far as the rules know it. Of the truth: its place in reading order."""
     inline: bool = False
     """A formula within text, which is an element and stays in the text, too."""
-    attributes: dict[str, Any] = field(default_factory=dict)
 
     def with_content(self, content: str, start: float) -> Element:
         """The same kind of element with another content."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,7 +58,6 @@ class Match:
     """Places in reading order."""
     position: float | None
     """Start of the first piece of the prediction."""
-    attributes: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,6 @@ class _Pool:
             prediction_category=first.category if first else "",
             orders=[self._all_truth[index].start for index in truth],
             position=first.start if first else None,
-            attributes=[self._true_elements[index].attributes for index in truth],
         )
 
 

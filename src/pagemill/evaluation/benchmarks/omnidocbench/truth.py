@@ -32,7 +32,6 @@ class Detection(msgspec.Struct):
     text: str | None = None
     latex: str | None = None
     html: str | None = None
-    attribute: dict[str, Any] | None = None
     ignore: bool | None = None
 
     @property
@@ -107,9 +106,7 @@ def _pooled(
 
 
 def _element(detection: Detection) -> Element:
-    return Element(
-        detection.category_type, detection.content, detection.order or 0, attributes=detection.attribute or {}
-    )
+    return Element(detection.category_type, detection.content, detection.order or 0)
 
 
 def _in_order(elements: Sequence[Element]) -> list[Element]:
