@@ -17,7 +17,8 @@ ENGINES = """
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat
 from pagemill.layout.base import DetectedRegion
-from pagemill.recognition.base import Problem, RecognizedText, RecognizerOffer, RegionReader, RegionReading
+from pagemill.recognition.base import FormulaOffer, Problem, RecognizedFormula, RecognizedText, RecognizerOffer
+from pagemill.recognition.base import RegionReader, RegionReading
 
 def half(page, index, label):
     height, width = page.shape[:2]
@@ -67,6 +68,19 @@ class Echo(RegionReader):
     async def aclose(self):
         pass
 
+class Scholar:
+    max_batch = 4
+
+    def recognize(self, crops):
+        assert all(crop.ndim == 3 and crop.dtype == "uint8" for crop in crops)
+        return [RecognizedFormula(latex=r"\\eta = \\frac{P}{\\rho g Q H}", confidence=0.9) for _ in crops]
+
+    def close(self):
+        pass
+
+def formula_offers():
+    return [FormulaOffer(name="scholar", create=Scholar)]
+
 def create_reader(settings):
     return Echo()
 
@@ -80,6 +94,8 @@ ENTRY_POINTS = """[pagemill.layout_engines]
 halves = third_party_engines:create
 [pagemill.text_engines]
 parrot = third_party_engines:offers
+[pagemill.formula_engines]
+scholar = third_party_engines:formula_offers
 [pagemill.region_engines]
 echo = third_party_engines:create_reader
 """
@@ -141,6 +157,19 @@ def test_the_region_engine_of_another_package(packages, page, tmp_path):
     assert [(r["content"], r["engine"]) for r in record["regions"]] == [(None, "echo"), ("text 900x300", "echo")]
     assert [(e["category"], e["region"]) for e in record["errors"]] == [("refused", 0)]
     assert "the first is refused" in run.stdout
+
+
+def test_the_formula_engine_of_another_package(packages, tmp_path):
+    """Without an engine this scanned page gives the signs of its formula on their lines, with a warning."""
+    scan = Path(__file__).parents[2] / "samples" / "report-scan.pdf"
+    run = parse(packages, scan, "--pages", "2", "-o", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8"))
+    (formula,) = [region for region in record["regions"] if region["label"] == "display_formula"]
+    assert (formula["content_format"], formula["engine"], formula["confidence"]) == ("latex", "scholar", 0.9)
+    assert "$$\n\\eta = \\frac{P}{\\rho g Q H}\n$$" in record["markdown"]
+    assert not record["errors"]
+    assert any(crop["region"] == formula["index"] for crop in record["image_crops"])
 
 
 def test_an_unknown_engine_is_told_before_the_output_is_touched(packages, page, tmp_path):

@@ -105,7 +105,7 @@ def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | N
             ("temporary files", _temporary_space),
             ("open files", _open_files),
         ],
-        Area.PARSE: [("embedded engines", _embedded_engines), ("scripts", _scripts)],
+        Area.PARSE: [("embedded engines", _embedded_engines), ("scripts", _scripts), ("formulas", _formulas)],
         Area.GPU: [
             _package("torch", "gpu"),
             _package("transformers", "gpu"),
@@ -194,6 +194,17 @@ def _scripts() -> str:
             " or without root: pagemill models download cpu-best",
         )
     return detail
+
+
+def _formulas() -> str:
+    """Which engine reads the formulas of scans."""
+    from pagemill.runtime.formula_reading import formula_offers
+
+    if offers := formula_offers():
+        return f"in scans read by {offers[0].name}"
+    raise _LimitedError(
+        "in scans given as their signs on the line, without LaTeX", remedy="pagemill models download cpu-best"
+    )
 
 
 def _package(package: str, extra: str) -> _Check:

@@ -17,6 +17,7 @@ _USE = {
     "embedding": "embed --engine vllm --model {name}",
     "layout": "parse --layout-engine {name}",
     "lines": "parse, which takes it as soon as it is here",
+    "formulas": "parse, which takes it as soon as it is here",
 }
 
 CPU_BEST = "cpu-best"

@@ -25,6 +25,8 @@ class ModelKind(StrEnum):
     """Runs inside pagemill, not on a server; the card says where to download it."""
     LINES = "lines"
     """Reads lines of text inside pagemill, as soon as its file is on this machine."""
+    FORMULAS = "formulas"
+    """Reads display formulas, likewise."""
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,7 +131,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Send the image before the text."""
     sampling: Sampling = Sampling()
     image: ImageBudget = ImageBudget(max_pixels=1)
-    """Of no use for models that read lines."""
+    """Of no use for models that read lines or formulas."""
     cleanup: tuple[str, ...] = ()
     """Names of the clean-up steps for responses (:mod:`pagemill.recognition.vlm.cleanup`), in order."""
     architecture: Architecture | None = None
@@ -145,8 +147,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("a recognition model needs a prompt for text")
         if self.reads is ReadingMode.PAGES and not self.prompts.get("page"):
             raise ValueError("a model that reads pages needs a prompt for a page")
-        if self.kind is ModelKind.LINES and len(self.files) != 1:
-            raise ValueError("a model that reads lines has one file in [[files]]")
+        if self.kind in (ModelKind.LINES, ModelKind.FORMULAS) and len(self.files) != 1:
+            raise ValueError(f"a model that reads {self.kind} has one file in [[files]]")
         if self.image.max_pixels < 1 or not 1 <= self.image.quality <= 100:
             raise ValueError("[image] max_pixels must be at least 1, quality 1 to 100")
 

@@ -9,14 +9,48 @@ from pagemill.formulas.signs import COMMANDS
 
 _TOKEN = re.compile(r"\\([A-Za-z]+)|\\(.)|([{}_^&$%#~])|([^\\{}_^&$%#~\s])|\s+", re.DOTALL)
 _ONE_ARGUMENT = (
-    "hat tilde bar dot ddot check breve acute grave mathring vec widehat widetilde overline overrightarrow underline"
+    "mathit mathtt mathscr boldsymbol bm mathop mathrel mathbin mathord mathopen mathclose mathpunct mathinner boxed"
+    " cancel bcancel xcancel phantom hphantom vphantom smash overleftarrow overleftrightarrow underbar pmod pod"
+    " xrightarrow xleftarrow mod"
+    " hat tilde bar dot ddot check breve acute grave mathring vec widehat widetilde overline overrightarrow underline"
     " overbrace underbrace operatorname mathrm mathbf mathcal mathbb mathfrak mathsf text tag"
 )
-_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1} | dict.fromkeys(_ONE_ARGUMENT.split(), 1)
-_ENVIRONMENT_NAMES = "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix cases aligned gathered"
+_TWO_ARGUMENTS = "frac dfrac tfrac cfrac binom dbinom tbinom stackrel overset underset"
+_TEXT = frozenset(["text", "tag", "textbf", "textit", "textrm", "textsf", "texttt", "mbox", "operatorname"])
+_ARGUMENTS = dict.fromkeys(_TWO_ARGUMENTS.split(), 2) | {"sqrt": 1} | dict.fromkeys(_ONE_ARGUMENT.split(), 1)
+_ENVIRONMENT_NAMES = (
+    "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix cases rcases aligned gathered split array"
+)
 _ENVIRONMENTS = frozenset(_ENVIRONMENT_NAMES.split())
-_DELIMITER_NAMES = "langle rangle lfloor rfloor lceil rceil backslash uparrow downarrow"
-_ESCAPES = frozenset("{}#$%&_|,;:! \\")
+_DELIMITER_NAMES = (
+    "langle rangle lfloor rfloor lceil rceil backslash uparrow downarrow updownarrow Uparrow Downarrow Updownarrow"
+    " lvert rvert lVert rVert vert Vert lbrace rbrace lbrack rbrack lgroup rgroup ulcorner urcorner llcorner lrcorner"
+)
+_DELIMITERS = frozenset(_DELIMITER_NAMES.split())
+_SIZES = frozenset(f"{size}{side}" for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r", "m"))
+_OTHERS = (
+    "le ge ne rightarrow longrightarrow gets land lor lnot varnothing complement ltimes rtimes dots dotsc dotsb dotsm"
+    " dotsi cdotp colon bmod iff implies impliedby owns hslash varkappa digamma bigtriangleup bigtriangledown wr amalg"
+    " checkmark smile frown bowtie vDash Vdash Vvdash preccurlyeq succcurlyeq trianglelefteq trianglerighteq"
+    " triangleleft triangleright vartriangleleft vartriangleright subseteqq supseteqq supsetneq subsetneqq sqsupset"
+    " sqsupseteq nsubseteq leqq geqq lessgtr gtrless lesseqgtr lessapprox gtrapprox eqsim approxeq backsim thicksim"
+    " thickapprox leftharpoonup leftharpoondown rightharpoondown upharpoonright upharpoonleft leftrightharpoons"
+    " leftrightarrows rightleftarrows rightrightarrows twoheadrightarrow rightarrowtail circlearrowleft"
+    " circlearrowright curvearrowleft curvearrowright hookleftarrow longleftrightarrow Longleftarrow searrow swarrow"
+    " nwarrow leadsto diamond Diamond Box lozenge clubsuit heartsuit spadesuit bigstar boxplus boxtimes boxdot"
+    " divideontimes circledast circledcirc barwedge veebar curlywedge curlyvee doublecap doublecup injlim projlim"
+    " varlimsup varliminf displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits hline rm bf it sf tt cal"
+    " nonumber notag substack thinspace medspace thickspace negthinspace enspace enskip quad qquad space middle"
+    " backprime varGamma varDelta varTheta varLambda varXi varPi varSigma varUpsilon varPhi varPsi varOmega beth gimel"
+    " daleth eth S P copyright pounds degree sphericalangle nmid nparallel nprec nsucc nless ngtr ncong nsim"
+)
+"""What models write and nobody here does; KaTeX knows all of it."""
+_KNOWN = COMMANDS.union(_ARGUMENTS, _DELIMITERS, _SIZES, _OTHERS.split())
+_COLUMNS = re.compile(r"\s*(?:\[[tcb]\]\s*)?\{[lcr|\s]*\}")
+_SPACE = re.compile(r"\s*\{\s*-?\s*[\d.]+\s*(?:em|ex|cm|mm|in|pt|mu)\s*\}")
+_NAME = re.compile(r"\s*\{\s*([a-zA-Z]+)\s*\}")
+_GROUP = re.compile(r"\*?\s*\{((?:[^\\{}$&#^_%]|\\[{}#$%&_ ,;:!])*)\}")
+_ESCAPES = frozenset("{}#$%&_|,;:!> \\")
 _MOST = 20_000
 _DEEPEST = 60
 
@@ -92,8 +126,16 @@ class _Parser:
             raise _BadError
 
     def _command(self, name: str, depth: int) -> None:
-        if name not in COMMANDS or name == "right":
+        if name not in _KNOWN or name == "right":
             raise _BadError
+        if name in _SIZES or name == "middle":
+            self._delimiter()
+            return
+        if name == "substack":
+            self._expect("special", "{")
+            self.sequence(depth + 1, name)
+            self._expect("special", "}")
+            return
         if name == "left":
             self._delimiter()
             self.sequence(depth + 1, "")
@@ -120,11 +162,7 @@ class _Parser:
         known = token is not None and (
             (token[0] == "char" and token[1] in "()[]|/.<>")
             or (token[0] == "escape" and token[1] in "{}|")
-            or (
-                token[0] == "command"
-                and token[1]
-                in ("langle", "rangle", "lfloor", "rfloor", "lceil", "rceil", "backslash", "uparrow", "downarrow")
-            )
+            or (token[0] == "command" and token[1] in _DELIMITERS)
         )
         if not known:
             raise _BadError
@@ -144,13 +182,20 @@ def _tokens(latex: str) -> Iterator[tuple[str, str]]:
         place = match.end()
         name, escape, special, char = match.groups()
         if name in ("begin", "end"):
-            environment = re.compile(r"\{([a-zA-Z]+)\}").match(latex, place)
-            if environment is None:
+            environment = _NAME.match(latex, place)
+            columns = _COLUMNS.match(latex, environment.end()) if environment and environment[1] == "array" else None
+            if environment is None or (name == "begin" and environment[1] == "array" and columns is None):
                 raise _BadError
-            place = environment.end()
+            place = (columns if columns and name == "begin" else environment).end()
             yield name, environment[1]
-        elif name in ("text", "tag", "operatorname"):
-            group = re.compile(r"\{((?:[^\\{}$&#^_%]|\\[{}#$%&_])*)\}").match(latex, place)
+        elif name == "hspace":
+            space = _SPACE.match(latex, place)
+            if space is None:
+                raise _BadError
+            place = space.end()
+            yield "char", " "
+        elif name in _TEXT:
+            group = _GROUP.match(latex, place)
             if group is None:
                 raise _BadError
             place = group.end()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
-from pagemill.document.labels import FIGURES, Label
+from pagemill.document.labels import FIGURES
 from pagemill.document.page import (
     DOUBTS,
     LOW_CONFIDENCE,
@@ -34,6 +34,7 @@ from pagemill.export.markdown import page_markdown
 from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.parsing.analyse import analyse_page
+from pagemill.parsing.formula_reading import crops_of, formula_error, take_latex, unread_formulas
 from pagemill.parsing.lines import clean_lines, is_vertical
 from pagemill.parsing.photographs import unwarp_page
 from pagemill.parsing.record import begun_record, cut_pictures, preview_of
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.photographs import Photograph
     from pagemill.parsing.record import Files, PreparedPage
-    from pagemill.recognition.base import PageReading, RegionReader
+    from pagemill.recognition.base import PageReading, RecognizedFormula, RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 
@@ -85,6 +86,12 @@ class PageServices(Protocol):
 
     async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
+
+    async def formula_engine(self) -> str | None:
+        """The name of the engine that reads pictures of formulas; None where there is none."""
+
+    async def read_formulas(self, crops: Sequence[Pixels]) -> list[RecognizedFormula | PagemillError]:
+        """Read pictures of formulas, in microbatches with other pages; what failed has its error in its place."""
 
     async def region_reader(self) -> RegionReader:
         """The region engine of the run, loaded; its answers are checked."""
@@ -382,7 +389,9 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     record = await run.compute(
         "analysis", analyse_page, run.ref, level.straight, detected, level.lines, settings.tables
     )
+    failures = await _read_formulas(run, record, level.straight.pixels)
     level.restore(record)
+    record.errors += failures
     record.errors += [*(_what_was_read(read, found, record) if read else ()), *_plain_formulas(record), *errors]
     record.rotation = level.rotation
     record.languages = tuple(read.languages) if read else ()
@@ -394,6 +403,22 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     crops = await run.compute("crops", _with_pictures, record, pixels) if settings.crops else ()
     shown = pixels if run.photograph is None else run.photograph.turned(level.rotation)
     return run.done(record, crops, await run.compute("crops", preview_of, run.ref, shown, settings))
+
+
+async def _read_formulas(run: _PageRun, record: PageResult, pixels: Pixels) -> list[PageError]:
+    """Have the formulas read that have no LaTeX; the page is none the worse where that fails, but says so."""
+    formulas = unread_formulas(record)
+    if not formulas:
+        return []
+    with run.stage("formulas"):
+        try:
+            engine = await run.services.formula_engine()
+            if engine is None:
+                return []
+            read = await run.services.read_formulas(crops_of(formulas, pixels))
+        except PagemillError as error:
+            return [formula_error(error)]
+    return await run.compute("formulas", take_latex, record, formulas, read, engine)
 
 
 def _what_was_read(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
@@ -433,16 +458,15 @@ def _what_was_read(read: ReadPage, lines: Sequence[TextLine], record: PageResult
 
 def _plain_formulas(record: PageResult) -> Iterator[PageError]:
     """What to say about formulas of which only the signs are known, line by line."""
-    for region in record.regions:
-        if region.label is Label.DISPLAY_FORMULA and region.content_format is ContentFormat.FORMULA_TEXT:
-            yield PageError(
-                component="recognition",
-                category=LOW_CONFIDENCE,
-                message="the formula is given as the signs that were read in it, all on the line: compare it with its "
-                "picture",
-                remedy="Have formulas read by a model: --recognition-engine vlm.",
-                region=region.index,
-            )
+    for region in unread_formulas(record):
+        yield PageError(
+            component="recognition",
+            category=LOW_CONFIDENCE,
+            message="the formula is given as the signs that were read in it, all on the line: compare it with its "
+            "picture",
+            remedy="Have formulas read by a model: pagemill models download cpu-best, or --recognition-engine vlm.",
+            region=region.index,
+        )
 
 
 def _is_doubtful(region: Region) -> bool:

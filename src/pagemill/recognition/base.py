@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Quad = tuple[Point, Point, Point, Point]
 LONGEST_CONTENT = 2_000_000
 """Characters: far above what a page can hold, and what a record of a page bears."""
+LONGEST_FORMULA = 20_000
+"""Characters."""
 Content = Annotated[str, msgspec.Meta(max_length=LONGEST_CONTENT)]
 Attempts = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 """As many as Parquet files hold."""
@@ -121,6 +123,41 @@ class RecognizerOffer:
     languages: frozenset[str]
     """BCP-47 primary subtags that it reads well as installed (``en``, ``ko``, ``zh``, ...)."""
     create: Callable[[], TextRecognizer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecognizedFormula:
+    """What an engine read in the crop of a display formula. Empty LaTeX is a valid answer (not readable)."""
+
+    latex: Annotated[str, msgspec.Meta(max_length=LONGEST_FORMULA)]
+    """Without delimiters. Used only if it renders and is no loop."""
+    confidence: float | None = None
+    """0-1, where the engine tells."""
+
+
+class FormulaRecognizer(Protocol):
+    """Reads crops of display formulas. Thread-safe."""
+
+    max_batch: int
+    """Most crops that one call takes."""
+
+    def recognize(self, crops: Sequence[Pixels]) -> list[RecognizedFormula]:
+        """Read crops, one answer each, in order: shape (height, width, 3), uint8 RGB, any size, views of the page."""
+        ...
+
+    def close(self) -> None:
+        """Free models and processes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormulaOffer:
+    """A formula recognizer that an installed engine can make. An engine's entry point gives a list of these."""
+
+    name: str
+    """For the record, such as ``pp-formulanet-plus-s``."""
+    create: Callable[[], FormulaRecognizer]
+    """Loads the model; called when the first formula is to be read."""
 
 
 @dataclass(frozen=True, slots=True)

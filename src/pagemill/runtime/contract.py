@@ -20,6 +20,7 @@ from pagemill.recognition.base import (
     DetectedLine,
     PageElement,
     PageReading,
+    RecognizedFormula,
     RecognizedText,
     RegionReading,
 )
@@ -133,6 +134,13 @@ def checked_text(line: Pixels, text: RecognizedText) -> RecognizedText:
     _require(len(text.centers) in (0, len(text.text)), f"{len(text.centers)} positions of {len(text.text)} characters")
     _require_finite(text.centers)
     return replace(text, confidence=_share("the confidence", text.confidence))
+
+
+def checked_formula(crop: Pixels, formula: RecognizedFormula) -> RecognizedFormula:
+    """Check what a formula engine read in a crop."""
+    formula = _typed(formula, RecognizedFormula)
+    confidence = formula.confidence
+    return replace(formula, confidence=None if confidence is None else _share("the confidence", confidence))
 
 
 def checked_reading(reading: RegionReading) -> RegionReading:

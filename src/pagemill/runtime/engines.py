@@ -11,6 +11,7 @@ from pagemill.errors import MissingDependencyError, UsageError
 LAYOUT_ENGINES = "pagemill.layout_engines"
 TEXT_DETECTORS = "pagemill.text_detectors"
 TEXT_ENGINES = "pagemill.text_engines"
+FORMULA_ENGINES = "pagemill.formula_engines"
 REGION_ENGINES = "pagemill.region_engines"
 EMBEDDING_ENGINES = "pagemill.embedding_engines"
 

@@ -25,6 +25,7 @@ from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
 from pagemill.runtime.flight import FlightControl
+from pagemill.runtime.formula_reading import FormulaReading
 from pagemill.runtime.identity import settings_identity, without_credentials
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion, JpegLayoutEngine, LayoutEngine
     from pagemill.parsing.page import ParsedPage, SkippedPage
-    from pagemill.recognition.base import RegionReader
+    from pagemill.recognition.base import RecognizedFormula, RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.runtime.flight import Ticket
     from pagemill.runtime.stream import Journal
@@ -137,6 +138,8 @@ class Pipeline:
             stack.push_async_callback(self._layout.close)
             self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._text.close)
+            self._formulas = FormulaReading(threads=self._threads, lanes=self.runtime.threads)
+            stack.push_async_callback(self._formulas.close)
             self._reader = Once(
                 lambda: load_reader(self.settings.recognition, self._threads), lambda reader: reader.aclose()
             )
@@ -242,6 +245,14 @@ class Pipeline:
     async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
         return await self._text.read(pixels, languages)
+
+    async def formula_engine(self) -> str | None:
+        """The name of the engine that reads pictures of formulas; None where there is none."""
+        return await self._formulas.engine()
+
+    async def read_formulas(self, crops: Sequence[Pixels]) -> list[RecognizedFormula | PagemillError]:
+        """Read pictures of formulas, in microbatches with other pages; what failed has its error in its place."""
+        return await self._formulas.read(crops)
 
     async def region_reader(self) -> RegionReader:
         """The region engine, loaded. Pages that wait for it are in flight beside those that compute."""

@@ -1,0 +1,68 @@
+"""Display formulas of which only the signs are known, read from their picture by an engine where there is one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import Label, Task
+from pagemill.document.page import ContentFormat, PageError
+from pagemill.errors import PagemillError
+from pagemill.export.markdown import page_markdown
+from pagemill.formulas.check import renders
+from pagemill.imaging.transforms import crop
+from pagemill.recognition.vlm.guard import find_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pagemill.document.page import PageResult, Region
+    from pagemill.imaging.types import Pixels
+    from pagemill.recognition.base import RecognizedFormula
+
+_DELIMITERS = re.compile(r"^(?:\$\$?|\\\[|\\\()\s*|\s*(?:\$\$?|\\\]|\\\))$")
+
+
+def unread_formulas(record: PageResult) -> list[Region]:
+    """The display formulas that have no LaTeX of their own."""
+    return [
+        region
+        for region in record.regions
+        if region.label is Label.DISPLAY_FORMULA and region.content_format is ContentFormat.FORMULA_TEXT
+    ]
+
+
+def crops_of(formulas: Iterable[Region], pixels: Pixels) -> list[Pixels]:
+    """Their pictures, views of the page that their boxes are on."""
+    return [crop(pixels, formula.bbox) for formula in formulas]
+
+
+def take_latex(
+    record: PageResult, formulas: Sequence[Region], read: Sequence[RecognizedFormula | PagemillError], engine: str
+) -> list[PageError]:
+    """Give formulas the LaTeX that an engine read, as far as it is sound; the others keep their signs.
+
+    Returns:
+        What failed, each cause once.
+    """
+    failures: dict[str, PageError] = {}
+    for region, answer in zip(formulas, read, strict=True):
+        if isinstance(answer, PagemillError):
+            failures.setdefault(answer.message, formula_error(answer))
+        elif (latex := sound(answer.latex)) is not None:
+            region.content, region.content_format = latex, ContentFormat.LATEX
+            region.engine, region.confidence = engine, answer.confidence
+    record.markdown = page_markdown(record)
+    return list(failures.values())
+
+
+def sound(latex: str) -> str | None:
+    """LaTeX of an engine without delimiters and breaks; None where it does not render, or repeats itself."""
+    latex = " ".join(_DELIMITERS.sub("", latex.strip()).split())
+    loops = find_loop(latex, unfinished=True, task=Task.FORMULA) is not None
+    return None if loops or not renders(latex) else latex
+
+
+def formula_error(error: PagemillError) -> PageError:
+    """The error of a page whose formulas, or some of them, could not be read."""
+    return PageError(component="recognition", category=error.category, message=error.message, remedy=error.remedy)
