@@ -19,7 +19,7 @@ from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import find_model
 from pagemill.errors import CorruptInputError
 from pagemill.recognition.base import FormulaOffer, RecognizedFormula
-from pagemill.recognition.rapidocr_engine import cpu_session
+from pagemill.recognition.session import cpu_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

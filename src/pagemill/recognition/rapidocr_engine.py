@@ -24,11 +24,11 @@ from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOf
 from pagemill.recognition.decoding import decode_greedy, in_logical_order, lines_from_map
 from pagemill.recognition.ink import letter_height
 from pagemill.recognition.languages import languages_covered_by
+from pagemill.recognition.session import cpu_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import onnxruntime
     from numpy.typing import NDArray
 
     from pagemill.imaging.types import Pixels
@@ -111,23 +111,6 @@ def dictionary(model: Path | None = None) -> tuple[str, ...]:
         raise CorruptInputError(
             f"{path} is not a model that reads lines: {error!r}", remedy="Remove the file, and download it again."
         ) from error
-
-
-def cpu_session(model: Path | bytes) -> onnxruntime.InferenceSession:
-    """Load a model for one compute thread a call; calls from several threads run side by side.
-
-    The memory arena saves a tenth of the detector's time, which went into page faults, and holds less at its peak than
-    the C allocator; with inputs of ever new shapes it stays flat. Memory patterns would be planned
-    again for each shape.
-    """
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.enable_mem_pattern = False
-    options.log_severity_level = 3
-    source = model if isinstance(model, bytes) else str(model)
-    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
 def with_classes(model: Path, kept: Sequence[int]) -> bytes:

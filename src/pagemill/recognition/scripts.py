@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import cv2
 import numpy as np
 
-from pagemill.recognition.rapidocr_engine import cpu_session
+from pagemill.recognition.session import cpu_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pagemill.recognition.rapidocr_engine import cpu_session, with_classes
+from pagemill.recognition.rapidocr_engine import with_classes
+from pagemill.recognition.session import cpu_session
 
 
 @pytest.fixture
