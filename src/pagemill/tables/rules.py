@@ -58,7 +58,15 @@ def find_rules(
     turned = np.ascontiguousarray(gray.T)
     masks = (_dark,) if whole_page else (_dark, _light)
     drawn = [_strokes(mask(turned, text_height), TABLES.stroke_upright * text_height) for mask in masks]
-    upright = _outside(np.concatenate(drawn), wider[:, [1, 0, 3, 2]], 0.0)
+    strokes = np.concatenate(drawn)
+    # No stem is as long as two lines: a stroke that is, close to the words of narrow cells, is a rule.
+    long = strokes[:, 2] - strokes[:, 1] > 2.0 * text_height
+    upright = np.concatenate(
+        [
+            _outside(strokes[~long], wider[:, [1, 0, 3, 2]], 0.0),
+            _outside(strokes[long], words[:, [1, 0, 3, 2]], 0.0),
+        ]
+    )
     horizontal, vertical = _link(flat, text_height), _link(upright, text_height)
     horizontal = [rule for rule in horizontal if rule.length >= TABLES.rule_length * text_height]
     reach = TABLES.same_line * text_height
