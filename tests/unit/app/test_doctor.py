@@ -12,6 +12,8 @@ from pagemill.app.doctor import Area, CheckResult, Readiness, examine
 from pagemill.cli.doctor import command
 from pagemill.config.model_files import MODELS_VARIABLE
 from pagemill.installation import install_extra
+from pagemill.recognition.base import FormulaOffer
+from pagemill.runtime import formula_reading
 from pagemill.serving.command import VARIABLE
 
 
@@ -47,6 +49,15 @@ def test_a_missing_package_names_its_extra(monkeypatch):
     assert (finding.verdict, finding.remedy) == (Readiness.MISSING, f"Install it: {install_extra('vlm')}")
     local = found(Area.EMBED, "sentence-transformers")  # vectors can come from a server, or the embedded engine
     assert (local.verdict, local.remedy) == (Readiness.WARNING, f"Install it: {install_extra('embed')}")
+
+
+def test_who_reads_the_formulas_of_scans(monkeypatch):
+    offers = [FormulaOffer(name="reader", create=list)]
+    monkeypatch.setattr(formula_reading, "formula_offers", lambda: offers)
+    assert found(Area.PARSE, "formulas").detail == "in scans read by reader"
+    offers.clear()
+    finding = found(Area.PARSE, "formulas")
+    assert (finding.verdict, finding.remedy) == (Readiness.WARNING, "pagemill models download cpu-best")
 
 
 def test_an_engine_that_does_not_load(monkeypatch):

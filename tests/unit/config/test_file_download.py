@@ -6,14 +6,17 @@ import hashlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from tiny_formulanet import FRACTION, write
 
 from pagemill.cli.models import command
 from pagemill.config.file_download import fetch_file
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, download_model, find_model
 from pagemill.errors import NetworkError, OutputError, UsageError
+from pagemill.recognition import formulanet_engine
 
 BYTES = b"weights" * 100_000
 SHA256 = hashlib.sha256(BYTES).hexdigest()
@@ -111,9 +114,25 @@ def test_a_model_is_found_where_it_was_put(server, tmp_path, monkeypatch, card, 
     assert server.asked == [], "what is there is not fetched again"
 
 
+def test_a_formula_model_is_used_once_it_is_downloaded(server, tmp_path, monkeypatch, card):
+    model = write(tmp_path / "made.onnx", FRACTION).read_bytes()
+    server.files["/some/path/tiny.onnx"] = model
+    written = card.read_text().replace(SHA256, hashlib.sha256(model).hexdigest()).replace('"lines"', '"formulas"')
+    card.write_text(written)
+    monkeypatch.setenv(MODELS_VARIABLE, str(tmp_path / "mine"))
+    monkeypatch.setattr(formulanet_engine, "card_names", lambda: [str(card)])
+    assert formulanet_engine.offers() == []
+    CliRunner().invoke(command, ["download", str(card), "--mirror", server.url], catch_exceptions=False)
+    (offer,) = formulanet_engine.offers()
+    crop = np.full((60, 90, 3), 255, np.uint8)
+    crop[20:40, 20:70] = 0
+    assert offer.create().recognize([crop])[0].latex == r"\frac { a } {b }"
+
+
 def test_cpu_best_asks_for_every_model_of_it(server, tmp_path):
     """The hashes are those of the real files, which are not here: the first one is refused."""
     best = [card for card in map(load_card, card_names()) if card.cpu_best]
+    assert [card.name for card in best if card.kind is ModelKind.FORMULAS] == ["pp-formulanet-plus-s"]
     assert {card.name for card in best if card.kind is ModelKind.LINES} >= {"pp-ocrv5-korean", "pp-ocrv5-thai"}
     for card in best:
         server.files.update({"/" + file.url.split("/", 3)[3]: b"not it" for file in card.files})
