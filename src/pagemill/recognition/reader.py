@@ -173,9 +173,11 @@ class PageReader:
         left = sum(line.engine == self._plan.primary or not line.text.text for line in lines)
         if left * 2 < len(lines):  # another engine has read most of it
             script = None
-        # What the detector says of one page in a thousand is wrong; a page that reads well is not given up for it.
+        # What the detector says of one page in a thousand is wrong; a page that reads well is not given up for it, nor
+        # for a line or two, which may be a logo.
         poor = _reads_below(lines, POORLY_READ)
-        sure = script is not None and (poor or shares[script] >= _SCRIPT_CLEAR or script == "VIETNAMESE")
+        clear = script is not None and shares[script] >= _SCRIPT_CLEAR and len(lines) >= _ENOUGH_LINES
+        sure = script is not None and (poor or clear or script == "VIETNAMESE")
         if self._plan.languages is None and (illegible or (sure and script != "VIETNAMESE")):
             named, remedy = "a script that", "Name its language with --lang; docs/languages.md says what to install."
             if script is not None:

@@ -176,6 +176,12 @@ async def test_a_page_that_reads_well_is_not_given_up_for_a_doubtful_look(script
     assert len(result.lines) == 5
 
 
+async def test_a_line_or_two_that_read_well_may_look_like_anything(script):
+    script.shares = {"HEBREW": 0.9}
+    result, _ = await read(page_of(*[LATIN_INK] * 2))
+    assert (len(result.lines), result.script) == (2, None)
+
+
 async def test_look_alikes_of_an_unknown_script_are_of_poor_quality():
     result, _ = await read(page_of(*[LOOKALIKE_INK] * 4))
     assert len(result.lines) == 4
