@@ -56,8 +56,8 @@ class TableThresholds:
     """Least width of a ruled table; large letters have strokes like rules but not a table's size."""
     least_height = 2.5
     """Least height of a ruled table."""
-    small_table_texts = 3
-    """Lines of text that make a ruled grid below that size a table; the cells of a row may be one line."""
+    small_table_texts = 4
+    """Lines of text that make a ruled grid below that size a table: two rows of two columns."""
 
     # Lattice: cells bounded by rules.
     border_covered = 0.6

@@ -115,15 +115,6 @@ def test_a_small_ruled_grid_with_text_in_its_cells_is_a_table() -> None:
     assert np.allclose(box, (60, 95, 200, 215), atol=4)
 
 
-def test_a_small_ruled_grid_whose_rows_are_read_as_one_line_each_is_a_table() -> None:
-    page, lines = small_grid()
-    rows = [
-        TextLine(text="City M", box=(*first.box[:2], *second.box[2:]))
-        for first, second in zip(lines[::2], lines[1::2], strict=True)
-    ]
-    assert len(find_tables(page, rows)) == 1
-
-
 def test_strokes_of_large_letters_are_no_table() -> None:
     page, lines = small_grid()
     letter = TextLine(text="囲", box=(60, 95, 200, 215))
