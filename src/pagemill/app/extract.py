@@ -68,7 +68,7 @@ class ExtractOptions(Settings):
 
 @dataclass(slots=True)
 class ExtractOutcome:
-    """What an extraction came to."""
+    """The result of an extraction."""
 
     results: dict[str, ExtractionStatus] = field(default_factory=dict)
     """By document id."""

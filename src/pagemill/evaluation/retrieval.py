@@ -69,7 +69,7 @@ class PartResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What an evaluation came to: the content of its JSON file."""
+    """The result of an evaluation: the content of its JSON file."""
 
     scorer: str
     """Package and version that computed the measures."""

@@ -276,7 +276,7 @@ def _joins(left: str, right: str) -> bool:
 
 
 def _is_word(character: str) -> bool:
-    # Words of Chinese, Japanese and Korean are not told apart by spaces, or have endings.
+    # Words of Chinese, Japanese and Korean are not separated by spaces, or have endings.
     return character.isalnum() and not "\u1100" <= character <= "\uffef"
 
 

@@ -61,6 +61,7 @@ _UNSURE = 0.9  # confidence of a figure whose last syllable was read as a sign
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _DOUBTFUL = 0.8  # confidence under which a reading needs a second look
 _IDEOGRAPHIC = frozenset({"CJK"})
+_CHINESE_OR_JAPANESE = frozenset({"CJK", "HIRAGANA", "KATAKANA"})
 _MOST_HANJA = 0.7  # share of the Chinese characters that the primary saw in a Korean line which are in its text
 _IDEOGRAPHS = 2  # in a line that the Korean engine is not sure of; a single one is Hangul misread, in one of 60 lines
 POORLY_READ = 0.82
@@ -172,6 +173,8 @@ class PageReader:
         script = next((each for each in _by_share(shares, least) if self._is_unread(each)), None)
         left = sum(line.engine == self._plan.primary or not line.text.text for line in lines)
         if left * 2 < len(lines):  # another engine has read most of it
+            script = None
+        if script != "HANGUL" and _is_ideographic(lines):  # on its side in vertical lines, it looks like other scripts
             script = None
         # What the detector says of one page in a thousand is wrong; a page that reads well is not given up for it, nor
         # for a line or two, which may be a logo.
@@ -433,6 +436,11 @@ def _is_foreign(lines: list[_Line]) -> bool:
     """Whether most of the text, by length, is unread."""
     long = [line for line in lines if _is_long(line)]
     return (_mean(long, [line.unread for line in long]) or 0.0) > _FOREIGN_PAGE
+
+
+def _is_ideographic(lines: list[_Line]) -> bool:
+    """Whether what was read is mostly Chinese or Japanese, which nothing but Hangul is mistaken for."""
+    return script_share("".join(line.text.text for line in lines), _CHINESE_OR_JAPANESE) > _SCRIPT_SEEN
 
 
 def _mean(lines: list[_Line], values: list[float]) -> float | None:

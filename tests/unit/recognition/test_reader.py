@@ -182,6 +182,12 @@ async def test_a_line_or_two_that_read_well_may_look_like_anything(script):
     assert (len(result.lines), result.script) == (2, None)
 
 
+async def test_chinese_that_looks_like_another_script_is_chinese(script):
+    script.shares = {"KANNADA": 0.9}
+    result, _ = await read(page_of(*[CHINESE_INK] * 4), Plan("rapidocr"))
+    assert (len(result.lines), result.script) == (4, None)
+
+
 async def test_look_alikes_of_an_unknown_script_are_of_poor_quality():
     result, _ = await read(page_of(*[LOOKALIKE_INK] * 4))
     assert len(result.lines) == 4
