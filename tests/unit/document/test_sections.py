@@ -27,7 +27,15 @@ def test_headings_end_where_one_of_their_level_or_above_begins():
         region(Label.FOOTNOTE),
         region(Label.DOC_TITLE, "Annex"),
         region(Label.TEXT),
-    ) == ["", "", "Mill", "Mill/Wheel", *["Mill/Wheel/Axle", "Mill/Wheel"], *["Mill/Wheel/Rim", "Mill"]] + [
+    ) == [
+        "",
+        "",
+        "Mill",
+        "Mill/Wheel",
+        "Mill/Wheel/Axle",
+        "Mill/Wheel",
+        "Mill/Wheel/Rim",
+        "Mill",
         "Mill/Water",
         "",
         "Annex",
