@@ -364,10 +364,13 @@ def test_a_flipped_bit_of_deflate_data_is_an_error(kind: str):
 
 def with_last_strip(tiff: bytes, data: bytes) -> bytes:
     """A little-endian TIFF whose last strip is replaced."""
-    place, length = strips(tiff)[-1]
-    assert tiff.count(struct.pack("<I", place)) == tiff.count(struct.pack("<I", length)) == 1
-    moved = tiff.replace(struct.pack("<I", place), struct.pack("<I", len(tiff)))
-    return moved.replace(struct.pack("<I", length), struct.pack("<I", len(data))) + data
+    places, lengths = zip(*strips(tiff), strict=True)
+    for numbers, last in ((places, len(tiff)), (lengths, len(data))):
+        table = struct.pack(f"<{len(numbers)}I", *numbers)  # at least 8 bytes: no compressed data are like it by chance
+        assert len(table) >= 8
+        assert tiff.count(table) == 1
+        tiff = tiff.replace(table, table[:-4] + struct.pack("<I", last))
+    return tiff + data
 
 
 def test_strips_that_libtiff_takes_for_whole_are_whole():
