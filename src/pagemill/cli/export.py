@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from pagemill.app.export import Exporter, ExportOptions
+from pagemill.app.export import Exporter
+from pagemill.app.export_options import ExportOptions
 from pagemill.app.exporters import default_exporters
 from pagemill.cli.options import quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages

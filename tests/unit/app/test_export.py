@@ -8,7 +8,9 @@ import pytest
 from small_run import damage_record
 from synthetic_run import JPEG, open_run, page, region, sample_pages, start, write, write_run
 
-from pagemill.app.export import Exporter, ExportOptions, ExportOutcome, Format
+from pagemill.app.export import Exporter, ExportOutcome
+from pagemill.app.export_options import TRAITS, ExportOptions, Format
+from pagemill.app.export_writers import FOLDER_WRITERS, STREAM_WRITERS
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, OutputError, UsageError
@@ -208,3 +210,9 @@ def test_a_resumed_run_is_exported_once_a_page(tmp_path: Path) -> None:
         run.finish(interrupted=False, complete=True)
     export(tmp_path / "run", format=Format.JSONL)
     assert [record["page_id"] for record in lines(tmp_path / "run.jsonl")] == ["report_1", "report_2", "report_3"]
+
+
+def test_each_format_has_what_writes_it():
+    assert set(TRAITS) == set(Format) == set(FOLDER_WRITERS) | set(STREAM_WRITERS)
+    for kind, traits in TRAITS.items():
+        assert kind in (STREAM_WRITERS if traits.ending.startswith(".") else FOLDER_WRITERS)

@@ -1,0 +1,105 @@
+"""What an export holds: the selected records of a run, read one at a time, and their crops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.errors import DamagedRunError, InputError
+from pagemill.store.paths import crop_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from pagemill.app.export_options import ExportOptions
+    from pagemill.document.page import ImageCrop, PageResult
+    from pagemill.store.reading import RunReader
+
+
+@dataclass(slots=True)
+class ExportOutcome:
+    """The outcome of an export."""
+
+    pages: int = 0
+    documents: int = 0
+    damages: list[str] = field(default_factory=list)
+    """Messages about damaged pieces of the run."""
+
+
+@dataclass(slots=True)
+class ExportContent:
+    """The pages of a run that are exported, once."""
+
+    reader: RunReader
+    options: ExportOptions
+    tell: Callable[[PageResult], None] | None = None
+    """Called with each exported page."""
+    outcome: ExportOutcome = field(default_factory=ExportOutcome)
+
+    def pages(self) -> Iterator[PageResult]:
+        """The selected pages, in input order.
+
+        Raises:
+            InputError: There is none.
+        """
+        for page in self.reader.pages(on_damage=self.damaged):
+            if self.options.wants(page):
+                yield self._counted(page)
+        self._refuse_nothing()
+
+    def documents(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
+        """The documents with selected pages, and these, in page order.
+
+        Raises:
+            InputError: There is none.
+        """
+        for doc_id, pages in self.reader.documents(on_damage=self.damaged):
+            if not self.options.wants_document(doc_id):
+                continue
+            wanted = (self._counted(page) for page in pages if self.options.wants(page))
+            first = next(wanted, None)
+            if first is not None:
+                self.outcome.documents += 1
+                yield doc_id, chain([first], wanted)
+        self._refuse_nothing()
+
+    def with_crops(self, folder: Path, pages: Iterable[PageResult]) -> Iterator[PageResult]:
+        """Copy the crops of pages into a folder; crops that are not copied are removed from the records."""
+        for page in pages:
+            kept: list[ImageCrop] = []
+            for crop in page.image_crops if self.options.with_crops else ():
+                data = self.picture(crop)
+                if data is not None:
+                    crop_file(folder, crop.path).write_bytes(data)
+                    kept.append(crop)
+            yield msgspec.structs.replace(page, image_crops=kept)
+
+    def picture(self, crop: ImageCrop) -> bytes | None:
+        """The file of a crop; None, after noting the damage, if it is not as the record says."""
+        try:
+            return self.reader.crop(crop)
+        except DamagedRunError as error:
+            self.damaged(error)
+            return None
+
+    def damaged(self, error: DamagedRunError) -> None:
+        """Note a damaged piece of the run, which is left out."""
+        self.outcome.damages.append(error.message)
+
+    def _counted(self, page: PageResult) -> PageResult:
+        self.outcome.pages += 1
+        if self.tell is not None:
+            self.tell(page)
+        return page
+
+    def _refuse_nothing(self) -> None:
+        if not self.outcome.pages:
+            raise InputError(
+                f"there is no page of {self.reader.path} to export",
+                remedy=f"No page is finished yet (see: pagemill status {self.reader.path}), or none matches the"
+                " filters.",
+            )

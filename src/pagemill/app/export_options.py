@@ -1,0 +1,138 @@
+"""The formats of an export, and the options that go with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from pagemill.config.options import Settings, option
+from pagemill.document.page import Status
+from pagemill.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pagemill.document.page import PageResult
+
+
+class Format(StrEnum):
+    """Export format."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"
+    DOCJSON = "docjson"
+    HTML = "html"
+    CSV_TABLES = "csv-tables"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatTraits:
+    """What sets a format apart. What writes it is in :mod:`pagemill.app.export_writers`."""
+
+    ending: str
+    """Of the default target: ``.jsonl`` of a file, ``-html`` of a folder."""
+    crops: bool | None = None
+    """Whether the crops are included by default; None where that cannot be chosen."""
+    own: frozenset[str] = frozenset()
+    """Names of the options that go with this format and not with every other."""
+
+
+TRAITS: dict[Format, FormatTraits] = {
+    Format.JSONL: FormatTraits(ending=".jsonl"),
+    Format.PARQUET: FormatTraits(ending=".parquet", crops=False),
+    Format.MARKDOWN: FormatTraits(ending="-markdown", crops=True, own=frozenset({"single"})),
+    Format.DOCJSON: FormatTraits(ending="-docjson", crops=True),
+    Format.HTML: FormatTraits(ending="-html", crops=True),
+    Format.CSV_TABLES: FormatTraits(ending="-tables", own=frozenset({"bom"})),
+}
+_SINGLE = FormatTraits(ending=".md")
+"""Of Markdown in one file."""
+_TEXT = (".jsonl", ".md")
+"""Endings of files that can also be written to a stream."""
+
+
+def _status(name: str) -> Status | None:
+    return None if name == "all" else Status(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions(Settings):
+    """What to export, and how. Patterns are those of file names: ``*``, ``?``, ``[...]``.
+
+    Raises:
+        UsageError: An option does not go with the format.
+    """
+
+    format: Format = option(
+        "-f", "--format", help="What to write.", shown_default="bring the files in OUT itself up to date"
+    )
+    """None: the command line writes no export then."""
+    documents: tuple[str, ...] = option(
+        default=(), metavar="GLOB", help="Only documents whose id matches; may be repeated."
+    )
+    pages: tuple[str, ...] = option(
+        default=(), metavar="GLOB", help="Only pages whose page id matches; may be repeated."
+    )
+    status: Status | None = option(parse=_status, help="Only pages with this status.", shown_default="all")
+    single: bool = option(default=False, help="markdown: write all documents to one file.")
+    crops: bool | None = option(
+        "--with-crops/--no-crops", help="Include the crops.", shown_default="in folders, not in Parquet"
+    )
+    bom: bool = option(default=False, help="csv-tables: mark the files as UTF-8 for Excel.")
+    overwrite: bool = option(default=False, help="Replace the file, or the folder of an earlier export.")
+
+    def __post_init__(self) -> None:
+        Settings.__post_init__(self)
+        if self.format is None:
+            return
+        for name in frozenset().union(*(traits.own for traits in TRAITS.values())) - TRAITS[self.format].own:
+            if getattr(self, name) != getattr(_NONE, name):
+                takers = " or ".join(kind for kind, traits in TRAITS.items() if name in traits.own)
+                flag = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{flag} goes with --format {takers}, not with {self.format}")
+        if self.crops is not None and self.traits.crops is None:
+            one_file = " in one file" if self.single else ""
+            raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")
+
+    @property
+    def traits(self) -> FormatTraits:
+        """What the format is like, with these options."""
+        return _SINGLE if self.single else TRAITS[self.format]
+
+    def wants_document(self, doc_id: str) -> bool:
+        """Whether pages of a document are wanted at all."""
+        return not self.documents or any(fnmatchcase(doc_id, pattern) for pattern in self.documents)
+
+    def wants(self, page: PageResult) -> bool:
+        """Whether a page is wanted."""
+        if self.status is not None and page.status is not self.status:
+            return False
+        if self.pages and not any(fnmatchcase(page.page_id, pattern) for pattern in self.pages):
+            return False
+        return self.wants_document(page.doc_id)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the export is one file rather than a folder."""
+        return self.traits.ending.startswith(".")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the export can also be written to a stream."""
+        return self.traits.ending in _TEXT
+
+    @property
+    def with_crops(self) -> bool:
+        """Whether crops are included."""
+        return bool(self.traits.crops if self.crops is None else self.crops)
+
+    def default_target(self, out: Path) -> Path:
+        """The default target: beside the run directory, with its name."""
+        out = out.resolve()
+        return out.with_name(f"{out.name}{self.traits.ending}")
+
+
+_NONE = ExportOptions()

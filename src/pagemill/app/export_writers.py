@@ -1,0 +1,84 @@
+"""What writes each export format: functions that get the content, and a stream or folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
+
+from pagemill.app.export_options import Format
+from pagemill.document.names import file_stem
+from pagemill.store.files import encoded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from pagemill.app.export_content import ExportContent
+    from pagemill.document.page import PageResult
+
+
+def _jsonl(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
+    stream.writelines(msgspec.json.encode(page) + b"\n" for page in content.pages())
+
+
+def _parquet(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
+    from pagemill.export.parquet import write_parquet
+
+    write_parquet(stream, content.pages(), picture=content.picture if content.options.with_crops else None)
+
+
+def _single_markdown(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
+    from pagemill.export.markdown import collected_markdown
+
+    stream.writelines(encoded(collected_markdown(content.documents(), crops_root=crops_root)))
+
+
+def _csv_tables(content: ExportContent, folder: Path) -> None:
+    from pagemill.export.csv_tables import write_tables
+
+    write_tables(folder, content.pages(), byte_order_mark=content.options.bom)
+
+
+def _html(content: ExportContent, folder: Path) -> None:
+    from pagemill.export.html import write_html
+
+    documents = ((doc_id, content.with_crops(folder, pages)) for doc_id, pages in content.documents())
+    write_html(folder, content.reader.path.resolve().name, documents)
+
+
+def _markdown(content: ExportContent, folder: Path) -> None:
+    from pagemill.export.markdown import document_markdown
+
+    write_each(content, folder, ".md", lambda pages: document_markdown(pages, crops_root=""))
+
+
+def _docjson(content: ExportContent, folder: Path) -> None:
+    from pagemill.document.docjson import document_json
+
+    write_each(content, folder, ".json", document_json)
+
+
+def write_each(
+    content: ExportContent, folder: Path, suffix: str, text: Callable[[Iterator[PageResult]], Iterable[str]]
+) -> None:
+    """Write one text file per document."""
+    for doc_id, pages in content.documents():
+        with (folder / f"{file_stem(doc_id)}{suffix}").open("wb") as stream:
+            stream.writelines(encoded(text(content.with_crops(folder, pages))))
+
+
+STREAM_WRITERS: dict[Format, Callable[[ExportContent, BinaryIO, str], None]] = {
+    Format.JSONL: _jsonl,
+    Format.PARQUET: _parquet,
+    Format.MARKDOWN: _single_markdown,
+}
+"""Of formats that are one file: content, the file, and what leads from it to the crops in the run directory."""
+
+FOLDER_WRITERS: dict[Format, Callable[[ExportContent, Path], None]] = {
+    Format.CSV_TABLES: _csv_tables,
+    Format.HTML: _html,
+    Format.MARKDOWN: _markdown,
+    Format.DOCJSON: _docjson,
+}
+"""Of formats that are a folder, which is empty but for ``crops/``."""
