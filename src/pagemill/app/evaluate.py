@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from multiprocessing import get_context
@@ -20,7 +21,9 @@ from pagemill.config.model_files import hub_errors
 from pagemill.errors import CorruptInputError, MissingInputError, UsageError, WorkerCrashError, unreadable
 from pagemill.evaluation.benchmark import Benchmark, BenchmarkResult, Prediction, Rules, Sample, SampleScore
 from pagemill.sources.hub import DatasetAddress
+from pagemill.store import paths
 from pagemill.store.files import output_errors, write_whole
+from pagemill.store.lock import RunLock
 
 RESULT = "result.json"
 SCORES = "scores.jsonl"
@@ -91,6 +94,21 @@ def benchmark_data(benchmark: Benchmark, given: str | None, say: Callable[[str],
     if not path.exists():
         raise MissingInputError(f"{address.root} has no {address.place}", remedy="Check the path in the dataset.")
     return path
+
+
+@contextmanager
+def evaluation_folder(out: Path) -> Iterator[None]:
+    """A folder for results, which one process works on at a time.
+
+    Raises:
+        LockedError: Another process works on it.
+        OutputError: It cannot be made.
+    """
+    lock = out / paths.EVALUATION_LOCK
+    with output_errors(out):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+    with RunLock(lock):
+        yield
 
 
 def evaluate(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from pagemill.errors import (
     UsageError,
     first_of,
 )
+from pagemill.export.target import replaced_folder
 from pagemill.extraction.asking import PartResult, ValueReader
 from pagemill.extraction.assembling import assembled, failed, failed_pages
 from pagemill.extraction.grounding import PageText
@@ -208,7 +208,7 @@ async def extract(
     sources: ImageSources,
     tell: Callable[[int, int, str], object] = lambda *_: None,
 ) -> ExtractOutcome:
-    """Extract values from all documents of a run and write a file for each.
+    """Extract values from all documents of a run and write a file for each. Earlier results go when all are there.
 
     Args:
         out: The run directory.
@@ -231,15 +231,13 @@ async def extract(
         values = model_reader(schema, model)
         try:
             await values.check()
-            folder = results_folder(out, schema)
-            with output_errors(folder):
-                if folder.exists():
-                    shutil.rmtree(folder)
-                folder.mkdir(parents=True)
-            write_whole(folder.parent / f"{file_stem(schema.name)}.schema.json", [msgspec.json.encode(schema.document)])
+            target = results_folder(out, schema)
             async with PageImages.opened(reader, sources) as images:
-                run = _Extraction(folder, reader, images, values, options)
-                return await run.all(documents, tell)
+                # Earlier results stay until all documents have been asked about: the server may fail on the way.
+                with output_errors(target), replaced_folder(target) as folder:
+                    outcome = await _Extraction(folder, reader, images, values, options).all(documents, tell)
+            write_whole(target.parent / f"{file_stem(schema.name)}.schema.json", [msgspec.json.encode(schema.document)])
+            return outcome
         except BaseExceptionGroup as group:
             raise first_of(group) from None
         finally:

@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from pagemill.app.evaluate import Evaluation, benchmark_data, evaluate, read_evaluation
+from pagemill.app.evaluate import Evaluation, benchmark_data, evaluate, evaluation_folder, read_evaluation
 from pagemill.app.evaluation_report import comparison_html, evaluation_html, sample_images
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.cli.eval_retrieval import retrieval
@@ -25,7 +25,7 @@ from pagemill.evaluation import benchmarks
 from pagemill.evaluation.benchmark import Benchmark, Figure, Rules, Status
 from pagemill.evaluation.comparing import ResultComparison, compare
 from pagemill.sources.options import SourceOptions
-from pagemill.store.files import encoded, output_errors, write_whole
+from pagemill.store.files import encoded, write_whole
 
 _WIDTH = 110
 _REPORT = "report.html"
@@ -140,30 +140,29 @@ def run_benchmark(
     benchmark = benchmarks.create(benchmark_name)
     place = benchmark_data(benchmark, data, console.note)
     samples = benchmark.load(place)[:first]
-    with output_errors(output):
-        output.mkdir(parents=True, exist_ok=True)
-    engine = None
-    if predictions is None:
-        from pagemill.app.predictions import predict  # with all of parsing
+    with evaluation_folder(output):
+        engine = None
+        if predictions is None:
+            from pagemill.app.predictions import predict  # with all of parsing
 
-        predictions, engine = predict(benchmark, samples, output, options, directory, quiet=quiet)
-    read = benchmark.predictions(predictions, samples)
-    with ProgressBar(console) as bar:
-        result = evaluate(
-            benchmark,
-            samples,
-            read,
-            output,
-            rules=Rules(rules),
-            jobs=jobs or available_cores(),
-            data=place,
-            predictions=predictions.absolute(),
-            engine=engine,
-            tell=bar.update,
-        )
-        if html:
-            pieces = evaluation_html(benchmark, result, sample_images(samples))
-            write_whole(output / _REPORT, (each for piece in pieces for each in encoded(piece)))
+            predictions, engine = predict(benchmark, samples, output, options, directory, quiet=quiet)
+        read = benchmark.predictions(predictions, samples)
+        with ProgressBar(console) as bar:
+            result = evaluate(
+                benchmark,
+                samples,
+                read,
+                output,
+                rules=Rules(rules),
+                jobs=jobs or available_cores(),
+                data=place,
+                predictions=predictions.absolute(),
+                engine=engine,
+                tell=bar.update,
+            )
+            if html:
+                pieces = evaluation_html(benchmark, result, sample_images(samples))
+                write_whole(output / _REPORT, (each for piece in pieces for each in encoded(piece)))
     if as_json:
         click.echo(indented_json(msgspec.structs.replace(result, scores=[])))
     elif not quiet:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from http.client import HTTPException
 from pathlib import Path
+from socket import gaierror
+from ssl import SSLCertVerificationError
 from typing import IO
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -19,6 +22,8 @@ _MOST_BYTES = 2 * 2**30
 """No model that runs inside pagemill is larger: a server that never ends does not fill the disk."""
 _TIMEOUT_S = 60.0
 """Without a byte."""
+_MOST_CAUSES = 20
+_ERROR_NUMBER = re.compile(r"\[Errno -?\d+\] ")
 
 
 def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None) -> None:
@@ -72,6 +77,28 @@ def _copied(address: str, file: IO[bytes]) -> str:
                 file.write(block)
     except (URLError, HTTPException, TimeoutError, ConnectionError, ValueError) as error:
         raise NetworkError(
-            f"cannot download {address}: {error}", remedy="Check the network and --mirror, then run it again."
+            f"cannot download {address}: {network_reason(error)}",
+            remedy="Check the network and --mirror, then run it again.",
         ) from error
     return digest.hexdigest()
+
+
+def network_reason(error: BaseException) -> str:
+    """What an error of the network comes from, in words; the system's own, such as ``[Errno -2]``, say little."""
+    causes = [error]
+    while (cause := getattr(causes[-1], "reason", None) or causes[-1].__cause__ or causes[-1].__context__) is not None:
+        if not isinstance(cause, BaseException) or len(causes) > _MOST_CAUSES:
+            break
+        causes.append(cause)
+    for each in causes:
+        if isinstance(each, HTTPError):
+            return f"the server answered {each.code} {each.reason}"
+        if isinstance(each, gaierror):
+            return "the address of its host is not known"
+        if isinstance(each, TimeoutError):
+            return "the server did not answer in time"
+        if isinstance(each, SSLCertVerificationError):
+            return f"the certificate of the server is not trusted ({each.verify_message})"
+        if isinstance(each, ConnectionError) and each.strerror:
+            return each.strerror.lower()
+    return _ERROR_NUMBER.sub("", str(error).strip().partition("\n")[0]) or type(error).__name__

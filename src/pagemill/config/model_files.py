@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pagemill.config.file_download import fetch_file
+from pagemill.config.file_download import fetch_file, network_reason
 from pagemill.config.model_cards import ModelCard, card_names, load_card
 from pagemill.errors import (
     MissingInputError,
@@ -131,7 +131,7 @@ def hub_errors(repository: str) -> Iterator[None]:
         if isinstance(error, OSError) and not isinstance(error, of_the_network):
             raise OutputError(f"cannot write the files of {repository}: {error}") from error
         raise NetworkError(
-            f"cannot download {repository}: {error}",
+            f"cannot download {repository}: {network_reason(error)}",
             remedy="Check the network, HF_ENDPOINT and HF_HUB_OFFLINE, then run the command again.",
         ) from error
 

@@ -57,16 +57,27 @@ def whole_folder(path: Path, *, overwrite: bool = False, manifest: dict[str, Any
     """
     with _output_errors(path):
         _refuse(path, overwrite=overwrite)
-        with _temporary(path) as temporary:
-            temporary.mkdir()
+        with replaced_folder(path) as temporary:
             yield temporary
             content = {**manifest, "files": sorted(_files(temporary))}
             (temporary / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-            replaced = path.with_name(f"{temporary.name}-replaced")
-            if path.exists():
-                path.rename(replaced)
-            temporary.rename(path)
-            _remove(replaced)
+
+
+@contextlib.contextmanager
+def replaced_folder(path: Path) -> Iterator[Path]:
+    """Fill a folder under a temporary name; it takes the place of an earlier one when the block ends well.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    with _temporary(path) as temporary:
+        temporary.mkdir()
+        yield temporary
+        replaced = path.with_name(f"{temporary.name}-replaced")
+        if path.exists():
+            path.rename(replaced)
+        temporary.rename(path)
+        _remove(replaced)
 
 
 def _refuse(path: Path, *, overwrite: bool) -> None:

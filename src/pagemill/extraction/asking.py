@@ -38,6 +38,7 @@ class PartResult:
 
     parts: list[PagePart]
     values: dict[str, Any] | None
+    """None also where the pages were asked about again, in parts."""
     request: ModelRequest
     problem: ExtractionProblem | None = None
 
@@ -139,10 +140,10 @@ class ValueReader:
             if is_refused and len(parts) > 1:
                 if "image" in error.message.lower():  # vLLM names the limit of images for each prompt
                     self.most_pages = max(1, len(parts) // 2)
-                return await self._halves(parts, pages)
+                return [_shown(parts, spent), *await self._halves(parts, pages)]
             return [self._result(parts, None, spent, error.category, error.message, error.remedy)]
         if values is None and flaw in (Flaw.TRUNCATED, Flaw.REPETITION) and len(parts) > 1:
-            return await self._halves(parts, pages)  # fewer pages have fewer values
+            return [_shown(parts, spent), *await self._halves(parts, pages)]  # fewer pages have fewer values
         return [self._result(parts, values, spent, flaw, message, None)]
 
     async def _halves(self, parts: list[PagePart], pages: int) -> list[PartResult]:
@@ -158,21 +159,14 @@ class ValueReader:
         message: str,
         remedy: str | None,
     ) -> PartResult:
-        numbers = tuple(dict.fromkeys(part.number for part in parts))
-        request = ModelRequest(
-            pages=numbers,
-            images=sum(part.image is not None for part in parts),
-            attempts=spent.attempts,
-            prompt_tokens=spent.prompt_tokens,
-            completion_tokens=spent.completion_tokens,
-        )
-        problem = None
+        result = _shown(parts, spent)
+        result.values = values
         if values is None:
             after = f" ({spent.attempts} attempts)" if spent.attempts > 1 else ""
-            problem = ExtractionProblem(
-                pages=numbers, category=category or "internal", message=message + after, remedy=remedy
+            result.problem = ExtractionProblem(
+                pages=result.request.pages, category=category or "internal", message=message + after, remedy=remedy
             )
-        return PartResult(parts, values, request, problem)
+        return result
 
     async def _valid(
         self, parts: list[PagePart], pages: int, spent: _Spent
@@ -234,3 +228,15 @@ class ValueReader:
                 continue
             spent.add(answer)
             return answer
+
+
+def _shown(parts: list[PagePart], spent: _Spent) -> PartResult:
+    """What asking about some pages has cost, without values."""
+    request = ModelRequest(
+        pages=tuple(dict.fromkeys(part.number for part in parts)),
+        images=sum(part.image is not None for part in parts),
+        attempts=spent.attempts,
+        prompt_tokens=spent.prompt_tokens,
+        completion_tokens=spent.completion_tokens,
+    )
+    return PartResult(parts, None, request)

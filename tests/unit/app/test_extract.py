@@ -94,6 +94,20 @@ async def test_no_server(out: Path):
     assert not (out / "extracted").exists()
 
 
+async def test_a_server_that_dies_costs_no_earlier_results(out: Path, monkeypatch):
+    await extracted(out, GOOD)
+    earlier = {path.name: path.read_bytes() for path in results_folder(out, SCHEMA).iterdir()}
+
+    async def dies(*_):
+        raise NetworkError("the server went away")
+
+    monkeypatch.setattr(app.ValueReader, "read", dies)
+    with pytest.raises(NetworkError):
+        await extracted(out, "{}")
+    assert {path.name: path.read_bytes() for path in results_folder(out, SCHEMA).iterdir()} == earlier
+    assert [path.name for path in sorted(out.joinpath("extracted").iterdir())] == ["invoice", "invoice.schema.json"]
+
+
 def test_fields_as_predictions(out: Path, monkeypatch):
     """How the benchmarks of fields use it."""
     samples = [

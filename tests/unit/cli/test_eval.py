@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pagemill.app.evaluate import evaluation_folder
 from pagemill.cli import cli
-from pagemill.errors import ExitCode, MissingInputError, UsageError
+from pagemill.errors import ExitCode, LockedError, MissingInputError, UsageError
 from pagemill.evaluation import benchmarks
+from pagemill.store.lock import RunLock
 
 
 def called(*arguments: object):
@@ -69,3 +71,16 @@ def test_what_is_too_large_to_score_is_named_and_no_success(
     ended = CliRunner().invoke(cli, [*map(str, given)], standalone_mode=False)
     assert "1 prediction not scored in full, such as one.png: a table of" in ended.output
     assert ended.return_value == ExitCode.PAGES_FAILED
+
+
+def test_two_at_once_in_one_folder_are_refused(truth: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(RunLock.__init__, "__kwdefaults__", {"wait_s": 0.0})
+    out = tmp_path / "out"
+    given = ("eval", "run", "pubtabnet", truth, "--predictions", tmp_path, "-o", out)
+    with evaluation_folder(out):
+        ended = called(*given)
+    assert isinstance(ended.exception, LockedError)
+    assert f"{out} is in use by process" in str(ended.exception)
+    assert not (out / "result.json").exists()
+    called(*given)
+    assert (out / "result.json").exists()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.error import HTTPError, URLError
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 from tiny_formulanet import FRACTION, write
 
 from pagemill.cli.models import command
+from pagemill.config import file_download
 from pagemill.config.file_download import fetch_file
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, download_model, find_model
@@ -55,6 +58,26 @@ def test_a_file_is_fetched_from_the_same_path_of_a_mirror(server, tmp_path):
     fetch_file(URL, target, SHA256, mirror=server.url + "/")
     assert target.read_bytes() == BYTES
     assert [path.name for path in target.parent.iterdir()] == ["tiny.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (URLError(socket.gaierror(-2, "Name or service not known")), "the address of its host is not known"),
+        (URLError(ConnectionRefusedError(111, "Connection refused")), "connection refused"),
+        (URLError(TimeoutError("timed out")), "the server did not answer in time"),
+        (HTTPError("https://a", 404, "Not Found", None, None), "the server answered 404 Not Found"),
+    ],
+)
+def test_errors_of_the_network_are_said_in_words(monkeypatch, tmp_path, error, said):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr(file_download, "urlopen", fails)
+    with pytest.raises(NetworkError) as raised:
+        fetch_file(URL, tmp_path / "tiny.onnx", SHA256)
+    assert raised.value.message == f"cannot download {URL}: {said}"
+    assert "--mirror" in (raised.value.remedy or "")
 
 
 @pytest.mark.parametrize("fault", ["other bytes", "not there", "cut off"])

@@ -92,7 +92,10 @@ async def test_cut_and_looping_answers_are_asked_for_with_fewer_pages(text):
     client = FakeClient(reply)
     result = await extracted(client, 4)
     assert result.status == ExtractionStatus.DONE
-    assert [request.pages for request in result.requests] == [(1,), (2,), (3,), (4,)]
+    assert [request.pages for request in result.requests] == [(1, 2, 3, 4), (1, 2), (1,), (2,), (3, 4), (3,), (4,)]
+    # What the answers cost that were thrown away counts.
+    assert sum(request.attempts for request in result.requests) == len(client.requests) == 10
+    assert sum(request.prompt_tokens or 0 for request in result.requests) == 1000
 
 
 async def test_a_looping_page_costs_no_other_page():
@@ -157,7 +160,8 @@ async def test_a_server_that_takes_one_image():
     pixels = np.full((300, 200, 3), 200, dtype=np.uint8)
     shown = [values.with_image(part, pixels) for part in parts(4)]
     results = await values.read(shown, 4)
-    assert [each.request.images for each in results] == [1, 1, 1, 1]
+    assert [each.request.images for each in results] == [4, 2, 1, 1, 1, 1]  # what was refused, too
+    assert [each.values for each in results] == [None, None, *[GOOD] * 4]
     before = len(client.requests)
     await values.read(shown, 4)
     assert len(client.requests) == before + 4  # what the server takes is known now
