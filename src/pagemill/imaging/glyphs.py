@@ -24,8 +24,6 @@ _ALEFS = (0x622, 0x623, 0x625, 0x627)
 _LAM = 0x644
 _AFTER_LAM = (*_ALEFS, 0x649, 0x64A, 0x645, 0x62C, 0x62D, 0x62E)
 """Letters of ligatures that begin with a lam."""
-_ARABIC_MARKS = (0x64B, 0x655)
-"""First and last of the vowel marks."""
 _DOTTED = {"\u0131": "i", "\u0237": "j"}
 
 
@@ -189,53 +187,6 @@ def with_accents(glyphs: Glyphs) -> Glyphs:
                 codes[letter], keep[accent] = ord(composed), False
                 break
     return replace(glyphs, codes=codes).select(keep)
-
-
-def in_logical_order(glyphs: Glyphs) -> Glyphs:
-    """Put right-to-left letters and marks in order where the page or PDFium has turned them round with the line.
-
-    A word whose letters follow each other from left to right was turned round as a whole (browsers that print).
-    An alef before a lam in one place is their ligature, which reads lam-alef (no ligature reads the other way); a vowel
-    mark inside the box of the next letter, and not of the one before, belongs after it.
-    """
-    glyphs = glyphs.select(_turned_words(glyphs))
-    codes, boxes = glyphs.codes, glyphs.boxes
-    middle = (boxes[:, 0] + boxes[:, 2]) / 2
-    ligature = (
-        np.isin(codes[:-1], _ALEFS) & (codes[1:] == _LAM) & (glyphs.origins[:-1] == glyphs.origins[1:]).all(axis=1)
-    )
-    mark = (codes >= _ARABIC_MARKS[0]) & (codes <= _ARABIC_MARKS[1])
-    over_next = (boxes[1:, 0] < middle[:-1]) & (middle[:-1] < boxes[1:, 2])
-    over_last = np.zeros_like(over_next)
-    over_last[1:] = (boxes[:-2, 0] < middle[1:-1]) & (middle[1:-1] < boxes[:-2, 2])
-    late = mark[:-1] & ~mark[1:] & is_right_to_left(codes[1:]) & over_next & ~over_last
-    order = np.arange(len(codes))
-    # The letters of a ligature first: a mark before both of them goes between them.
-    for i in [*np.flatnonzero(ligature).tolist(), *np.flatnonzero(late).tolist()]:
-        order[i], order[i + 1] = order[i + 1], order[i]
-    return glyphs.select(order)
-
-
-def _turned_words(glyphs: Glyphs) -> Indices:
-    """The order of the glyphs in which no level word of right-to-left letters runs from left to right.
-
-    Invisible text is left as it is: the places of its letters are made up by whoever recognised it.
-    """
-    order = np.arange(len(glyphs.codes))
-    letter = is_right_to_left(glyphs.codes) & (glyphs.look["angle"] == 0) & ~glyphs.look["invisible"]
-    figures = [unicodedata.bidirectional(chr(code)) in ("AN", "EN") for code in glyphs.codes[letter].tolist()]
-    letter[letter] = ~np.array(figures, dtype=bool)
-    if not letter.any():
-        return order
-    row = np.abs(np.diff(glyphs.origins[:, 1])) > 0.5 * glyphs.sizes[1:]
-    breaks = np.flatnonzero((letter[1:] != letter[:-1]) | row) + 1
-    middle = (glyphs.boxes[:, 0] + glyphs.boxes[:, 2]) / 2
-    for word in np.split(order, breaks):
-        if len(word) > 1 and letter[word[0]]:
-            steps = np.sign(np.diff(middle[word]))
-            if steps.sum() > 0 and middle[word[-1]] > middle[word[0]]:
-                order[word] = word[::-1].copy()
-    return order
 
 
 def spell_out(text: str) -> str:

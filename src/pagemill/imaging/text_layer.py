@@ -18,7 +18,7 @@ from pagemill.document.geometry import area, clip
 from pagemill.document.page import ANNOTATION, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.glyph_lines import lines_of_glyphs
-from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order, valid_unicode, with_accents, with_spans_spread
+from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, with_spans_spread
 from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, plain_name, style_of
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.right_to_left import in_reading_order
@@ -130,7 +130,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
 
 
 def _lines(glyphs: Glyphs, width: int, height: int) -> tuple[TextLine, ...]:
-    return tuple(lines_of_glyphs(in_logical_order(in_reading_order(with_accents(glyphs))), width, height))
+    return tuple(lines_of_glyphs(in_reading_order(with_accents(glyphs)), width, height))
 
 
 def _marks(marks: Sequence[Mark], glyphs: Floats, affine: Floats, width: int, height: int) -> Iterator[TextLine]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.imaging.glyph_lines import lines_of_glyphs
-from pagemill.imaging.glyphs import STYLE, Glyphs, in_logical_order
+from pagemill.imaging.glyphs import STYLE, Glyphs
 from pagemill.imaging.right_to_left import in_reading_order, levels_of_display, logical_places
 
 SIZE = 20.0
@@ -41,7 +41,7 @@ def glyphs_of(placed, order=None):
 
 
 def text_of(glyphs):
-    (line,) = lines_of_glyphs(in_logical_order(in_reading_order(glyphs)), 2000, 200)
+    (line,) = lines_of_glyphs(in_reading_order(glyphs), 2000, 200)
     return line.text
 
 
