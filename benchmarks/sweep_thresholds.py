@@ -2,8 +2,9 @@
 
 Thresholds are the numbers of all ``pagemill.*.thresholds`` modules, and with ``--constants`` the numbers that the
 modules of a package hold themselves. What engines answer (layout model, text detection, lines read) is kept by the
-digest of their input, so that a page costs what its assembly costs; what is inside of an engine is not swept. A page
-is parsed anew only if it read the number.
+digest of their input, so that a page costs what its assembly costs; what is inside of an engine is not swept. All
+numbers that a page reads are changed at once; only if the page changes, they are searched by halves. A number that has
+moved enough pages is not asked about any more, so that what is left costs two parses a page.
 
 Pages: drawn ones with truth (`accuracy.py` says what the scores are), and any files beside them, of which is only told
 whether they change. A number that changes no page is dead or untested; one that a single page needs is suspect.
@@ -25,7 +26,8 @@ import pickle
 import pkgutil
 import sys
 import time
-from contextlib import contextmanager
+from collections import Counter, defaultdict
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,10 +43,11 @@ from pagemill.parsing.page import ParsedPage, parse_page
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.runtime.text_reading import TextReading
 from pagemill.sources.options import SourceOptions
+from pagemill.tables.structure_model import packaged_model
 from pages.draw import CACHE, Press
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
@@ -55,7 +58,6 @@ if TYPE_CHECKING:
     from pagemill.sources.base import EncodedImage, PageRef, PdfPage
     from pages.draw import Page
 
-SHARE = 0.2
 _MEASURES = ("cer", "order", "teds", "teds_s", "formula")
 
 
@@ -126,6 +128,8 @@ def remember() -> None:
     for owner, name in _COSTLY:
         function = getattr(sys.modules[owner], name)
         _put(name, function, Remembered(function))
+    model = packaged_model()
+    model.predict = Remembered(model.predict)  # type: ignore[method-assign]
 
 
 def _put(name: str, old: Any, new: Any) -> list[Any]:
@@ -194,7 +198,9 @@ def constants(packages: Sequence[str]) -> list[Number]:
     """Numbers that the modules of some packages hold themselves."""
     numbers = []
     for owner, module in sorted(sys.modules.items()):
-        if not any(owner.startswith(f"pagemill.{package}.") for package in packages) or owner.endswith(".thresholds"):
+        if not f"{owner}.".startswith(tuple(f"pagemill.{package}." for package in packages)):
+            continue
+        if owner.endswith(".thresholds"):
             continue
         source = inspect.getsource(module)
         for name, value in vars(module).items():
@@ -221,12 +227,12 @@ def _replaced(value: Any, path: tuple[int, ...], number: float) -> Any:
 def changed(number: Number, value: float) -> Iterator[None]:
     """Give a number another value for a while, everywhere."""
     if number.watched is not None:
-        whole = getattr(number.watched.thresholds, number.name)
+        whole = number.watched.now(number.name)
         number.watched.changed[number.name] = _replaced(whole, number.path, value)
         try:
             yield
         finally:
-            del number.watched.changed[number.name]
+            number.watched.changed[number.name] = whole
         return
     original = vars(sys.modules[number.owner])[number.name]
     new = _replaced(original, number.path, value)
@@ -245,21 +251,37 @@ def digest(pixels: Pixels) -> bytes:
 
 
 class Kept(Pipeline):
-    """A pipeline that keeps what engines answer, by their input; it computes where it is called."""
+    """A pipeline that keeps what engines answer for a page, by their input; it computes where it is called.
 
-    def __init__(self, settings: ParseSettings) -> None:
+    Args:
+        settings: As of a pipeline.
+        probe: Called with each page in turn, once it has been parsed.
+    """
+
+    def __init__(self, settings: ParseSettings, probe: Callable[[Kept, PageRef], Awaitable[None]]) -> None:
         super().__init__(settings, RuntimeSettings(threads=1, decoders=1))
-        self.refs: list[PageRef] = []
         self.read_again = False
         """Whether the logic of recognition runs again on the lines read, instead of keeping its result."""
+        self._probe = probe
+        self._alone = asyncio.Lock()
+        self._forget()
+
+    @property
+    def has_read(self) -> bool:
+        """Whether lines of the page were recognized."""
+        return bool(self._pages)
+
+    def _forget(self) -> None:
         self._decoded: dict[int, DecodedPage] = {}
         self._regions: dict[bytes, list[DetectedRegion]] = {}
         self._pages: dict[tuple[bytes, Any], ReadPage] = {}
 
     async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
-        self.refs.append(ref)
-        self._text = KeptText(self._text) if not isinstance(self._text, KeptText) else self._text
-        return await parse_page(ref, self, self.settings)
+        async with self._alone:
+            self._forget()
+            self._text = KeptText(self._text)
+            await self._probe(self, ref)
+            return await parse_page(ref, self, self.settings)
 
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page once."""
@@ -320,32 +342,11 @@ class KeptText(TextReading):
         return function(*args, **kwargs)
 
 
-@dataclass(slots=True)
-class Subject:
-    """A page that is parsed again and again."""
-
-    name: str
-    ref: PageRef
-    truth: Page | None
-    record: bytes = b""
-    score: PageScore | None = None
-    read: set[tuple[Watched, str]] = field(default_factory=set)
-    """Thresholds that it read."""
-
-
-async def parsed(pipeline: Kept, subject: Subject) -> bytes:
+async def parsed(pipeline: Pipeline, ref: PageRef) -> bytes:
     """The record of a page without times, as JSON."""
-    record = (await parse_page(subject.ref, pipeline, pipeline.settings)).record
+    record = (await parse_page(ref, pipeline, pipeline.settings)).record
     record.timings = {}
     return msgspec.json.encode(record)
-
-
-def scored(subject: Subject, record: bytes) -> PageScore | None:
-    """The score of a page's record; None without truth."""
-    if subject.truth is None:
-        return None
-    values = msgspec.json.decode(record)
-    return score_page(subject.truth.blocks, values["markdown"], values["regions"])
 
 
 def movement(before: Sequence[PageScore], after: Sequence[PageScore]) -> dict[str, float]:
@@ -364,115 +365,165 @@ def movement(before: Sequence[PageScore], after: Sequence[PageScore]) -> dict[st
     return moved
 
 
-async def sweep(
-    inputs: Sequence[Path], truths: dict[str, Page], packages: Sequence[str], only: str, seconds: float
-) -> dict[str, Any]:
-    """Parse all pages, then again for each number and direction.
+@dataclass(slots=True)
+class Sweep:
+    """What is known of the numbers so far.
 
     Args:
-        inputs: Files to parse.
         truths: Drawn pages by the name of their file.
-        packages: Packages whose modules' own numbers are swept, too.
+        factors: By which the numbers are changed.
+        enough: Changed pages after which a number is not asked about any more.
         only: Numbers whose title holds this; empty for all.
-        seconds: After so long, no other number is begun.
     """
-    start = time.perf_counter()
-    async with Kept(ParseSettings(crops=False)) as pipeline:
-        numbers = watch()
-        remember()
-        async for _ in pipeline.stream(inputs, SourceOptions()):
-            pass
-        numbers += constants(packages)
-        numbers = [number for number in numbers if only in number.title]
-        subjects = [
-            Subject(f"{ref.document.uri}#{ref.page_number}", ref, truths.get(Path(ref.document.uri).name))
-            for ref in pipeline.refs
-        ]
-        unsteady = []
-        for subject in subjects:
-            with noted() as subject.read:
-                subject.record = await parsed(pipeline, subject)
-            subject.score = scored(subject, subject.record)
-            if await parsed(pipeline, subject) != subject.record:
-                unsteady.append(subject.name)
+
+    truths: dict[str, Page]
+    factors: Sequence[float]
+    enough: int
+    only: str = ""
+    numbers: list[Number] = field(default_factory=list)
+    before: dict[str, PageScore | None] = field(default_factory=dict)
+    """Scores by page; None without truth."""
+    reached: Counter[Number] = field(default_factory=Counter)
+    after: dict[tuple[Number, float], dict[str, PageScore | None]] = field(default_factory=lambda: defaultdict(dict))
+    """Scores of the pages that a number moves."""
+    unsteady: list[str] = field(default_factory=list)
+    """Pages that are not the same when parsed twice."""
+
+    def pages_of(self, number: Number) -> set[str]:
+        """The pages that a number is known to move."""
+        return {name for factor in self.factors for name in self.after.get((number, factor), ())}
+
+    async def probe(self, pipeline: Kept, ref: PageRef) -> None:
+        """Find the numbers that move a page."""
+        start = time.perf_counter()
+        name = f"{ref.document.uri}#{ref.page_number}"
+        truth = self.truths.get(Path(ref.document.uri).name)
+        with noted() as read:
+            record = await parsed(pipeline, ref)
+        first = time.perf_counter() - start
+        if await parsed(pipeline, ref) != record:
+            self.unsteady.append(name)
+            return
+        self.before[name] = _scored(truth, record)
+        mine = [n for n in self.numbers if ((n.watched, n.name) in read if n.watched else pipeline.has_read)]
+        self.reached.update(mine)
+        open_ = [number for number in mine if len(self.pages_of(number)) < self.enough]
+        open_.sort(key=lambda number: -len(self.pages_of(number)))  # what may move it is soon found together
+        moved = parses = 0
+        for factor in self.factors:
+            groups = [[n for n in open_ if n.watched is None], [n for n in open_ if n.watched is not None]]
+            while groups:
+                group = groups.pop()
+                if not group:
+                    continue
+                with ExitStack() as changes:
+                    for number in group:
+                        changes.enter_context(changed(number, number.moved(factor)))
+                    pipeline.read_again = any(number.watched is None for number in group)
+                    again = await parsed(pipeline, ref)
+                    pipeline.read_again = False
+                    parses += 1
+                if again == record:
+                    continue
+                if len(group) == 1:
+                    self.after[group[0], factor][name] = _scored(truth, again)
+                    moved += 1
+                else:
+                    groups += [group[: len(group) // 2], group[len(group) // 2 :]]
+        seconds = time.perf_counter() - start
         print(
-            f"{len(subjects)} pages, {len(numbers)} numbers; {time.perf_counter() - start:.0f} s; not the same twice: "
-            f"{unsteady or 'none'}",
+            f"{len(self.before)} {name}: {len(mine)} numbers, {len(open_)} asked, {moved} moves, {parses} parses;"
+            f" {first:.1f} of {seconds:.1f} s",
             file=sys.stderr,
             flush=True,
         )
-        before = [subject.score for subject in subjects if subject.score is not None]
-        rows: list[dict[str, Any]] = []
-        left: list[str] = []
-        read = {(watched, name) for subject in subjects for watched, name in subject.read}
-        unread = [n for n in numbers if n.watched is not None and (n.watched, n.name) not in read]
-        for number in numbers:
-            if number in unread:
+
+    def result(self) -> dict[str, Any]:
+        """For JSON and :func:`report`."""
+        rows = []
+        for number in self.numbers:
+            if not self.reached[number]:
                 continue
-            if time.perf_counter() - start > seconds:
-                left.append(number.title)
-                continue
-            pipeline.read_again = number.watched is None
-            reached = [s for s in subjects if number.watched is None or (number.watched, number.name) in s.read]
-            row: dict[str, Any] = {"number": number.title, "value": number.value, "reached": len(reached)}
-            for factor in (1 - SHARE, 1 + SHARE):
-                row[f"{factor:g}"] = await _moved(pipeline, number, factor, reached, before, subjects)
+            row: dict[str, Any] = {"number": number.title, "value": number.value, "reached": self.reached[number]}
+            for factor in self.factors:
+                after = self.after.get((number, factor), {})
+                row[f"{factor:g}"] = {"pages": list(after), "moved": self._movement(after)}
             rows.append(row)
-            counts = [len(row[f"{factor:g}"]["pages"]) for factor in (1 - SHARE, 1 + SHARE)]
-            print(f"{number.title}: {len(reached)} pages read it, {counts} change", file=sys.stderr, flush=True)
-    titles = [number.title for number in unread]
-    return {"pages": len(subjects), "with_truth": len(before), "rows": rows, "unread": titles, "left": left}
+        return {
+            "pages": len(self.before),
+            "with_truth": sum(score is not None for score in self.before.values()),
+            "factors": list(self.factors),
+            "enough": self.enough,
+            "unsteady": self.unsteady,
+            "rows": rows,
+            "unread": [number.title for number in self.numbers if not self.reached[number]],
+        }
+
+    def _movement(self, after: dict[str, PageScore | None]) -> dict[str, float]:
+        known = {name: score for name, score in self.before.items() if score is not None}
+        now = {name: after.get(name) or score for name, score in known.items()}
+        return movement(list(known.values()), list(now.values()))
 
 
-async def _moved(
-    pipeline: Kept,
-    number: Number,
-    factor: float,
-    reached: Sequence[Subject],
-    before: Sequence[PageScore],
-    subjects: Sequence[Subject],
-) -> dict[str, Any]:
-    scores = {subject.name: subject.score for subject in subjects}
-    names = []
-    with changed(number, number.moved(factor)):
-        for subject in reached:
-            record = await parsed(pipeline, subject)
-            if record != subject.record:
-                names.append(subject.name)
-                scores[subject.name] = scored(subject, record)
-    after = [score for score in scores.values() if score is not None]
-    return {"pages": names, "moved": movement(before, after)}
+def _scored(truth: Page | None, record: bytes) -> PageScore | None:
+    """The score of a page's record; None without truth."""
+    if truth is None:
+        return None
+    values = msgspec.json.decode(record)
+    return score_page(truth.blocks, values["markdown"], values["regions"])
+
+
+async def run(sweep: Sweep, inputs: Sequence[Path], packages: Sequence[str], seconds: float, out: Path | None) -> None:
+    """Probe the pages of files, one by one, and write what is known after each.
+
+    Args:
+        sweep: What to fill.
+        inputs: Files to parse.
+        packages: Packages whose modules' own numbers are swept, too.
+        seconds: After so long, no other page is begun.
+        out: Where to write to; None for nowhere.
+    """
+    start = time.perf_counter()
+    numbers = watch()
+    remember()
+    sweep.numbers = [number for number in numbers + constants(packages) if sweep.only in number.title]
+    async with Kept(ParseSettings(crops=False), sweep.probe) as pipeline:
+        async for _ in pipeline.stream(inputs, SourceOptions()):
+            if out:
+                out.write_text(json.dumps(sweep.result(), ensure_ascii=False, indent=1), encoding="utf-8")
+            if time.perf_counter() - start > seconds:
+                break
 
 
 def report(result: dict[str, Any]) -> str:
     """The results as a Markdown table and lists."""
-    low, high = (f"{1 + sign * SHARE:g}" for sign in (-1, 1))
+    factors = [f"{factor:g}" for factor in result["factors"]]
     lines = [
-        f"{result['pages']} pages, {result['with_truth']} of them with truth. Scores in percent points; CER, order and"
-        " formula are errors.",
+        f"{result['pages']} pages, {result['with_truth']} of them with truth; a number that moved {result['enough']}"
+        " pages is not asked about any more. Scores in percent points; CER, order and formula are errors.",
         "",
-        f"| number | value | pages that read it | changed at × {low} | changed at × {high} | scores × {low} |"
-        f" scores × {high} |",
-        "|---|--:|--:|--:|--:|---|---|",
+        "| number | value | pages that read it |"
+        + "".join(f" changed at × {factor} |" for factor in factors)
+        + "".join(f" scores × {factor} |" for factor in factors),
+        "|---|--:|--:|" + "--:|" * len(factors) + "---|" * len(factors),
     ]
     dead, lone = [], []
     for row in result["rows"]:
-        down, up = row[low], row[high]
-        moves = [", ".join(f"{k} {v:+.2f}" for k, v in side["moved"].items()) or "–" for side in (down, up)]
-        lines.append(
-            f"| {row['number']} | {row['value']:g} | {row['reached']} | {len(down['pages'])} | {len(up['pages'])} |"
-            f" {moves[0]} | {moves[1]} |"
-        )
-        pages = {*down["pages"], *up["pages"]}
+        sides = [row[factor] for factor in factors]
+        moves = [", ".join(f"{k} {v:+.2f}" for k, v in side["moved"].items()) or "–" for side in sides]
+        counts = [str(len(side["pages"])) for side in sides]
+        cells = [row["number"], f"{row['value']:g}", str(row["reached"]), *counts, *moves]
+        lines.append(f"| {' | '.join(cells)} |")
+        pages = {page for side in sides for page in side["pages"]}
         if not pages:
-            dead.append(row["number"])
+            dead.append(f"{row['number']} ({row['reached']})")
         elif len(pages) == 1:
             lone.append(f"{row['number']} ({Path(pages.pop()).name})")
     lines += ["", f"Read by no page ({len(result['unread'])}): {', '.join(result['unread'])}", ""]
-    lines += [f"Read, and moves nothing ({len(dead)}): {', '.join(dead)}", ""]
+    lines += [f"Read, and moves nothing ({len(dead)}; pages that read it): {', '.join(dead)}", ""]
     lines += [f"Moves a single page ({len(lone)}): {', '.join(lone)}"]
-    if result["left"]:
-        lines += ["", f"Not swept for want of time ({len(result['left'])}): {', '.join(result['left'])}"]
+    if result["unsteady"]:
+        lines += ["", f"Not the same twice: {', '.join(result['unsteady'])}"]
     return "\n".join(lines)
 
 
@@ -482,25 +533,30 @@ def main() -> None:
     parser.add_argument("inputs", nargs="*", type=Path, metavar="FILE", help="files without truth")
     parser.add_argument("--seeds", type=seeds_of, default="0-31", metavar="A-B", help="drawn pages (default 0-31)")
     parser.add_argument("--severity", type=severities_of, default="digital,0", help="as in accuracy.py")
-    parser.add_argument("--constants", default="", metavar="PACKAGES", help="also numbers of modules: recognition,…")
+    parser.add_argument(
+        "--constants", default="", metavar="PACKAGES", help="also numbers of modules: recognition.reader,…"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="numbers whose name holds this")
-    parser.add_argument("--minutes", type=float, default=40, help="begin no other number after so long (default 40)")
+    parser.add_argument("--factors", default="0.8,1.2", help="by which numbers are changed (default 0.8,1.2)")
+    parser.add_argument("--enough", type=int, default=4, metavar="N", help="changed pages of a number (default 4)")
+    parser.add_argument("--minutes", type=float, default=40, help="begin no other page after so long (default 40)")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"where drawn pages are kept (default {CACHE})")
     parser.add_argument("--out", type=Path, metavar="JSON", help="write the results")
     arguments = parser.parse_args()
     truths = {}
     inputs = list(arguments.inputs)
     with Press(arguments.cache) as press:
-        for page in press.pages(arguments.seeds):
-            for severity in arguments.severity:
+        pages = list(press.pages(arguments.seeds))
+        for severity in arguments.severity:
+            for page in pages:
                 path = file_of(page, severity)
                 truths[path.name] = page
                 inputs.append(path)
     packages = [name for name in arguments.constants.split(",") if name]
-    result = asyncio.run(sweep(inputs, truths, packages, arguments.only, arguments.minutes * 60))
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result, ensure_ascii=False, indent=1), encoding="utf-8")
-    print(report(result))
+    factors = [float(factor) for factor in arguments.factors.split(",")]
+    sweep = Sweep(truths, factors, arguments.enough, arguments.only)
+    asyncio.run(run(sweep, inputs, packages, arguments.minutes * 60, arguments.out))
+    print(report(sweep.result()))
 
 
 if __name__ == "__main__":

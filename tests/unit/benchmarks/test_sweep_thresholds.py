@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 import sweep_thresholds
 from page_scores import PageScore
-from sweep_thresholds import Number, Remembered, Watched, changed, movement, noted, report
+from sweep_thresholds import Number, Remembered, Sweep, Watched, changed, movement, noted, report
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -87,6 +89,24 @@ def test_what_is_read_is_noted_also_from_what_is_remembered(watched: Watched) ->
     assert calls == [4, 4]
 
 
+def test_numbers_are_searched_by_halves(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def parsed(pipeline: object, ref: object) -> bytes:
+        return f"{watched.gap > 0.5} {watched.rows}".encode()  # the gap moves it upwards alone
+
+    monkeypatch.setattr(sweep_thresholds, "parsed", parsed)
+    sweep = Sweep({}, [0.8, 1.2], enough=1)
+    sweep.numbers = [_number(watched, name, path) for name, path in (("gap", ()), ("rows", ()), ("pairs", (1, 0)))]
+    for name in ("a", "b"):
+        ref = SimpleNamespace(document=SimpleNamespace(uri=name), page_number=1)
+        asyncio.run(sweep.probe(SimpleNamespace(has_read=False, read_again=False), ref))  # type: ignore[arg-type]
+    rows = sweep.result()["rows"]
+    assert [(row["number"], row["reached"], row["0.8"]["pages"], row["1.2"]["pages"]) for row in rows] == [
+        ("x.thresholds.gap", 2, [], ["a#1"]),
+        ("x.thresholds.rows", 2, ["a#1"], ["a#1"]),
+    ]
+    assert sweep.result()["unread"] == ["x.thresholds.pairs[1][0]"]
+
+
 def test_movement_is_in_percent_points() -> None:
     before = [PageScore(0.1, 0.0, 0, teds=[1.0]), PageScore(0.1, None, 0)]
     after = [PageScore(0.1, 0.0, 0, teds=[0.5]), PageScore(0.2, None, 0)]
@@ -99,8 +119,9 @@ def test_the_report_tells_dead_and_lone_numbers() -> None:
         return {"number": name, "value": 1.0, "reached": reached, "0.8": side, "1.2": side}
 
     rows = [row("dead", 3), row("lone", 3, "a.pdf"), row("busy", 3, "a.pdf", "b.pdf")]
-    text = report({"pages": 3, "with_truth": 2, "rows": rows, "unread": ["unread"], "left": ["late"]})
+    result = {"pages": 3, "with_truth": 2, "factors": [0.8, 1.2], "enough": 3, "rows": rows, "unread": ["unread"]}
+    text = report({**result, "unsteady": ["odd"]})
     assert "Read by no page (1): unread" in text
-    assert "moves nothing (1): dead" in text
-    assert "Not swept for want of time (1): late" in text
+    assert "moves nothing (1; pages that read it): dead (3)" in text
+    assert "Not the same twice: odd" in text
     assert "Moves a single page (1): lone (a.pdf)" in text
