@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from pagemill.document.docjson import DocJSON
 from pagemill.document.page import PageResult
+from pagemill.export.docjson import DocJSON
 
 _PUBLISHED = {"record.schema.json": PageResult, "docjson.schema.json": DocJSON}
 

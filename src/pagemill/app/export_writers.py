@@ -54,7 +54,7 @@ def _markdown(content: ExportContent, folder: Path) -> None:
 
 
 def _docjson(content: ExportContent, folder: Path) -> None:
-    from pagemill.document.docjson import document_json
+    from pagemill.export.docjson import document_json
 
     write_each(content, folder, ".json", document_json)
 

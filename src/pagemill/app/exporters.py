@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pagemill.document.docjson import document_json
+from pagemill.export.docjson import document_json
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.markdown import document_markdown
 from pagemill.export.report import report_html

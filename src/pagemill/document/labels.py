@@ -51,6 +51,18 @@ class Task(StrEnum):
     PAGE = "page"  # of no label: the page and all that stands on it
 
 
+class Category(StrEnum):
+    """The seven coarse categories of elements."""
+
+    TITLE = "title"
+    TEXT = "text"
+    LIST = "list"
+    TABLE = "table"
+    FIGURE = "figure"
+    FORMULA = "formula"
+    OTHER = "other"  # running heads and feet, page numbers, numbers of formulas
+
+
 _TASKS = {
     Task.TABLE: (Label.TABLE,),
     Task.FORMULA: (Label.DISPLAY_FORMULA, Label.INLINE_FORMULA),
@@ -81,3 +93,27 @@ RUNNING_TEXT = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
 """Text in paragraphs that continue across columns and pages."""
 FLOWING = RUNNING_TEXT | {Label.CONTENT, Label.FOOTNOTE}
 """Text that may be split into columns and paragraphs."""
+
+_CATEGORIES = {
+    Category.TITLE: TITLES,
+    Category.TABLE: {Label.TABLE},
+    Category.FIGURE: FIGURES | {Label.SEAL},
+    Category.FORMULA: FORMULAS,
+    Category.OTHER: {
+        Label.FOOTER,
+        Label.FOOTER_IMAGE,
+        Label.FORMULA_NUMBER,
+        Label.HEADER,
+        Label.HEADER_IMAGE,
+        Label.NUMBER,
+    },
+}
+_CATEGORY_OF_LABEL = dict.fromkeys(Label, Category.TEXT) | {
+    label: category for category, labels in _CATEGORIES.items() for label in labels
+}
+
+
+def category_of(label: Label, *, list_item: bool = False) -> Category:
+    """The coarse category of a region; text whose lines are list items (``list_item``) is a list."""
+    category = _CATEGORY_OF_LABEL[label]
+    return Category.LIST if list_item and category is Category.TEXT else category

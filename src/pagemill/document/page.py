@@ -10,7 +10,7 @@ import msgspec
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
-SCHEMA_VERSION = "1.5"
+SCHEMA_VERSION = "1.6"
 RESUMABLE_SCHEMA = "1.2"
 """Of the oldest records beside which new ones may stand in a run: since then fields were added that have a default."""
 
@@ -48,8 +48,8 @@ class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     component: str
     """Stage that failed: ``source``, ``decode``, ``text_layer``, ``unwarping``, ``recognition``, ``deskew``,
-    ``layout``, ``analysis``, ``table`` (a region of a page that is otherwise good), ``crops``, or ``worker`` for the
-    process as a whole."""
+    ``layout``, ``analysis``, ``table`` (a region of a page that is otherwise good), ``crops``, ``describe``, or
+    ``worker`` for the process as a whole."""
     category: str
     """Machine-readable kind, e.g. ``timeout``, ``crash``, ``encrypted``, ``too_large``, ``corrupt``, ``internal``."""
     message: str
@@ -80,20 +80,36 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bold: bool = False
 
 
-class Region(msgspec.Struct, kw_only=True):
-    """A layout region with what was read in it."""
+class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a model says that an element shows; see ``docs/describe.md``. Not to be trusted more than the page."""
 
-    index: int
-    """Position in reading order, from 0."""
+    summary: str
+    """One paragraph."""
+    keywords: tuple[str, ...] = ()
+    chart: tuple[tuple[str, ...], ...] | None = None
+    """The data that a chart shows, row by row, all of the same length, the head first; None for all else, and where the
+    values cannot be read off."""
+    language: str = ""
+    """In which it is written, as the model says: ``en``, ``ko``; empty where it does not."""
+    engine: str = ""
+    """Who wrote it, as in :attr:`Content.engine`: ``vlm:`` and the model card."""
+    model: str = ""
+    """The model's name on its server."""
+    attempts: int = 1
+    """How often the model was asked."""
+
+
+class Content(msgspec.Struct, kw_only=True):
+    """What records (:class:`Region`) and DocJSON (:class:`pagemill.export.docjson.Element`) tell alike of a region."""
+
     label: Label
-    bbox_2d: tuple[int, int, int, int]
-    """Box in thousandths of the page width and height."""
-    content: str | None = None
-    """What was read, of an image or chart its lettering; None where nothing was, or where reading failed, which an
-    error says."""
     bbox: Box
     """Box in page pixels."""
     polygon: tuple[Point, ...] | None = None
+    content: str | None = None
+    """What was read, of an image or chart its lettering; None where nothing was, or where reading failed, which an
+    error says."""
+    content_format: ContentFormat = ContentFormat.TEXT
     score: float | None = None
     """Score of the layout engine, 0-1; None when the region does not come from a model."""
     source: str = ""
@@ -104,7 +120,6 @@ class Region(msgspec.Struct, kw_only=True):
     structure: str | None = None
     """Who found the rows and columns of a table: ``rules`` (all are drawn), ``text`` (its places, and what rules there
     are), or the name of a model (``slanet-plus``); None for all else, and where the recognition engine did."""
-    content_format: ContentFormat = ContentFormat.TEXT
     attempts: int = 1
     """How often a model was asked for the content; more than once where it refused an image as too large, or its answer
     was no good. Of a model that reads whole pages: for the page. What the network lost does not count."""
@@ -114,11 +129,26 @@ class Region(msgspec.Struct, kw_only=True):
     """Heading level: 1 for a title, 2 and deeper for headings."""
     list_item: bool = False
     """The content's lines are list items."""
-    caption_of: int | None = None
-    """Index of the figure or table that this caption belongs to, or of the formula that this number belongs to."""
     continues: bool = False
     """The text goes on in the next text region (column or page break inside a paragraph)."""
+    description: Description | None = None
+    """Of a figure, chart, table or formula, where one was asked for. An error of the component ``describe`` says why
+    there is none."""
     lines: tuple[TextLine, ...] = ()
+
+
+class Region(Content, kw_only=True):
+    """A layout region with what was read in it.
+
+    Its coarse category follows from label and ``list_item``: :func:`pagemill.document.labels.category_of`.
+    """
+
+    index: int
+    """Position in reading order, from 0."""
+    bbox_2d: tuple[int, int, int, int]
+    """Box in thousandths of the page width and height."""
+    caption_of: int | None = None
+    """Index of the figure or table that this caption belongs to, or of the formula that this number belongs to."""
 
 
 class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,19 +166,13 @@ class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
     """Of the file's bytes, 64 hex digits: the record says by itself whether its pictures are whole."""
 
 
-class PageResult(msgspec.Struct, kw_only=True):
-    """Everything known about one page: the record in ``ocr_results.jsonl``."""
+class PageFacts(msgspec.Struct, kw_only=True):
+    """What records (:class:`PageResult`) and DocJSON (:class:`pagemill.export.docjson.DocumentPage`) tell of a page."""
 
     page_id: str
     """Unique in the run: ``<doc_id>_<page number>``, or the row's id of a dataset."""
     page_idx: int
     """Position of the page in the run's input, from 0."""
-    regions: list[Region] = []
-    markdown: str = ""
-    image_crops: list[ImageCrop] = []
-    doc_id: str
-    source: str
-    """Where the document came from, as the user named it."""
     page_number: int | None
     """Page in the document, from 1; in a dataset the number its id ends in, which may be 0. None where the document
     does not open."""
@@ -180,4 +204,15 @@ class PageResult(msgspec.Struct, kw_only=True):
     """Seconds by stage."""
     metadata: dict[str, Any] = {}
     """What the source says beside the pixels (dataset columns, PDF page label). Plain JSON values."""
+
+
+class PageResult(PageFacts, kw_only=True):
+    """Everything known about one page: the record in ``ocr_results.jsonl``."""
+
+    doc_id: str
+    source: str
+    """Where the document came from, as the user named it."""
+    regions: list[Region] = []
+    markdown: str = ""
+    image_crops: list[ImageCrop] = []
     schema_version: str = SCHEMA_VERSION

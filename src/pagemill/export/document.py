@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pagemill.document.docjson import document_json
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
+from pagemill.export.docjson import document_json
 from pagemill.export.markdown import document_markdown, table_of
 
 if TYPE_CHECKING:

@@ -87,6 +87,7 @@ def _row(page: PageResult) -> dict[str, Any]:
     del row["image_crops"]
     regions = [msgspec.structs.asdict(region) for region in page.regions]
     for region in regions:
+        region["description"] = msgspec.to_builtins(region["description"])
         for name in _LEFT_OUT:
             del region[name]
     return row | {

@@ -44,6 +44,7 @@ def test_one_row_a_page_with_nested_regions() -> None:
         "list_item": False,
         "caption_of": None,
         "continues": True,
+        "description": None,
     }
     assert rows[2]["status"] == "failed"
     assert rows[2]["errors"][0]["category"] == "timeout"

@@ -1,0 +1,87 @@
+"""What stands around an element: the headings above it, its captions, the text before and after it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, NamedTuple
+
+from pagemill.document.labels import TITLES, Category, Label, category_of
+from pagemill.export.markdown import plain_content
+from pagemill.export.parts import captions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pagemill.document.page import Region
+
+CONTEXT_CHARACTERS = 600
+"""Of the text before an element, and of that after it: two paragraphs. Not measured."""
+
+_HALF = CONTEXT_CHARACTERS + 1
+_LONGEST_HEADING = 300
+_SPOKEN = frozenset({Category.TITLE, Category.TEXT, Category.LIST})
+
+
+class Sections:
+    """Follows a document through its headings: under which ones a region stands."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, str]] = []
+
+    def enter(self, region: Region) -> tuple[str, ...]:
+        """The headings above the next region in reading order, the outermost first; a heading is not above itself."""
+        if region.label not in TITLES or region.level is None or not region.content:
+            return tuple(text for _, text in self._open)
+        self._open = [(level, text) for level, text in self._open if level < region.level]
+        path = tuple(text for _, text in self._open)
+        self._open.append((region.level, one_line(region)[:_LONGEST_HEADING]))
+        return path
+
+
+class Surroundings(NamedTuple):
+    """The text around an element on its page."""
+
+    before: str
+    after: str
+    captions: tuple[str, ...]
+
+
+class PageContext:
+    """Finds the surroundings of the elements of a page; the way there is short however many elements it has."""
+
+    def __init__(self, regions: Sequence[Region]) -> None:
+        spoken = [region for region in regions if _is_spoken(region)]
+        self._captions = captions_of(regions)
+        self._places = [region.index for region in spoken]
+        self._texts = [_ends(one_line(region)) for region in spoken]
+
+    def of(self, region: Region) -> Surroundings:
+        """What stands around a region: running text, headings and lists, no captions of other elements."""
+        middle = bisect_left(self._places, region.index)
+        before = " ".join(self._texts[max(0, middle - CONTEXT_CHARACTERS) : middle])
+        after = " ".join(self._texts[middle : middle + CONTEXT_CHARACTERS])
+        captions = tuple(one_line(caption) for caption in self._captions.get(region.index, ()))
+        return Surroundings(_head(before[::-1])[::-1], _head(after), captions)
+
+
+def one_line(region: Region) -> str:
+    """What a region says in one line, without markup."""
+    return " ".join(plain_content(region).lstrip("#* ").split())
+
+
+def _is_spoken(region: Region) -> bool:
+    category = category_of(region.label, list_item=region.list_item)
+    return bool(region.content) and category in _SPOKEN and region.label is not Label.FIGURE_TITLE
+
+
+def _ends(text: str) -> str:
+    """A text without its middle, which is in no context: a page may hold thousands of elements around a long text."""
+    return text if len(text) <= 3 * CONTEXT_CHARACTERS else f"{text[:_HALF]} {text[-_HALF:]}"
+
+
+def _head(text: str) -> str:
+    """The start of a text, cut between words where there are any."""
+    if len(text) <= CONTEXT_CHARACTERS:
+        return text
+    space = text.rfind(" ", CONTEXT_CHARACTERS // 2, CONTEXT_CHARACTERS + 1)
+    return text[: space if space > 0 else CONTEXT_CHARACTERS] + " …"

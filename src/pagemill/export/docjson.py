@@ -1,0 +1,158 @@
+"""DocJSON 2: a whole document as data, loss-free to and from records. These structs *are* the file that is written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from pagemill.document.geometry import normalise_1000
+from pagemill.document.labels import Category, category_of
+from pagemill.document.page import Content, ImageCrop, PageFacts, PageResult, Region
+from pagemill.export.context import PageContext, Sections
+from pagemill.export.markdown import page_markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DOCJSON_VERSION = "2.0"
+_SHOWN = frozenset({Category.FIGURE, Category.TABLE, Category.FORMULA})
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+
+class Crop(msgspec.Struct, frozen=True, kw_only=True):
+    """The saved picture of an element."""
+
+    path: str
+    """Relative to the output directory, with forward slashes."""
+    size: int = 0
+    """Bytes of the file."""
+    sha256: str = ""
+
+
+class Element(Content, kw_only=True, omit_defaults=True):
+    """One element of a page: a region of its record, and what follows from the others."""
+
+    id: str
+    """``<page id>/<position on the page>``, unique in the run."""
+    category: Category
+    """One of seven, which follows from ``label`` and ``list_item``."""
+    caption_of: str | None = None
+    """Id of the figure or table that this caption belongs to, or of the formula that this number belongs to."""
+    section: tuple[str, ...] = ()
+    """The headings above the element, the outermost first."""
+    before: str = ""
+    """Of a figure, table or formula: the end of the text before it on its page."""
+    after: str = ""
+    """Likewise the start of the text after it."""
+    crop: Crop | None = None
+
+
+class DocumentPage(PageFacts, kw_only=True, omit_defaults=True):
+    """One page of a document."""
+
+    elements: list[Element]
+    """In reading order."""
+
+
+class DocJSON(msgspec.Struct, kw_only=True):
+    """A document."""
+
+    schema_version: str
+    doc_id: str
+    source: str
+    """Where the document came from, as the user named it."""
+    pages: list[DocumentPage]
+    page_count: int
+    """Pages in this file."""
+
+
+def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
+    """A document as DocJSON (:class:`DocJSON`), a page a line, in pieces to be written one after the other.
+
+    Args:
+        pages: In page order, all of one document; at least one.
+    """
+    sections = Sections()
+    count = 0
+    for page in pages:
+        if not count:
+            head = {"schema_version": DOCJSON_VERSION, "doc_id": page.doc_id, "source": page.source}
+            yield _encode(head)[:-1] + ',"pages":[\n'
+        yield (",\n" if count else "") + _encode(_page_of(page, sections))
+        count += 1
+    yield f'\n],"page_count":{count}}}\n'
+
+
+def pages_from_docjson(data: bytes | str) -> list[PageResult]:
+    """The records that a DocJSON file was made of, as of this version.
+
+    Raises:
+        ValueError: It is not DocJSON 2.
+    """
+    try:
+        document = msgspec.json.decode(data, type=DocJSON)
+        if document.schema_version.split(".")[0] != DOCJSON_VERSION.split(".")[0]:
+            raise ValueError(f"DocJSON of version {document.schema_version}, not {DOCJSON_VERSION}")
+        return [_record_of(page, document) for page in document.pages]
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueError(f"not DocJSON: {error}") from error
+
+
+def _page_of(page: PageResult, sections: Sections) -> DocumentPage:
+    crops = {crop.region: _same(crop, Crop) for crop in page.image_crops}
+    context = PageContext(page.regions)
+    elements: list[Element] = []
+    for region in page.regions:
+        category = category_of(region.label, list_item=region.list_item)
+        around = context.of(region) if category in _SHOWN else None
+        elements.append(
+            _same(
+                region,
+                Element,
+                id=_element_id(page, region.index),
+                category=category,
+                caption_of=None if region.caption_of is None else _element_id(page, region.caption_of),
+                section=sections.enter(region),
+                before=around.before if around else "",
+                after=around.after if around else "",
+                crop=crops.get(region.index),
+            )
+        )
+    return _same(page, DocumentPage, elements=elements)
+
+
+def _record_of(page: DocumentPage, document: DocJSON) -> PageResult:
+    positions = {element.id: index for index, element in enumerate(page.elements)}
+    record = _same(page, PageResult, doc_id=document.doc_id, source=document.source)
+    for index, element in enumerate(page.elements):
+        if element.caption_of is not None and element.caption_of not in positions:
+            raise ValueError(f"{element.id} is a caption of {element.caption_of!r}, which is not on the page")
+        box = normalise_1000(element.bbox, page.width, page.height)
+        captioned = None if element.caption_of is None else positions[element.caption_of]
+        record.regions.append(_same(element, Region, index=index, bbox_2d=box, caption_of=captioned))
+        if element.crop is not None:
+            record.image_crops.append(_same(element.crop, ImageCrop, bbox=box, label=element.label, region=index))
+    record.markdown = page_markdown(record)
+    return record
+
+
+def _same(source: msgspec.Struct, kind: type[StructT], /, **others: Any) -> StructT:
+    """A struct with the fields that both have, and others."""
+    shared = {name: getattr(source, name) for name in kind.__struct_fields__ if name in source.__struct_fields__}
+    return kind(**shared | others)
+
+
+def _element_id(page: PageResult, region: int) -> str:
+    return f"{page.page_id}/{region}"
+
+
+def _encode(data: Any) -> str:
+    """JSON text; lone surrogates (of broken PDFs, of file names that are no UTF-8) become U+FFFD."""
+    try:
+        return msgspec.json.encode(data).decode()
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(data), ensure_ascii=False)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
