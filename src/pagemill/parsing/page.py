@@ -11,12 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
-from pagemill.document.labels import FIGURES
 from pagemill.document.page import (
     DOUBTS,
-    LOW_CONFIDENCE,
-    UNREAD_SCRIPT,
-    ContentFormat,
     PageError,
     PageResult,
     Status,
@@ -34,23 +30,21 @@ from pagemill.export.markdown import page_markdown
 from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.parsing.analyse import analyse_page
+from pagemill.parsing.doubts import doubts_of, plain_formulas
 from pagemill.parsing.formula_reading import crops_of, formula_error, take_latex, unread_formulas
-from pagemill.parsing.lines import clean_lines, is_vertical
+from pagemill.parsing.lines import clean_lines
 from pagemill.parsing.photographs import unwarp_page
 from pagemill.parsing.record import begun_record, cut_pictures, preview_of
 from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_page, prepare_whole_page
 from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, UNSOUND, judge, merge_lines
-from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.upright import level_page
-from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for, title_of_script
-from pagemill.recognition.reader import POORLY_READ
 from pagemill.sources.items import located
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
     from pagemill.config.settings import ParseSettings
-    from pagemill.document.page import Region, TextLine
+    from pagemill.document.page import TextLine
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
@@ -63,8 +57,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DECODE = "decode"
-_UNRELIABLE = "poorly_read"
-"""Category of the warning about a page whose text is not to be relied upon."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -392,7 +384,7 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     failures = await _read_formulas(run, record, level.straight.pixels)
     level.restore(record)
     record.errors += failures
-    record.errors += [*(_what_was_read(read, found, record) if read else ()), *_plain_formulas(record), *errors]
+    record.errors += [*(doubts_of(read, found, record) if read else ()), *plain_formulas(record), *errors]
     record.rotation = level.rotation
     record.languages = tuple(read.languages) if read else ()
     record.text_source = source if level.lines else ""
@@ -419,76 +411,6 @@ async def _read_formulas(run: _PageRun, record: PageResult, pixels: Pixels) -> l
         except PagemillError as error:
             return [formula_error(error)]
     return await run.compute("formulas", take_latex, record, formulas, read, engine)
-
-
-def _what_was_read(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
-    """What to say about a page or region whose text is not to be relied upon, or none of whose lines could be read."""
-    if not lines and read.illegible:
-        found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
-        yield PageError(
-            component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"
-        )
-    if read.hanja:
-        where = "1 line" if read.hanja == 1 else f"{read.hanja} lines"
-        yield PageError(
-            component="recognition",
-            category=UNREAD_SCRIPT,
-            message=f"{where} of Korean text with Chinese characters (Hanja), which no engine reads in Korean text",
-            remedy="Compare the text with the page, or read it with a model: --recognition-engine vlm.",
-        )
-    yield from map(_doubt, filter(_is_doubtful, record.regions))
-    if read.script is not None:
-        all_of_it = read.foreign * 2 >= len(read.lines)
-        where = "most of the page" if all_of_it else "1 line" if read.foreign == 1 else f"{read.foreign} lines"
-        yield PageError(
-            component="recognition",
-            category=_UNRELIABLE if all_of_it else UNREAD_SCRIPT,
-            message=f"{where} in {title_of_script(read.script)}, which no installed engine reads",
-            remedy=remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
-        )
-    elif lines and read.quality is not None and read.quality < POORLY_READ:
-        yield PageError(
-            component="recognition",
-            category=_UNRELIABLE,
-            message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script, handwriting or a bad"
-            " scan",
-            remedy="Install the language of the page and name it with --lang (docs/languages.md).",
-        )
-
-
-def _plain_formulas(record: PageResult) -> Iterator[PageError]:
-    """What to say about formulas of which only the signs are known, line by line."""
-    for region in unread_formulas(record):
-        yield PageError(
-            component="recognition",
-            category=LOW_CONFIDENCE,
-            message="the formula is given as the signs that were read in it, all on the line: compare it with its "
-            "picture",
-            remedy="Have formulas read by a model: pagemill models download cpu-best, or --recognition-engine vlm.",
-            region=region.index,
-        )
-
-
-def _is_doubtful(region: Region) -> bool:
-    """Whether what was read in a region is probably wrong. Nobody relies on formulas and the lettering of pictures."""
-    return (
-        region.confidence is not None
-        and region.confidence < PARSING.low_confidence
-        and region.label not in FIGURES
-        and region.content_format is not ContentFormat.FORMULA_TEXT
-        and sum(map(str.isalnum, region.content or "")) >= PARSING.doubtful_length
-    )
-
-
-def _doubt(region: Region) -> PageError:
-    vertical = sum(map(is_vertical, region.lines)) * 2 > len(region.lines)
-    what = "it may be vertical text, not read beside horizontal text" if vertical else "compare it with the page"
-    return PageError(
-        component="recognition",
-        category=UNREAD_SCRIPT if vertical else LOW_CONFIDENCE,
-        message=f"the text of the region is doubtful (confidence {region.confidence:.2f} of 1): {what}",
-        region=region.index,
-    )
 
 
 def _with_pictures(record: PageResult, pixels: Pixels) -> Files:

@@ -1,0 +1,98 @@
+"""What a record says about text that is not to be relied upon."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pagemill.document.labels import FIGURES
+from pagemill.document.page import (
+    LOW_CONFIDENCE,
+    UNREAD_SCRIPT,
+    ContentFormat,
+    PageError,
+    PageResult,
+)
+from pagemill.parsing.formula_reading import unread_formulas
+from pagemill.parsing.lines import is_vertical
+from pagemill.parsing.thresholds import PARSING
+from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for, title_of_script
+from pagemill.recognition.reader import POORLY_READ
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pagemill.document.page import Region, TextLine
+    from pagemill.recognition.reader import ReadPage
+
+_UNRELIABLE = "poorly_read"
+"""Category of the warning about a page whose text is not to be relied upon."""
+
+
+def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
+    """What to say about a page or region whose text is not to be relied upon, or none of whose lines could be read."""
+    if not lines and read.illegible:
+        found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
+        yield PageError(
+            component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"
+        )
+    if read.hanja:
+        where = "1 line" if read.hanja == 1 else f"{read.hanja} lines"
+        yield PageError(
+            component="recognition",
+            category=UNREAD_SCRIPT,
+            message=f"{where} of Korean text with Chinese characters (Hanja), which no engine reads in Korean text",
+            remedy="Compare the text with the page, or read it with a model: --recognition-engine vlm.",
+        )
+    yield from map(_doubt, filter(_is_doubtful, record.regions))
+    if read.script is not None:
+        all_of_it = read.foreign * 2 >= len(read.lines)
+        where = "most of the page" if all_of_it else "1 line" if read.foreign == 1 else f"{read.foreign} lines"
+        yield PageError(
+            component="recognition",
+            category=_UNRELIABLE if all_of_it else UNREAD_SCRIPT,
+            message=f"{where} in {title_of_script(read.script)}, which no installed engine reads",
+            remedy=remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
+        )
+    elif lines and read.quality is not None and read.quality < POORLY_READ:
+        yield PageError(
+            component="recognition",
+            category=_UNRELIABLE,
+            message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script, handwriting or a bad"
+            " scan",
+            remedy="Install the language of the page and name it with --lang (docs/languages.md).",
+        )
+
+
+def plain_formulas(record: PageResult) -> Iterator[PageError]:
+    """What to say about formulas of which only the signs are known, line by line."""
+    for region in unread_formulas(record):
+        yield PageError(
+            component="recognition",
+            category=LOW_CONFIDENCE,
+            message="the formula is given as the signs that were read in it, all on the line: compare it with its "
+            "picture",
+            remedy="Have formulas read by a model: pagemill models download cpu-best, or --recognition-engine vlm.",
+            region=region.index,
+        )
+
+
+def _is_doubtful(region: Region) -> bool:
+    """Whether what was read in a region is probably wrong. Nobody relies on formulas and the lettering of pictures."""
+    return (
+        region.confidence is not None
+        and region.confidence < PARSING.low_confidence
+        and region.label not in FIGURES
+        and region.content_format is not ContentFormat.FORMULA_TEXT
+        and sum(map(str.isalnum, region.content or "")) >= PARSING.doubtful_length
+    )
+
+
+def _doubt(region: Region) -> PageError:
+    vertical = sum(map(is_vertical, region.lines)) * 2 > len(region.lines)
+    what = "it may be vertical text, not read beside horizontal text" if vertical else "compare it with the page"
+    return PageError(
+        component="recognition",
+        category=UNREAD_SCRIPT if vertical else LOW_CONFIDENCE,
+        message=f"the text of the region is doubtful (confidence {region.confidence:.2f} of 1): {what}",
+        region=region.index,
+    )
