@@ -120,6 +120,7 @@ _COSTLY = (
     ("pagemill.tables.rules", "find_rules"),
     ("pagemill.tables.rules", "has_rules"),
     ("pagemill.parsing.text_layer_soundness", "judge"),
+    ("pagemill.recognition.scripts", "script_shares"),
 )
 
 
