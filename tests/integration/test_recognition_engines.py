@@ -15,7 +15,8 @@ from pagemill.evaluation.text import character_error_rate
 from pagemill.imaging.transforms import crop_quad
 from pagemill.recognition import rapidocr_engine, reader, tesseract_engine
 from pagemill.recognition.languages import plan
-from pagemill.recognition.reader import POORLY_READ, PageReader
+from pagemill.recognition.reader import PageReader
+from pagemill.recognition.verdict import POORLY_READ
 
 pytestmark = pytest.mark.integration
 

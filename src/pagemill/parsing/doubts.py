@@ -16,7 +16,7 @@ from pagemill.parsing.formula_reading import unread_formulas
 from pagemill.parsing.lines import is_vertical
 from pagemill.parsing.thresholds import PARSING
 from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for, title_of_script
-from pagemill.recognition.reader import POORLY_READ
+from pagemill.recognition.verdict import POORLY_READ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,9 +6,9 @@ from pagemill.recognition.reader import (
     longest,
     reading_quad,
     runs_vertically,
-    size_of,
     turned,
 )
+from pagemill.recognition.verdict import size_of
 
 
 def quad(x1, y1, x2, y2):

@@ -9,7 +9,8 @@ from pagemill.errors import LanguageError
 from pagemill.recognition import reader
 from pagemill.recognition.base import DetectedLine, RecognizedText
 from pagemill.recognition.languages import Plan
-from pagemill.recognition.reader import POORLY_READ, PageReader
+from pagemill.recognition.reader import PageReader
+from pagemill.recognition.verdict import POORLY_READ
 
 LATIN_INK, CHINESE_INK, KOREAN_INK, LOOKALIKE_INK = 100, 140, 20, 160
 LIKE_IDEOGRAPHS_INK, HANJA_INK = 80, 120  # the primary reads both as ideographs, and Tesseract both as Hangul
