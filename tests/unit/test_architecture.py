@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "processes": {"errors"},
     "document": {"errors"},
     "config": {"errors"},
-    "evaluation": {"errors", "_version"},
+    "evaluation": {"errors", "_version", "formulas"},
     "imaging": {"errors", "document"},
     "sources": {"errors", "config", "document", "imaging"},
     "inference": {"errors", "_version"},

@@ -29,8 +29,6 @@ RESULT = "result.json"
 SCORES = "scores.jsonl"
 TABLE = "scores.csv"
 PARTIAL = "scores.partial.jsonl"
-_BATCH = 4
-"""Samples that go to a process together: little enough that all cores finish together."""
 _FEW = 8
 """Samples that are scored in this process: starting others takes longer."""
 _MAX_LINE = 2**28
@@ -258,6 +256,7 @@ class _Scorer:
     rules: Rules
 
     def scores(self, batch: Sequence[tuple[Sample, Prediction]]) -> list[SampleScore]:
+        self.benchmark.prepare(batch)
         return [self.benchmark.score(sample, prediction, self.rules) for sample, prediction in batch]
 
 
@@ -278,11 +277,12 @@ def _scored(
 ) -> Iterator[SampleScore]:
     """Scores in the order in which they are ready."""
     scorer = _Scorer(benchmark, rules)
+    size = benchmark.batch
+    batches = [waiting[start : start + size] for start in range(0, len(waiting), size)]
     if jobs == 1 or len(waiting) <= _FEW:
-        for each in waiting:
-            yield from scorer.scores([each])
+        for batch in batches:
+            yield from scorer.scores(batch)
         return
-    batches = [waiting[start : start + _BATCH] for start in range(0, len(waiting), _BATCH)]
     # Forked from a process without threads.
     pool = ProcessPoolExecutor(
         min(jobs, len(batches)), mp_context=get_context("forkserver"), initializer=_start, initargs=(scorer,)

@@ -26,8 +26,8 @@ _DELIMITER_NAMES = (
     "langle rangle lfloor rfloor lceil rceil backslash uparrow downarrow updownarrow Uparrow Downarrow Updownarrow"
     " lvert rvert lVert rVert vert Vert lbrace rbrace lbrack rbrack lgroup rgroup ulcorner urcorner llcorner lrcorner"
 )
-_DELIMITERS = frozenset(_DELIMITER_NAMES.split())
-_SIZES = frozenset(f"{size}{side}" for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r", "m"))
+DELIMITERS = frozenset(_DELIMITER_NAMES.split())
+SIZES = frozenset(f"{size}{side}" for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r", "m"))
 _OTHERS = (
     "le ge ne rightarrow longrightarrow gets land lor lnot varnothing complement ltimes rtimes dots dotsc dotsb dotsm"
     " dotsi cdotp colon bmod iff implies impliedby owns hslash varkappa digamma bigtriangleup bigtriangledown wr amalg"
@@ -45,7 +45,7 @@ _OTHERS = (
     " daleth eth S P copyright pounds degree sphericalangle nmid nparallel nprec nsucc nless ngtr ncong nsim"
 )
 """What models write and nobody here does; KaTeX knows all of it."""
-_KNOWN = COMMANDS.union(_ARGUMENTS, _DELIMITERS, _SIZES, _OTHERS.split())
+KNOWN = COMMANDS.union(_ARGUMENTS, DELIMITERS, SIZES, _OTHERS.split())
 _COLUMNS = re.compile(r"\s*(?:\[[tcb]\]\s*)?\{[lcr|\s]*\}")
 _SPACE = re.compile(r"\s*\{\s*-?\s*[\d.]+\s*(?:em|ex|cm|mm|in|pt|mu)\s*\}")
 _NAME = re.compile(r"\s*\{\s*([a-zA-Z]+)\s*\}")
@@ -126,9 +126,9 @@ class _Parser:
             raise _BadError
 
     def _command(self, name: str, depth: int) -> None:
-        if name not in _KNOWN or name == "right":
+        if name not in KNOWN or name == "right":
             raise _BadError
-        if name in _SIZES or name == "middle":
+        if name in SIZES or name == "middle":
             self._delimiter()
             return
         if name == "substack":
@@ -162,7 +162,7 @@ class _Parser:
         known = token is not None and (
             (token[0] == "char" and token[1] in "()[]|/.<>")
             or (token[0] == "escape" and token[1] in "{}|")
-            or (token[0] == "command" and token[1] in _DELIMITERS)
+            or (token[0] == "command" and token[1] in DELIMITERS)
         )
         if not known:
             raise _BadError

@@ -23,6 +23,9 @@ from pagemill.evaluation.benchmark import (
     scores_by_metric,
     stamp,
 )
+from pagemill.evaluation.cdm import UNIMERNET as CDM_RULES
+from pagemill.evaluation.cdm import Cdm, cdm
+from pagemill.evaluation.cdm.drawing import RUN_FORMULAS, draw, unavailable, version
 from pagemill.evaluation.files import read_text
 from pagemill.evaluation.text import edit_distance
 
@@ -32,18 +35,15 @@ if TYPE_CHECKING:
 
 SUBSETS = ("spe", "cpe", "sce", "hwe")
 """Simple printed, complex printed, screen captured and handwritten expressions."""
-_NAMED = re.compile(r"\\(?:operatorname|mathrm|text|mathbf)\s?\*? \{.*?\}")
-_LETTER, _OTHER = "[a-zA-Z]", r"[\W_^\d]"
-_SPACES = [
-    re.compile(rf"(?!\\ )({before})\s+?({after})")
-    for before, after in ((_OTHER, _OTHER), (_OTHER, _LETTER), (_LETTER, _OTHER))
-]
+_UPRIGHT = re.compile(r"\\(?:operatorname|mathrm|text|mathbf)\s?\*? \{")
+"""Commands whose argument is text, with the space before it without which the rules do not see them."""
+_GAP = re.compile(r"(?<=(\S))\s+(?=(\S))")
 
 
 class UniMerNet(Benchmark):
     """UniMERNet test: 23,757 formulas in four subsets, whose means are averaged.
 
-    The official CDM needs a LaTeX renderer and is not computed; the edit distance is the official one.
+    CDM is that of the official scorer but for the cutting into tokens; it needs LaTeX.
     """
 
     name = "unimernet"
@@ -52,8 +52,10 @@ class UniMerNet(Benchmark):
     origin = "opendatalab/UniMERNet 5a2c80d"
     hub_id = "wanderkid/UniMER_Dataset"
     primary = "edit_distance"
+    batch = RUN_FORMULAS // 2
     metrics = (
         Metric(name="edit_distance", description="Normalised edit distance of the source", higher_is_better=False),
+        Metric(name="cdm", description="F1 of symbols at their place, drawn by LaTeX"),
         Metric(name="exact", description="1 if the normalised source is equal"),
     )
 
@@ -90,16 +92,29 @@ class UniMerNet(Benchmark):
             return super().predictions(path, samples)
         return _Lines({subset: _lines(file) for subset, file in files.items()})
 
+    def prepare(self, batch: Sequence[tuple[Sample, Prediction]]) -> None:
+        """Draw all formulas of a batch in one run."""
+        if not unavailable():
+            draw(latex for sample, prediction in batch for latex in (sample.truth, prediction.text or ""))
+
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
-        """Edit distance of the normalised source."""
+        """Edit distance of the normalised source, and CDM."""
         text = (prediction.text or "") if prediction.status is Status.SCORED else ""
         predicted, truth = normal(text), normal(sample.truth)
         distance = edit_distance(predicted, truth) if prediction.status is Status.SCORED else 1.0
-        pair = Pair(kind=Kind.LATEX, truth=sample.truth, prediction=text, metric="edit_similarity", score=1 - distance)
+        drawn = Cdm(None, "") if unavailable() else cdm([(text, sample.truth)], CDM_RULES)[0]
+        pair = Pair(
+            kind=Kind.LATEX,
+            truth=sample.truth,
+            prediction=text,
+            metric="edit_similarity",
+            score=1 - distance,
+            note=drawn.note,
+        )
         return SampleScore(
             id=sample.id,
             status=prediction.status,
-            metrics={"edit_distance": distance, "exact": float(distance == 0.0)},
+            metrics={"edit_distance": distance, "cdm": drawn.f1, "exact": float(distance == 0.0)},
             pairs=[pair],
             groups=sample.groups,
             error=prediction.error or "",
@@ -108,19 +123,27 @@ class UniMerNet(Benchmark):
     def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Mean of the subsets' means, and means over all formulas."""
         subsets = [[score for score in scores if score.groups.get("subset") == subset] for subset in SUBSETS]
-        means = [mean(scores_by_metric(each, "edit_distance"), "").value for each in subsets if each]
+        cdms = scores_by_metric(scores, "cdm")
+        undrawn = 0 if unavailable() else cdms.count(None)
+        note = unavailable() or (f"{undrawn:,} true formulas cannot be drawn and do not count" if undrawn else "")
+
+        def of_subsets(name: str, note: str = "") -> Figure:
+            values = [mean(scores_by_metric(each, name), "").value for each in subsets]
+            return mean(values, "mean of the subsets' means", note)
+
         return {
-            "cdm": Figure(
-                value=None, samples=0, aggregation="mean of the subsets' means", note="unavailable: not computed"
+            "cdm": of_subsets("cdm", note),
+            "expression_rate": mean(
+                [None if f1 is None else float(f1 == 1.0) for f1 in cdms], "share of formulas", note
             ),
-            "edit_distance": mean(means, "mean of the subsets' means"),
+            "edit_distance": of_subsets("edit_distance"),
             "edit_distance_samples": mean(scores_by_metric(scores, "edit_distance"), "mean over formulas"),
             "exact": mean(scores_by_metric(scores, "exact"), "share of formulas"),
         }
 
     def scorer(self) -> str:
         """Stamp of a result."""
-        return stamp(self.origin)
+        return f"{stamp(self.origin, 'scipy')}; {version()}"
 
 
 class _Lines:
@@ -136,14 +159,31 @@ class _Lines:
 
 def normal(latex: str) -> str:
     """LaTeX without the white space that has no meaning."""
-    latex = _NAMED.sub(lambda match: match[0].replace(" ", ""), latex.strip())
-    while True:
-        shorter = latex
-        for pattern in _SPACES:
-            shorter = pattern.sub(r"\1\2", shorter)
-        if shorter == latex:
-            return latex
-        latex = shorter
+    latex = latex.strip()
+    parts: list[str] = []
+    place = 0
+    while opening := _UPRIGHT.search(latex, place, latex.rfind("}") + 1):
+        parts.append(latex[place : opening.start()])
+        place = latex.index("}", opening.end())
+        parts.append(latex[opening.start() : place].replace(" ", ""))
+    return _GAP.sub(_kept_space, "".join([*parts, latex[place:]]))
+
+
+def _kept_space(gap: re.Match[str]) -> str:
+    """What stays of white space, by what is on both sides: all goes beside a sign, and one stays between letters.
+
+    A backslash and letters beyond ASCII are neither for the rules, which only shorten the space beside them.
+    """
+    before, after = "other" if gap[1] == "\\" else _kind(gap[1]), _kind(gap[2])
+    if before == after == "other":
+        return gap[0][:2]
+    return gap[0][:1] if "other" in (before, after) or before == after == "letter" else ""
+
+
+def _kind(character: str) -> str:
+    if character.isascii():
+        return "letter" if character.isalpha() else "sign"
+    return "other" if character.isalnum() and not character.isdecimal() else "sign"
 
 
 def _lines(file: Path) -> list[str]:

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from pagemill.errors import InputError
+from pagemill.evaluation.benchmark import Prediction, Sample
+from pagemill.evaluation.benchmarks import unimernet
 from pagemill.evaluation.benchmarks.unimernet import UniMerNet, normal
+from pagemill.evaluation.cdm.drawing import unavailable
 
 
 @pytest.mark.parametrize(
@@ -16,6 +19,10 @@ from pagemill.evaluation.benchmarks.unimernet import UniMerNet, normal
         ("\\operatorname {m a x} x", "\\operatorname{max}x"),
         ("a \\  b", "a\\ b"),
         ("  x  ", "x"),
+        ("a   b", "a b"),
+        ("\\  1", "\\ 1"),
+        ("é  é + é", "é  é + é"),
+        ("\\mathrm { a b } \\text {no end", "\\mathrm{ab}\\text{no end"),
     ],
 )
 def test_white_space(latex: str, expected: str) -> None:
@@ -36,7 +43,12 @@ def test_subsets_have_equal_weight(tmp_path: Path) -> None:
     assert result.missing == ["spe/0000002"]
     assert result.figures["edit_distance"].value == pytest.approx((1 / 3 + 1 / 3) / 2)
     assert result.figures["edit_distance_samples"].value == pytest.approx((1 + 1 / 3) / 4)
-    assert result.figures["cdm"].value is None
+    if unavailable():
+        assert result.figures["cdm"].value is None
+        assert "Install LaTeX" in result.figures["cdm"].note
+    else:  # one of two symbols of the other subset's formula is wrong
+        assert result.figures["cdm"].value == pytest.approx((2 / 3 + 0.5) / 2)
+        assert result.figures["expression_rate"].value == pytest.approx(2 / 4)
 
 
 def test_a_file_a_formula(tmp_path: Path) -> None:
@@ -45,7 +57,23 @@ def test_a_file_a_formula(tmp_path: Path) -> None:
     (tmp_path / "out" / "spe" / "0000000.tex").write_text("a")
     samples = UniMerNet().load(tmp_path)
     prediction = UniMerNet().predictions(tmp_path / "out", samples)(samples[0])
-    assert UniMerNet().score(samples[0], prediction).metrics == {"edit_distance": 0.0, "exact": 1.0}
+    metrics = UniMerNet().score(samples[0], prediction).metrics
+    assert metrics == {"edit_distance": 0.0, "exact": 1.0, "cdm": None if unavailable() else 1.0}
+
+
+def test_a_true_formula_that_cannot_be_drawn_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unimernet, "unavailable", lambda: "")
+    sample = Sample(id="spe/0", truth="\\nosuch", prediction_names=("x",), groups={"subset": "spe"})
+    score = UniMerNet().score(sample, Prediction(text="a"))
+    assert score.metrics["cdm"] is None
+    assert "1 true formulas" in UniMerNet().aggregate([score])["cdm"].note
+
+
+def test_without_latex_it_is_unavailable_and_not_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unimernet, "unavailable", lambda: "unavailable: there is no pdflatex")
+    sample = Sample(id="spe/0", truth="a", prediction_names=("x",), groups={"subset": "spe"})
+    figure = UniMerNet().aggregate([UniMerNet().score(sample, Prediction(text="a"))])["cdm"]
+    assert (figure.value, figure.note) == (None, "unavailable: there is no pdflatex")
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:

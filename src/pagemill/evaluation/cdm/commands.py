@@ -1,0 +1,85 @@
+"""The commands of LaTeX that formulas may have, and what TeX is given for them."""
+
+from __future__ import annotations
+
+from pagemill.formulas.signs import FUNCTIONS, LIMIT_FUNCTIONS
+
+_FONT_NAMES = "mathrm mathbf mathit mathsf mathtt mathnormal mathbb mathcal mathfrak mathscr boldsymbol bm pmb"
+_TEMPLATES = r"""
+@\*{#} | hat tilde bar dot ddot dddot check breve acute grave mathring vec widehat widetilde overline underline
+@\*{#} | overrightarrow overleftarrow overleftrightarrow underrightarrow underleftarrow underleftrightarrow overbrace
+@\*{#} | underbrace boxed pmod pod mod
+@\overline{#} | cancel bcancel xcancel sout overgroup
+@\underline{#} | underbar undergroup
+@\boxed{#} | fbox
+@\*{#}{#} | frac dfrac tfrac cfrac binom dbinom tbinom
+@\*[#]{#} | sqrt xrightarrow xleftarrow
+\*{#}{#} | overset underset
+\overset{#}{#} | stackrel
+\*{#} | mathop mathrel mathbin mathord mathopen mathclose mathpunct mathinner phantom hphantom vphantom smash
+\*{#} | mathrm mathbf mathit mathsf mathtt mathnormal mathbb mathcal mathfrak boldsymbol
+\mathcal{#} | mathscr
+\boldsymbol{#} | bm pmb
+{#} | ensuremath mathclap mathllap mathrlap substack
+\* | quad qquad enspace enskip thinspace medspace thickspace negthinspace space displaystyle textstyle scriptstyle
+\* | scriptscriptstyle , : > ; !
+ | nonumber notag hline hdashline allowbreak nobreak strut mathstrut null
+! | label tag color cline ref
+!{#} | textcolor colorbox
+@< | lt
+@> | gt
+@:= | coloneqq
+@\times | * bigtimes
+@{}^{\circ} | degree
+@\text{\rule{1em}{.8em}} | copyright
+"""
+TEMPLATES = {
+    f"\\{name}": template.replace("*", name)
+    for template, _, names in (line.partition(" | ") for line in _TEMPLATES.strip("\n").split("\n"))
+    for name in names.split()
+} | {"\\ ": "\\ ", "~": "~", "°": "@{}^{\\circ}"}
+TEMPLATES |= {f"\\{name}": f"@\\operatorname{'*' if name in LIMIT_FUNCTIONS else ''}{{{name}}}" for name in FUNCTIONS}
+"""What draws a command: ``@`` before what has a colour of its own, ``#`` for an argument, ``[#]`` for one that may be
+missing, ``!`` for one that is left out."""
+REPEATED = frozenset(("\\overset", "\\underset", "\\stackrel", "\\boldsymbol", "\\bm", "\\pmb"))
+"""Commands that set their arguments several times to choose a size or a distance."""
+FONTS = frozenset(f"\\{name}" for name in _FONT_NAMES.split())
+ALPHABETS = frozenset(("\\mathbb", "\\mathcal", "\\mathscr", "\\mathfrak"))
+"""Alphabets whose letters are others; those of weight and slant are not."""
+SWITCHES = {f"\\{font}": f"\\math{font}" for font in ("rm", "bf", "it", "sf", "tt", "cal")}
+TEXTS = {f"\\text{font}": f"\\text{font}" for font in ("", "rm", "bf", "it", "sf", "tt", "normal", "up", "md")}
+TEXTS |= {"\\mbox": "\\text", "\\hbox": "\\text", "\\textsc": "\\text", "\\textsl": "\\textit", "\\emph": "\\textit"}
+INFIX = {"\\over": "\\frac", "\\choose": "\\binom", "\\atop": "\\genfrac{}{}{0pt}{}"}
+_ENVIRONMENTS = r"""
+. . c array darray subarray tabular matrix smallmatrix gathered gather multline equation displaymath math
+. . rl aligned align alignat alignedat split eqnarray flalign
+( ) c pmatrix
+[ ] c bmatrix
+\{ \} c Bmatrix
+| | c vmatrix
+\| \| c Vmatrix
+\{ . l cases dcases
+. \} l rcases
+"""
+ENVIRONMENTS = {
+    name: (left, right, columns)
+    for left, right, columns, *names in map(str.split, _ENVIRONMENTS.strip().split("\n"))
+    for name in names
+}
+"""Delimiters of environments, and the alignment of columns where they do not tell it."""
+WITH_COLUMNS = frozenset(("array", "darray", "subarray", "tabular", "alignat", "alignedat"))
+DISPLAYED = frozenset(("aligned", "align", "alignat", "alignedat", "split", "eqnarray", "gathered", "gather", "dcases"))
+_SYNONYMS = r"""
+\le=\leq \ge=\geq \leqslant=\leq \geqslant=\geq \to=\rightarrow \gets=\leftarrow \land=\wedge \lor=\vee
+\lnot=\neg \owns=\ni \ast=* \lbrace=\{ \rbrace=\} \lbrack=[ \rbrack=] \vert=| \mid=| \lvert=| \rvert=| \Vert=\|
+\lVert=\| \rVert=\| \parallel=\| \colon=: \dots=\ldots \dotsc=\ldots \dotsb=\cdots \dotsm=\cdots \dotsi=\cdots
+\cdotp=\cdot \centerdot=\cdot \setminus=\backslash \smallsetminus=\backslash \iff=\Leftrightarrow
+\Longleftrightarrow=\Leftrightarrow \implies=\Rightarrow \Longrightarrow=\Rightarrow \impliedby=\Leftarrow
+\Longleftarrow=\Leftarrow \longrightarrow=\rightarrow \longleftarrow=\leftarrow \longleftrightarrow=\leftrightarrow
+\longmapsto=\mapsto \xrightarrow=\rightarrow \xleftarrow=\leftarrow \widehat=\hat \widetilde=\tilde \overline=\bar
+\overrightarrow=\vec \emptyset=\varnothing \hslash=\hbar \lt=< \gt=> \langle=< \rangle=> \bot=\perp \Box=\square
+\Diamond=\diamond \doublecap=\Cap \doublecup=\Cup \degree=\circ °=\circ \bmod=\mod \prime='
+\triangle=\vartriangle \dfrac=\frac \tfrac=\frac \cfrac=\frac \dbinom=\binom \tbinom=\binom \bigtimes=\times
+"""
+SYNONYMS = dict(pair.split("=", 1) for pair in _SYNONYMS.split())
+"""Symbols that look alike, and one that stands for all of them."""
