@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +32,8 @@ from pagemill.evaluation.benchmark import (
 from pagemill.evaluation.benchmarks.omnidocbench.normalise import normal_table
 from pagemill.evaluation.benchmarks.omnidocbench.pages import PageMatch, TextPair, match_page
 from pagemill.evaluation.benchmarks.omnidocbench.truth import Page, composed, true_elements
+from pagemill.evaluation.cdm import OMNIDOCBENCH_V15, CdmRules, cdm
+from pagemill.evaluation.cdm.drawing import unavailable, version
 from pagemill.evaluation.files import one_file, read_json
 from pagemill.evaluation.reading_order import order_edit_distance
 from pagemill.evaluation.teds import reference_teds
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 500_000
 """Of a predicted page; longer ones are runaway output. The rules' regular expressions take time with its square."""
-_NO_CDM = "unavailable: CDM is not computed; formula_edit_distance compares the formulas' source"
 
 
 class OmniDocBenchV15(Benchmark):
@@ -59,11 +61,15 @@ class OmniDocBenchV15(Benchmark):
     hub_id: ClassVar[str | None] = "opendatalab/OmniDocBench"
     hub_files: ClassVar[tuple[str, ...]] = ("OmniDocBench.json", "images/*")
     primary = "overall"
+    cdm_rules: ClassVar[CdmRules] = OMNIDOCBENCH_V15
+    rounds_components: ClassVar[bool] = True
+    """Whether the components of ``overall`` are rounded to 3 decimals."""
     metrics = (
-        Metric(name="overall", description="Mean of 1 - text edit distance, TEDS and, if computed, CDM of the page"),
+        Metric(name="overall", description="Mean of 1 - text edit distance, TEDS and, with LaTeX, CDM of the page"),
         Metric(name="text_edit_distance", description="Edit distance of text", higher_is_better=False),
         Metric(name="teds", description="TEDS, mean over the page's tables"),
         Metric(name="teds_s", description="TEDS-S, mean over the page's tables"),
+        Metric(name="cdm", description="CDM, mean over the page's display formulas"),
         Metric(name="formula_edit_distance", description="Edit distance of display formulas", higher_is_better=False),
         Metric(name="reading_order_edit_distance", description="Edit distance of the order", higher_is_better=False),
         Metric(
@@ -107,7 +113,7 @@ class OmniDocBenchV15(Benchmark):
             markdown, page = unicodedata.normalize("NFC", markdown), composed(page)
         text, tables = true_elements(page)
         found = match_page(text, tables, markdown)
-        metrics, terms, pairs = page_scores(found)
+        metrics, terms, pairs = page_scores(found, self.cdm_rules)
         return SampleScore(
             id=sample.id,
             status=prediction.status,
@@ -126,9 +132,10 @@ class OmniDocBenchV15(Benchmark):
             return mean(scores_by_metric(scores, name), pages)
 
         text, teds = of_pages("text_edit_distance"), of_pages("teds")
+        drawn = mean(scores_by_metric(scores, "cdm"), pages, unavailable())
         return {
-            "overall": Figure(value=None, samples=0, aggregation="mean of components", note=_NO_CDM),
-            "overall_without_cdm": _overall(text, teds),
+            "overall": self._overall(text, [teds, drawn], unavailable()),
+            "overall_without_cdm": self._overall(text, [teds], "text and tables alone: not the published Overall"),
             "text_edit_distance": text,
             "text_edit_distance_whole": _whole(scores),
             "text_edit_distance_samples": _of_samples(scores, "texts"),
@@ -136,6 +143,8 @@ class OmniDocBenchV15(Benchmark):
             "teds_samples": _of_samples(scores, "teds"),
             "teds_s": of_pages("teds_s"),
             "teds_s_samples": _of_samples(scores, "teds_s"),
+            "cdm": drawn,
+            "cdm_samples": _of_samples(scores, "cdm", unavailable()),
             "formula_edit_distance": of_pages("formula_edit_distance"),
             "reading_order_edit_distance": of_pages("reading_order_edit_distance"),
             "character_error_rate": of_pages("character_error_rate"),
@@ -143,7 +152,20 @@ class OmniDocBenchV15(Benchmark):
 
     def scorer(self) -> str:
         """Stamp of a result."""
-        return stamp(self.origin, "lxml", "pylatexenc", "beautifulsoup4", "scipy")
+        return f"{stamp(self.origin, 'lxml', 'pylatexenc', 'beautifulsoup4', 'scipy')}; {version()}"
+
+    def _overall(self, text: Figure, others: Sequence[Figure], note: str) -> Figure:
+        """Mean of the components in percent."""
+        digits = 3 if self.rounds_components else 15
+        values = [None if text.value is None else (1 - round(text.value, digits)) * 100]
+        values += [None if each.value is None else round(each.value * 100, digits) for each in others]
+        known = [value for value in values if value is not None]
+        aggregation = "mean of components"
+        if len(known) < len(values):
+            note = note if note.startswith("unavailable") else "a component is missing"
+            return Figure(value=None, samples=0, aggregation=aggregation, note=note)
+        samples = max(each.samples for each in (text, *others))
+        return Figure(value=math.fsum(known) / len(known), samples=samples, aggregation=aggregation, note=note)
 
     def truth_text(self, sample: Sample) -> str:
         """The page's elements in reading order, as Markdown."""
@@ -163,7 +185,7 @@ def prediction_names(image: str) -> tuple[str, ...]:
 
 
 def page_scores(
-    found: PageMatch, normal: Callable[[str], str] = normal_table
+    found: PageMatch, cdm_rules: CdmRules, normal: Callable[[str], str] = normal_table
 ) -> tuple[dict[str, float | None], dict[str, Any], list[Pair]]:
     """A page's metrics, what figures over pages need beside them, and the pairs to show."""
     tables, pairs = [], []
@@ -180,15 +202,21 @@ def page_scores(
                 note=note,
             )
         )
-    pairs += [_shown(pair, Kind.TEXT) for pair in found.texts] + [_shown(pair, Kind.LATEX) for pair in found.formulas]
+    formulas = [(pair.raw_prediction, pair.raw_truth) for pair in found.formulas]
+    drawn = [] if unavailable() else cdm(formulas, cdm_rules)
+    cdms = [each.f1 or 0.0 for each in drawn]  # a true formula that cannot be drawn is 0 by the rules
+    pairs += [_shown(pair, Kind.TEXT) for pair in found.texts]
+    pairs += [_shown(pair, Kind.LATEX, each.note if each else "") for pair, each in zip_longest(found.formulas, drawn)]
     text = edit_ratio(found.texts)
     teds = math.fsum(score for score, _ in tables) / len(tables) if tables else None
-    components = [value for value in (None if text is None else 1 - text, teds) if value is not None]
+    page_cdm = math.fsum(cdms) / len(cdms) if cdms else None
+    components = [value for value in (None if text is None else 1 - text, teds, page_cdm) if value is not None]
     metrics = {
         "overall": math.fsum(components) / len(components) if components else None,
         "text_edit_distance": text,
         "teds": teds,
         "teds_s": math.fsum(structure for _, structure in tables) / len(tables) if tables else None,
+        "cdm": page_cdm,
         "formula_edit_distance": edit_ratio(found.formulas),
         "reading_order_edit_distance": (
             order_edit_distance(found.predicted_order, found.true_order)
@@ -203,6 +231,7 @@ def page_scores(
         "texts": [edit_distance(pair.prediction, pair.truth) for pair in found.texts],
         "teds": [score for score, _ in tables],
         "teds_s": [structure for _, structure in tables],
+        "cdm": cdms,
     }
     return metrics, terms, pairs
 
@@ -226,13 +255,14 @@ def _error_rate(pairs: Sequence[TextPair]) -> float | None:
     return sum(Levenshtein.distance(*each) for each in texts) / length if length else None
 
 
-def _shown(pair: TextPair, kind: Kind) -> Pair:
+def _shown(pair: TextPair, kind: Kind, note: str = "") -> Pair:
     return Pair(
         kind=kind,
         truth=pair.raw_truth,
         prediction=pair.raw_prediction,
         metric="edit_similarity",
         score=1 - edit_distance(pair.prediction, pair.truth),
+        note=note,
     )
 
 
@@ -244,16 +274,6 @@ def _teds(truth: str, predicted: str, normal: Callable[[str], str]) -> tuple[flo
         return reference_teds(one, two), reference_teds(one, two, structure_only=True), ""
     except TooLargeError as error:
         return 0.0, 0.0, error.message
-
-
-def _overall(text: Figure, teds: Figure) -> Figure:
-    """As the official result table: components are rounded to 3 decimals first."""
-    values = [value for value in (text.value, teds.value) if value is not None]
-    note = "text and tables alone: not the published Overall, which has CDM, too"
-    if text.value is None or teds.value is None:
-        return Figure(value=None, samples=len(values), aggregation="mean of components", note="a component is missing")
-    value = ((1 - round(text.value, 3)) * 100 + round(teds.value * 100, 3)) / 2
-    return Figure(value=value, samples=max(text.samples, teds.samples), aggregation="mean of components", note=note)
 
 
 def _whole(scores: Iterable[SampleScore]) -> Figure:
@@ -268,8 +288,9 @@ def _whole(scores: Iterable[SampleScore]) -> Figure:
     )
 
 
-def _of_samples(scores: Iterable[SampleScore], name: str) -> Figure:
-    return mean([value for score in scores for value in score.terms.get(name, ())], "mean over elements of all pages")
+def _of_samples(scores: Iterable[SampleScore], name: str, note: str = "") -> Figure:
+    values = [value for score in scores for value in score.terms.get(name, ())]
+    return mean(values, "mean over elements of all pages", note)
 
 
 def markdown_of(prediction: Prediction) -> tuple[str, str]:

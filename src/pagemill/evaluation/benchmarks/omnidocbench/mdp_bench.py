@@ -10,6 +10,7 @@ import msgspec
 
 from pagemill.evaluation.benchmark import Figure, Metric, Rules, Sample, SampleScore, mean, scores_by_metric
 from pagemill.evaluation.benchmarks.omnidocbench.benchmark import OmniDocBenchV15
+from pagemill.evaluation.cdm.drawing import unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ _DIGITAL_PARTS = 3
 
 
 class MdpBench(OmniDocBenchV15):
-    """MDPBench. Its published figures leave formulas out where CDM was not computed, as it is not here."""
+    """MDPBench. As in its published figures, formulas are left out where CDM cannot be computed."""
 
     name = "mdpbench"
     title = "MDPBench"
@@ -30,7 +31,7 @@ class MdpBench(OmniDocBenchV15):
     hub_id = None
     hub_files = ()
     metrics = (
-        Metric(name="overall", description="Mean of 1 - text edit distance and TEDS of the page, 0 to 1"),
+        Metric(name="overall", description="Mean of 1 - text edit distance, TEDS and, with LaTeX, CDM of the page"),
         *OmniDocBenchV15.metrics[1:],
     )
 
@@ -47,8 +48,8 @@ class MdpBench(OmniDocBenchV15):
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """As OmniDocBench v1.5, the components cut to 0 to 1."""
         score = super().score(sample, prediction, rules)
-        text, teds = score.metrics["text_edit_distance"], score.metrics["teds"]
-        parts = [min(1.0, max(0.0, part)) for part in (None if text is None else 1 - text, teds) if part is not None]
+        text, *others = (score.metrics[name] for name in ("text_edit_distance", "teds", "cdm"))
+        parts = [min(1.0, max(0.0, part)) for part in (None if text is None else 1 - text, *others) if part is not None]
         overall = math.fsum(parts) / len(parts) if parts else None
         return msgspec.structs.replace(score, metrics={**score.metrics, "overall": overall})
 
@@ -58,7 +59,6 @@ class MdpBench(OmniDocBenchV15):
         for score in scores:
             languages.setdefault(score.groups.get("language", ""), []).append(score)
         by_language = {language: _percent(members) for language, members in sorted(languages.items())}
-        note = "formulas left out: CDM is not computed"
 
         def of_languages(latin: bool) -> Figure:
             values = [figure.value for language, figure in by_language.items() if (language in LATIN) == latin]
@@ -69,7 +69,7 @@ class MdpBench(OmniDocBenchV15):
             name: [score for score in scores if score.groups.get("capture") == name] for name in ("digital", "photo")
         }
         return {
-            "overall": msgspec.structs.replace(_percent(scores), note=note),
+            "overall": msgspec.structs.replace(_percent(scores), note="formulas are left out" if unavailable() else ""),
             "overall_digital": _percent(captures["digital"]),
             "overall_photo": _percent(captures["photo"]),
             "overall_latin": of_languages(True),

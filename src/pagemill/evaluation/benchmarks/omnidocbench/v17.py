@@ -11,9 +11,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
+from pagemill.evaluation.benchmark import Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.benchmarks.omnidocbench.benchmark import (
     OmniDocBenchV15,
     markdown_of,
@@ -39,6 +37,7 @@ from pagemill.evaluation.benchmarks.omnidocbench.pages import (
     true_order,
 )
 from pagemill.evaluation.benchmarks.omnidocbench.truth import FORMULA, IGNORED, Page, composed, true_elements
+from pagemill.evaluation.cdm import OMNIDOCBENCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,6 +158,8 @@ class OmniDocBenchV17(OmniDocBenchV15):
 
     name = "omnidocbench-v1.7"
     title = "OmniDocBench v1.7"
+    cdm_rules = OMNIDOCBENCH
+    rounds_components = False
     origin = "OmniDocBench v1.7 (dangvu53/OmniDocBench 9c594aa) without its rematching of formulas"
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
@@ -167,7 +168,7 @@ class OmniDocBenchV17(OmniDocBenchV15):
         page = sample.truth
         if rules is Rules.PAGEMILL:
             markdown, page = unicodedata.normalize("NFC", markdown), composed(page)
-        metrics, terms, pairs = page_scores(match_page(*truth_of(page), markdown), plain_table)
+        metrics, terms, pairs = page_scores(match_page(*truth_of(page), markdown), self.cdm_rules, plain_table)
         return SampleScore(
             id=sample.id,
             status=prediction.status,
@@ -177,15 +178,6 @@ class OmniDocBenchV17(OmniDocBenchV15):
             groups=sample.groups,
             error=prediction.error or note or too_large(pairs),
         )
-
-    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
-        """As of v1.5, without rounding."""
-        figures = super().aggregate(scores, rules)
-        text, teds = figures["text_edit_distance"].value, figures["teds"].value
-        if text is not None and teds is not None:
-            value = ((1 - text) * 100 + teds * 100) / 2
-            figures["overall_without_cdm"] = msgspec.structs.replace(figures["overall_without_cdm"], value=value)
-        return figures
 
 
 def truth_of(page: Page) -> tuple[list[Element], list[Element]]:

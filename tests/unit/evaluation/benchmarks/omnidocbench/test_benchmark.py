@@ -12,6 +12,7 @@ from pagemill.evaluation.benchmark import Prediction, Rules, SampleScore, Status
 from pagemill.evaluation.benchmarks.omnidocbench import benchmark as module
 from pagemill.evaluation.benchmarks.omnidocbench.benchmark import OmniDocBenchV15, prediction_names
 from pagemill.evaluation.benchmarks.omnidocbench.truth import true_elements
+from pagemill.evaluation.cdm.drawing import unavailable
 
 TABLE = "<table><tr><td>mill</td><td>sheets</td></tr></table>"
 
@@ -178,3 +179,38 @@ def test_the_image_is_found(tmp_path: Path) -> None:
     (sample,) = OmniDocBenchV15().load(tmp_path)
     assert sample.input is not None
     assert OmniDocBenchV15().truth_text(sample) == "a"
+
+
+def formula(latex: str, order: int) -> dict[str, Any]:
+    return {"category_type": "equation_isolated", "order": order, "latex": latex}
+
+
+@pytest.mark.skipif(bool(unavailable()), reason="no LaTeX")
+def test_cdm_and_overall(tmp_path: Path) -> None:
+    pages = [
+        page("a.jpg", text("abcd", 1), {"category_type": "table", "order": 2, "html": TABLE}, formula("a=b+c", 3)),
+        page("b.jpg", formula("x^{2}+y^{2}", 1), formula("\\nosuch=1", 2)),
+    ]
+    (tmp_path / "pages.json").write_text(json.dumps(pages))
+    benchmark = OmniDocBenchV15()
+    samples = benchmark.load(tmp_path / "pages.json")
+    texts = [f"abcd\n\n{TABLE}\n\n$$a=b+d$$", "$$x^2+y^2$$\n\n$$\\nosuch=1$$"]
+    scores = [benchmark.score(each, Prediction(text=text)) for each, text in zip(samples, texts, strict=True)]
+    assert [score.metrics["cdm"] for score in scores] == [0.8, 0.5]
+    assert scores[0].metrics["overall"] == pytest.approx(2.8 / 3)
+    figures = benchmark.aggregate(scores)
+    assert figures["cdm_samples"].value == pytest.approx((0.8 + 1 + 0) / 3)
+    assert figures["overall"].value == pytest.approx((100 + 100 + 65) / 3)
+    notes = [pair.note for pair in scores[1].pairs]
+    assert notes == ["", "the truth is not drawn: \\nosuch is not known"]
+
+
+def test_without_latex_overall_is_unavailable_and_a_page_has_its_other_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "unavailable", lambda: "unavailable: there is no pdflatex")
+    found = score(tmp_path, page("a.jpg", text("abcd", 1), formula("a=b", 2)), "abcd\n\n$$a=b$$")
+    assert (found.metrics["cdm"], found.metrics["overall"]) == (None, 1.0)
+    figures = OmniDocBenchV15().aggregate([found])
+    assert [figures[name].value for name in ("overall", "cdm", "cdm_samples")] == [None] * 3
+    assert {figures[name].note for name in ("overall", "cdm", "cdm_samples")} == {"unavailable: there is no pdflatex"}
