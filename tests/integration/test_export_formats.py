@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
+from docling_core.types.doc.document import DoclingDocument
 from PIL import Image, ImageDraw, ImageFont
 from synthetic_run import page, region, sample_pages, write_run
 
@@ -251,3 +252,22 @@ def test_an_export_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
         assert export.returncode == ExitCode.INTERRUPTED
         assert "Interrupted" in errors
         assert left == ["run"]
+
+
+@pytest.mark.slow
+def test_docling_gets_the_images_of_the_pages(parsed: Path, tmp_path: Path) -> None:
+    target = tmp_path / "docling"
+    done = pagemill("export", parsed, "--format", "doclingdocument", "--with-page-images", "-o", target)
+    assert done.returncode == ExitCode.OK, done.stderr
+    document = DoclingDocument.load_from_json(target / "first.json")
+    document.load_local_images(base_dir=target)
+    image = document.pages[2].image
+    assert image is not None and image.pil_image.size == image.size.as_tuple()
+    assert document.texts[0].get_image(document).size[0] < image.size.width
+
+
+@pytest.mark.slow
+def test_pages_whose_images_are_gone_are_no_export(parsed: Path, tmp_path: Path) -> None:
+    options = ("--with-page-images", "--input", tmp_path, "-o", tmp_path / "docling")
+    done = pagemill("export", parsed, "--format", "doclingdocument", *options)
+    assert done.returncode == ExitCode.INPUT and "--input" in done.stderr and not (tmp_path / "docling").exists()

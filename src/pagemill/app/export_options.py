@@ -7,7 +7,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from pagemill.config.options import Settings, option
+from pagemill.config.options import Settings, option, options_of
 from pagemill.document.page import Status
 from pagemill.errors import UsageError
 
@@ -24,6 +24,7 @@ class Format(StrEnum):
     PARQUET = "parquet"
     MARKDOWN = "markdown"
     DOCJSON = "docjson"
+    DOCLINGDOCUMENT = "doclingdocument"
     HTML = "html"
     CSV_TABLES = "csv-tables"
 
@@ -45,6 +46,7 @@ TRAITS: dict[Format, FormatTraits] = {
     Format.PARQUET: FormatTraits(ending=".parquet", crops=False),
     Format.MARKDOWN: FormatTraits(ending="-markdown", crops=True, own=frozenset({"single"})),
     Format.DOCJSON: FormatTraits(ending="-docjson", crops=True),
+    Format.DOCLINGDOCUMENT: FormatTraits(ending="-docling", crops=True, own=frozenset({"page_images", "inputs"})),
     Format.HTML: FormatTraits(ending="-html", crops=True),
     Format.CSV_TABLES: FormatTraits(ending="-tables", own=frozenset({"bom"})),
 }
@@ -81,6 +83,12 @@ class ExportOptions(Settings):
     crops: bool | None = option(
         "--with-crops/--no-crops", help="Include the crops.", shown_default="in folders, not in Parquet"
     )
+    page_images: bool = option(
+        "--with-page-images", default=False, help="doclingdocument: include the images of the pages."
+    )
+    inputs: tuple[str, ...] = option(
+        "--input", default=(), metavar="PATH", help="Current path of the parsed files, to read page images."
+    )
     bom: bool = option(default=False, help="csv-tables: mark the files as UTF-8 for Excel.")
     overwrite: bool = option(default=False, help="Replace the file, or the folder of an earlier export.")
 
@@ -91,7 +99,7 @@ class ExportOptions(Settings):
         for name in frozenset().union(*(traits.own for traits in TRAITS.values())) - TRAITS[self.format].own:
             if getattr(self, name) != getattr(_NONE, name):
                 takers = " or ".join(kind for kind, traits in TRAITS.items() if name in traits.own)
-                flag = f"--{name.replace('_', '-')}"
+                flag = next(each.flags[-1] for each in options_of(ExportOptions) if each.key == name)
                 raise UsageError(f"{flag} goes with --format {takers}, not with {self.format}")
         if self.crops is not None and self.traits.crops is None:
             one_file = " in one file" if self.single else ""

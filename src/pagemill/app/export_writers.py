@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from pagemill.app.export_content import ExportContent
     from pagemill.document.page import PageResult
+
+_PNG = b"\x89PNG"
 
 
 def _jsonl(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
@@ -59,6 +62,32 @@ def _docjson(content: ExportContent, folder: Path) -> None:
     write_each(content, folder, ".json", document_json)
 
 
+def _docling_document(content: ExportContent, folder: Path) -> None:
+    from pagemill.export.docling_document import PageImage, docling_document
+
+    if not content.options.page_images:
+        write_each(content, folder, ".json", docling_document)
+        return
+    from pagemill.app.options import ImageSources
+    from pagemill.app.publish import PublishedImages
+
+    sources = ImageSources(inputs=content.options.inputs)
+    taken = PublishedImages(content.reader, lambda: None, sources, content.options.wants)
+    with taken.opened() as images:
+        for page_id, error in images.problems:
+            raise type(error)(f"the image of {page_id} cannot be read: {error.message}", remedy=error.remedy)
+        (folder / "pages").mkdir()
+
+        def saved(page: PageResult) -> PageImage | None:
+            if (data := images(page)) is None:  # of a page that failed
+                return None
+            name = f"pages/{file_stem(page.page_id)}{'.png' if data.startswith(_PNG) else '.jpg'}"
+            (folder / name).write_bytes(data)
+            return PageImage(name, page.width, page.height)
+
+        write_each(content, folder, ".json", partial(docling_document, page_image=saved))
+
+
 def write_each(
     content: ExportContent, folder: Path, suffix: str, text: Callable[[Iterator[PageResult]], Iterable[str]]
 ) -> None:
@@ -80,5 +109,6 @@ FOLDER_WRITERS: dict[Format, Callable[[ExportContent, Path], None]] = {
     Format.HTML: _html,
     Format.MARKDOWN: _markdown,
     Format.DOCJSON: _docjson,
+    Format.DOCLINGDOCUMENT: _docling_document,
 }
 """Of formats that are a folder, which is empty but for ``crops/``."""

@@ -114,11 +114,13 @@ class PublishedImages:
         reader: The run.
         tell: Called when the image of a page has been read, or cannot be.
         sources: Where the parsed files are now.
+        wants: Whether the image of a page is wanted.
     """
 
     reader: RunReader
     tell: Callable[[], object]
     sources: ImageSources
+    wants: Callable[[PageResult], bool] = lambda page: True
     problems: list[tuple[str, PagemillError]] = field(default_factory=list)
     """Pages without an image, and why."""
     _file: BinaryIO = field(init=False)
@@ -153,7 +155,7 @@ class PublishedImages:
     async def _take(self) -> None:
         wanted = []
         for page in self.reader.pages():
-            if page.status is Status.DONE:
+            if page.status is Status.DONE and self.wants(page):
                 wanted.append(WantedPage.of(page))
                 self._sizes[page.page_id] = page.width, page.height
         async with (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
 _BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻□☐☑☒]\s*|ㅇ\s+")
 _LEVEL_MARK = re.compile("[□■▢▣○●◯◎⊙◦❍◇◆❖△▲▽▼▷▶►▻☆★※](?=.*[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])")
-_OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻□☐☑☒]")
+OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻□☐☑☒]")
 """What needs no bullet before it: ``(a)``, ``iv.``, ``가.``, ``①``, check boxes."""
 _DEEPEST = 8
 
@@ -53,7 +53,7 @@ def list_html(lines: Iterable[str]) -> str:
             out.append("</li>\n")
         text = text[ordinal.end() :] if ordinal else without_bullet(text)
         value = f' value="{int(ordinal[1])}"' if ordinal else ""
-        style = ' class="marked"' if not ordinal and (_OWN_MARK.match(text) or _LEVEL_MARK.match(text)) else ""
+        style = ' class="marked"' if not ordinal and (OWN_MARK.match(text) or _LEVEL_MARK.match(text)) else ""
         out.append(f"<li{value}{style}>{escape(text, quote=False)}")
     while stack:
         out.append(f"</li></{stack.pop().tag}>")

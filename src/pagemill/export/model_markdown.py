@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pagemill.export.html_lists import list_html
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _FENCED = re.compile(
     r"^(?P<fence>(?P<mark>[`~])(?P=mark){2,})(?P<info>(?<=~).*|[^`\n]*)$\n?"
@@ -97,6 +97,11 @@ def plain(text: str) -> str:
     )
 
 
+def is_list(lines: Sequence[str]) -> bool:
+    """Whether each line is an item of a list."""
+    return bool(lines) and all(_ITEM.match(line) for line in lines)
+
+
 def plain_line(text: str) -> str:
     """The same in one line."""
     return " ".join(plain(text).split())
@@ -111,7 +116,7 @@ def markdown_html(text: str) -> str:
             continue
         for paragraph in _BLANK.split(piece.text):
             lines = [line for line in paragraph.split("\n") if line.strip()]
-            if lines and all(_ITEM.match(line) for line in lines):
+            if is_list(lines):
                 blocks.append(list_html(map(_plain_line, lines)))
             elif lines:
                 blocks.append(f"<p>{'<br>'.join(escape(_plain_line(line)) for line in lines)}</p>")

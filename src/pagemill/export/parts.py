@@ -41,6 +41,17 @@ class TextPart:
         self.text = join_pair(self.text, rest.text)
         self.open = rest.open
 
+    def add_items(self, rest: Self) -> None:
+        """Take up the list that layout cut off from this one."""
+        self.text += f"\n{rest.text}"
+
+    def begin_list(self) -> None:
+        """Move the outermost items to the margin, as those above may be elsewhere.
+
+        Markdown takes an indented start for code.
+        """
+        self.text = dedent(self.text).lstrip()
+
 
 PartT = TypeVar("PartT", bound=TextPart)
 
@@ -100,10 +111,10 @@ def page_parts(renderer: PageRenderer[PartT], *, footnotes: bool = True) -> list
         if is_note:
             notes.append(part)
         elif part.is_list and parts and parts[-1].is_list:
-            parts[-1].text += f"\n{part.text}"
+            parts[-1].add_items(part)
         else:
-            if part.is_list:  # its outer items may be elsewhere; Markdown takes an indented start for code
-                part.text = dedent(part.text).lstrip()
+            if part.is_list:
+                part.begin_list()
             parts.append(part)
     return parts + notes
 

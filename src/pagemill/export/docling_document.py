@@ -1,0 +1,381 @@
+"""A document as a DoclingDocument: the JSON that docling-core loads, written without it and in bounded memory.
+
+Lengths are in points (1/72 inch) where the resolution of a page is known, as Docling's own are, else in pixels; the
+origin is the top-left corner.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import PurePosixPath
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from pagemill.document.geometry import Box, clip
+from pagemill.document.identity import PageKey
+from pagemill.document.json_text import json_text
+from pagemill.document.labels import Label
+from pagemill.export.blocks import Block, Kind, blocks, is_furniture
+from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
+from pagemill.export.markdown import plain_content
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pagemill.document.page import PageResult, Region
+    from pagemill.tables.table import Table
+
+VERSION = "1.8.0"
+"""Of the schema: the oldest with all that is used here, so that older releases of docling-core load it, too."""
+_LISTS = ("groups", "texts", "pictures", "tables")
+_IN_MEMORY = 2**20
+"""Bytes of each list that are held in memory."""
+_POINTS = 72
+_LABELS = {
+    Label.FIGURE_TITLE: "caption",
+    Label.FOOTNOTE: "footnote",
+    Label.VISION_FOOTNOTE: "footnote",
+    Label.REFERENCE_CONTENT: "reference",
+    Label.HEADER: "page_header",
+    Label.FOOTER: "page_footer",
+}
+_CLASSES = {Label.CHART: "other_chart", Label.SEAL: "stamp"}
+"""What layout tells of a picture, in Docling's words."""
+_MIME_TYPES = {
+    **dict.fromkeys((".jpg", ".jpeg"), "image/jpeg"),
+    **dict.fromkeys((".tif", ".tiff"), "image/tiff"),
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".bmp": "image/bmp",
+    ".gif": "image/gif",
+}
+"""Those that every Python knows: docling-core refuses others."""
+_DEEPEST_LIST = 8
+
+
+class _Ref(msgspec.Struct, frozen=True):
+    ref: str = msgspec.field(name="$ref")
+
+
+class _Box(msgspec.Struct, frozen=True):
+    l: float  # noqa: E741 - Docling's name
+    t: float
+    r: float
+    b: float
+    coord_origin: str = "TOPLEFT"
+
+
+class _Provenance(msgspec.Struct, frozen=True):
+    page_no: int
+    bbox: _Box
+    charspan: tuple[int, int]
+
+
+class _Size(msgspec.Struct, frozen=True):
+    width: float
+    height: float
+
+
+class _Image(msgspec.Struct, frozen=True):
+    mimetype: str
+    dpi: int
+    size: _Size
+    uri: str
+
+
+class _Cell(msgspec.Struct, frozen=True, omit_defaults=True):
+    text: str
+    start_row_offset_idx: int
+    end_row_offset_idx: int
+    start_col_offset_idx: int
+    end_col_offset_idx: int
+    row_span: int = 1
+    col_span: int = 1
+    column_header: bool = False
+    row_header: bool = False
+
+
+class _TableData(msgspec.Struct, frozen=True):
+    table_cells: list[_Cell]
+    num_rows: int
+    num_cols: int
+
+
+class _Item(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A text, group, picture or table; what it has not is left out."""
+
+    self_ref: str
+    parent: _Ref
+    label: str
+    children: list[_Ref] = []
+    content_layer: str = "body"
+    prov: list[_Provenance] = []
+    name: str | None = None
+    text: str | None = None
+    orig: str | None = None
+    level: int | None = None
+    enumerated: bool = False
+    marker: str = "-"
+    captions: list[_Ref] = []
+    image: _Image | None = None
+    meta: dict[str, Any] | None = None
+    data: _TableData | None = None
+
+
+class PageImage(msgspec.Struct, frozen=True):
+    """The saved image of a page."""
+
+    uri: str
+    """Of a ``.jpg`` or ``.png``, relative to the document's file."""
+    width: int
+    height: int
+
+
+_BODY: Final = _Ref("#/body")
+
+
+def docling_document(
+    pages: Iterable[PageResult], *, page_image: Callable[[PageResult], PageImage | None] | None = None
+) -> Iterator[str]:
+    """A document as a DoclingDocument, in pieces to be written one after the other.
+
+    Args:
+        pages: In page order, all of one document; at least one.
+        page_image: Gives the image of a page.
+    """
+    with ExitStack() as stack:
+        files = {
+            name: stack.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY)) for name in (*_LISTS, "pages", "body")
+        }
+        writer = _Writer({name: _Spool(file) for name, file in files.items()}, page_image)
+        for block in blocks(writer.noting(pages), furniture=True):
+            writer.add(block)
+        yield from writer.json()
+
+
+class _Spool:
+    """The elements of a JSON list or object, on the disk if they are many."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.count = 0
+        self._file = file
+
+    def add(self, text: str) -> None:
+        self._file.write((",\n" if self.count else "").encode() + text.encode())
+        self.count += 1
+
+    def read(self) -> Iterator[str]:
+        self._file.seek(0)
+        for line in self._file:
+            yield line.decode()
+
+
+class _Writer:
+    def __init__(self, spools: dict[str, _Spool], page_image: Callable[[PageResult], PageImage | None] | None) -> None:
+        self._spools = spools
+        self._page_image = page_image
+        self._numbers: dict[str, int] = {}
+        self._taken: set[int] = set()
+        self._first: PageResult | None = None
+        self._pending: list[tuple[str, _Item]] = []
+
+    def noting(self, pages: Iterable[PageResult]) -> Iterator[PageResult]:
+        """The pages; each gets its number and entry. Datasets may have numbers twice, or none."""
+        for page in pages:
+            self._first = self._first or page
+            number = page.page_number
+            if number is None or number in self._taken:
+                number = max(self._taken, default=0) + 1
+            self._taken.add(number)
+            self._numbers[page.page_id] = number
+            scale = _scale(page)
+            entry = {"page_no": number, "size": _Size(page.width * scale, page.height * scale)}
+            image = self._page_image(page) if self._page_image else None
+            if image is not None:
+                dpi = round((page.dpi or _POINTS) * image.width / max(page.width, 1))
+                mime_type = _MIME_TYPES[PurePosixPath(image.uri).suffix]
+                entry["image"] = _Image(mime_type, dpi, _Size(image.width, image.height), image.uri)
+            self._spools["pages"].add(f'"{number}":{json_text(entry)}')
+            yield page
+
+    def json(self) -> Iterator[str]:
+        """All that was added."""
+        assert self._first is not None
+        name = PurePosixPath(self._first.source).name or self._first.doc_id
+        origin = {
+            "mimetype": _MIME_TYPES.get(PurePosixPath(name.lower()).suffix, "application/octet-stream"),
+            "binary_hash": int(PageKey.parse(self._first.page_key).digest[-16:], 16) if self._first.page_key else 0,
+            "filename": name,
+        }
+        head = {"schema_name": "DoclingDocument", "version": VERSION, "name": self._first.doc_id, "origin": origin}
+        yield json_text(head)[:-1]
+        yield ',"body":{"self_ref":"#/body","label":"unspecified","name":"_root_","children":[\n'
+        yield from self._spools["body"].read()
+        yield "]}"
+        for kind in _LISTS:
+            yield f',"{kind}":[\n'
+            yield from self._spools[kind].read()
+            yield "]"
+        yield ',"pages":{\n'
+        yield from self._spools["pages"].read()
+        yield "}}\n"
+
+    def add(self, block: Block) -> None:
+        """Add the items of a block to the body."""
+        first = self._float(block) if block.kind in (Kind.PICTURE, Kind.TABLE) else None
+        first = first or (self._list(block) if block.kind is Kind.LIST else self._text(block))
+        self._spools["body"].add(json_text(_Ref(first.self_ref)))
+        for kind, item in self._pending:
+            self._spools[kind].add(json_text(item))
+        self._pending.clear()
+
+    def _new(self, kind: str, label: str, parent: _Item | None, **fields: Any) -> _Item:
+        index = self._spools[kind].count + sum(each == kind for each, _ in self._pending)
+        above = _BODY if parent is None else _Ref(parent.self_ref)
+        item = _Item(self_ref=f"#/{kind}/{index}", parent=above, label=label, **fields)
+        if parent is not None:
+            parent.children = [*parent.children, _Ref(item.self_ref)]
+        self._pending.append((kind, item))
+        return item
+
+    def _text(self, block: Block) -> _Item:
+        region = block.region
+        label = _LABELS.get(region.label, "text")
+        level = None
+        if block.kind is Kind.HEADING:
+            level = max((region.level or 2) - 1, 1)
+            label, level = ("title", None) if region.label is Label.DOC_TITLE else ("section_header", level)
+        elif block.kind in (Kind.FORMULA, Kind.CODE):
+            label = block.kind.value
+        elif region.label is Label.NUMBER:
+            label = "page_header" if region.bbox[1] + region.bbox[3] < block.page.height else "page_footer"
+        text = block.text.strip()
+        orig = (region.content or "") if len(block.pieces) == 1 else text
+        return self._new(
+            "texts", label, None, text=text, orig=orig, level=level, prov=self._places(block), **_layer(region)
+        )
+
+    def _list(self, block: Block) -> _Item:
+        group = self._new("groups", "list", None, name="list")
+        levels: list[tuple[int, _Item]] = []  # of the open lists: indent, list
+        at, item = 0, group
+        for line in block.text.split("\n"):
+            text = line.lstrip()
+            indent = len(line) - len(text)
+            while len(levels) > 1 and indent < levels[-1][0]:
+                levels.pop()
+            if not levels:
+                levels.append((indent, group))
+            elif indent > levels[-1][0] and len(levels) < _DEEPEST_LIST:
+                levels.append((indent, self._new("groups", "list", item, name="list")))
+            marker, said = _marked(text)
+            item = self._new(
+                *("texts", "list_item", levels[-1][1]),
+                text=said,
+                orig=text,
+                prov=self._places(block, at, at + len(line), len(said)),
+                enumerated=bool(marker),
+                marker=marker or "-",
+            )
+            at += len(line) + 1
+        return group
+
+    def _float(self, block: Block) -> _Item:
+        region = block.region
+        kind = "tables" if block.table else "pictures"
+        item = self._new(kind, kind[:-1], None, prov=self._places(block), **_layer(region))
+        for caption in block.captions:
+            text = plain_content(caption)
+            said = self._new("texts", "caption", item, text=text, orig=caption.content or "", **_layer(region))
+            said.prov = [self._place(block.page, caption.bbox, len(text))]
+            item.captions = [*item.captions, _Ref(said.self_ref)]
+        if block.table:
+            item.data = _table_data(block.table)
+            if block.table.caption:
+                text = block.table.caption
+                said = self._new("texts", "caption", item, text=text, orig=text, prov=item.prov)
+                item.captions = [*item.captions, _Ref(said.self_ref)]
+            return item
+        if block.text.strip():
+            self._new("texts", "text", item, text=block.text, orig=block.text, prov=item.prov, **_layer(region))
+        item.image = _picture(block)
+        item.meta = _meta(region)
+        return item
+
+    def _places(
+        self, block: Block, start: int = 0, end: int | None = None, most: int | None = None
+    ) -> list[_Provenance]:
+        """Where some characters of a block stand; of a block without text, where it is."""
+        end = len(block.text) if end is None else end
+        most = end - start if most is None else most
+        places = []
+        for piece in block.pieces:
+            first, last = max(start, piece.start), min(end, piece.end)
+            if first < last or not block.text:
+                place = self._place(piece.page, piece.box(first, last), min(last - start, most), first - start)
+                places.append(place)
+        return places
+
+    def _place(self, page: PageResult, box: Box, end: int, start: int = 0) -> _Provenance:
+        scale = _scale(page)
+        left, top, right, bottom = (round(side * scale, 3) for side in clip(box, page.width, page.height))
+        return _Provenance(self._numbers[page.page_id], _Box(left, top, right, bottom), (min(start, end), end))
+
+
+def _scale(page: PageResult) -> float:
+    """Units of length per pixel."""
+    return _POINTS / page.dpi if page.dpi else 1.0
+
+
+def _layer(region: Region) -> dict[str, str]:
+    return {"content_layer": "furniture"} if is_furniture(region) else {}
+
+
+def _marked(text: str) -> tuple[str, str]:
+    """The number or letter of a list item, empty for a bullet, and the text after it."""
+    mark = ORDINAL.match(text) or OWN_MARK.match(text)
+    if mark and any(map(str.isalnum, mark[0])):
+        return mark[0].strip(), text[mark.end() :].strip()
+    return "", without_bullet(text).strip()
+
+
+def _table_data(table: Table) -> _TableData:
+    top = max(table.header_rows, 1)
+    cells = [
+        _Cell(
+            text=cell.text,
+            start_row_offset_idx=cell.row,
+            end_row_offset_idx=cell.row + cell.row_span,
+            start_col_offset_idx=cell.column,
+            end_col_offset_idx=cell.column + cell.column_span,
+            row_span=cell.row_span,
+            col_span=cell.column_span,
+            column_header=cell.header and cell.row < top,
+            row_header=cell.header and cell.row >= top,
+        )
+        for cell in table.cells
+    ]
+    return _TableData(cells, table.rows, table.columns)
+
+
+def _picture(block: Block) -> _Image | None:
+    """The saved crop of a picture."""
+    for crop in block.page.image_crops:
+        if crop.region == block.region.index:
+            x1, y1, x2, y2 = block.region.bbox
+            return _Image(
+                "image/jpeg", round(block.page.dpi or _POINTS), _Size(round(x2 - x1), round(y2 - y1)), crop.path
+            )
+    return None
+
+
+def _meta(region: Region) -> dict[str, Any] | None:
+    """What layout tells of a picture."""
+    if region.label not in _CLASSES:
+        return None
+    found: dict[str, Any] = {"class_name": _CLASSES[region.label], "created_by": region.source or None}
+    if region.score is not None:
+        found["confidence"] = min(max(region.score, 0.0), 1.0)
+    return {"classification": {"predictions": [found]}}

@@ -1,0 +1,177 @@
+"""What docling-core makes of a DoclingDocument that pagemill wrote without it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
+from docling_core.types.doc.base import CoordOrigin
+from docling_core.types.doc.common.content_layer import ContentLayer
+from docling_core.types.doc.document import DoclingDocument
+from synthetic_run import TABLE, failed_page, page, region, sample_pages
+
+import pagemill
+from docling_load import WordTokenizer, compared
+from pagemill.document.labels import Label
+from pagemill.document.page import ContentFormat, ImageCrop, PageResult, TextLine
+from pagemill.export.docling_document import PageImage, docling_document
+
+FORMULA = r"E = mc^2"
+
+
+def test_nothing_needs_docling_core() -> None:
+    sources = Path(pagemill.__file__).parent.rglob("*.py")
+    assert not [path for path in sources if re.search("(import|from) docling", path.read_text(encoding="utf-8"))]
+
+
+def written(pages: list[PageResult], **options: Any) -> dict[str, Any]:
+    return json.loads("".join(docling_document(pages, **options)))
+
+
+def loaded(pages: list[PageResult], **options: Any) -> DoclingDocument:
+    return DoclingDocument.model_validate(written(pages, **options))
+
+
+def full_page() -> PageResult:
+    return page(
+        "mill",
+        3,
+        [
+            region(0, Label.HEADER, "Annual report"),
+            region(1, Label.DOC_TITLE, "Mills", level=1),
+            region(2, Label.PARAGRAPH_TITLE, "1.1 Wheels", level=3),
+            region(3, Label.TEXT, "- oak\n  1. heart\n  2. sap\n- ash", list_item=True),
+            region(4, Label.TEXT, "  가. elm", list_item=True),
+            region(5, Label.CHART, "10 20 30", score=0.75, source="layout"),
+            region(6, Label.FIGURE_TITLE, "Figure 2: Loss", caption_of=5),
+            region(7, Label.DISPLAY_FORMULA, FORMULA, content_format=ContentFormat.LATEX),
+            region(8, Label.FORMULA_NUMBER, "(3)", caption_of=7),
+            region(9, Label.ALGORITHM, "for x in y:\n    pass"),
+            region(10, Label.FOOTNOTE, "1 Dry."),
+            region(11, Label.TABLE, TABLE, content_format=ContentFormat.HTML),
+            region(12, Label.SEAL, "Approved"),
+            region(13, Label.NUMBER, "3"),
+        ],
+        image_crops=[ImageCrop(path="crops/mill_3_crop_5.jpg", bbox=(0, 0, 9, 9), label=Label.CHART, region=5)],
+        dpi=144.0,
+    )
+
+
+def test_labels_levels_and_layers() -> None:
+    document = loaded([full_page()])
+    body = [(item.label.value, getattr(item, "text", "")) for item, _ in document.iterate_items()]
+    assert body == [
+        ("title", "Mills"),
+        ("section_header", "1.1 Wheels"),
+        *[("list_item", text) for text in ("oak", "heart", "sap", "ash", "elm")],
+        ("picture", ""),
+        ("caption", "Figure 2: Loss"),
+        ("formula", FORMULA + r" \tag{3}"),
+        ("code", "for x in y:\n    pass"),
+        ("table", ""),
+        ("picture", ""),
+        ("text", "Approved"),
+        ("footnote", "1 Dry."),
+    ]
+    assert next(each for each in document.texts if each.label == "section_header").level == 2
+    furniture = document.iterate_items(included_content_layers={ContentLayer.FURNITURE})
+    assert [(item.label.value, item.text) for item, _ in furniture] == [
+        ("page_header", "Annual report"),
+        ("page_header", "3"),  # in the upper half
+    ]
+
+
+def test_lists_are_nested_and_keep_their_numbers() -> None:
+    document = loaded([full_page()])
+    items = [(each.text, each.enumerated, each.marker) for each in document.texts if each.label == "list_item"]
+    assert items == [
+        ("oak", False, "-"),
+        ("heart", True, "1."),
+        ("sap", True, "2."),
+        ("ash", False, "-"),
+        ("elm", True, "가."),
+    ]
+    outer, inner, last = document.groups
+    assert [child.resolve(document).text for child in outer.children if "texts" in child.cref] == ["oak", "ash"]
+    assert inner.parent.resolve(document).text == "oak" and last.parent.resolve(document).text == "ash"
+
+
+def test_tables_keep_spans_and_heads() -> None:
+    (table,) = loaded([full_page()]).tables
+    assert (table.data.num_rows, table.data.num_cols) == (3, 3)
+    assert [(cell.text, cell.row_span, cell.col_span, cell.column_header) for cell in table.data.table_cells[:3]] == [
+        ("Vat", 2, 1, True),
+        ("Weight", 1, 2, True),
+        ("in", 1, 1, True),
+    ]
+    assert not any(cell.column_header for cell in table.data.table_cells if cell.start_row_offset_idx == 2)
+
+
+def test_a_picture_has_its_caption_class_crop_and_lettering() -> None:
+    document = loaded([full_page()])
+    chart, seal = document.pictures
+    assert chart.caption_text(document) == "Figure 2: Loss"
+    prediction = chart.meta.classification.get_main_prediction()
+    assert (prediction.class_name, prediction.confidence) == ("other_chart", 0.75)
+    assert str(chart.image.uri) == "crops/mill_3_crop_5.jpg"
+    assert "10 20 30" in [child.resolve(document).text for child in chart.children]
+    assert seal.meta.classification.get_main_prediction().class_name == "stamp"
+
+
+def test_boxes_are_in_points_from_the_top_left_corner() -> None:
+    document = loaded([full_page()])
+    assert document.pages[3].size.as_tuple() == (500.0, 700.0)  # 1000 x 1400 pixels at 144 dpi
+    place = document.texts[1].prov[0]
+    assert (place.page_no, place.bbox.coord_origin) == (3, CoordOrigin.TOPLEFT)
+    assert place.bbox.as_tuple() == (50.0, 0.0, 95.0, 45.0)
+
+
+def test_a_paragraph_over_two_pages_has_two_places() -> None:
+    document = loaded(sample_pages()[:2])
+    text = next(each for each in document.texts if each.text.startswith("Water"))
+    assert text.text == "Water turns the wheel and the wheel turns the beater, day and night."
+    assert [(place.page_no, text.text[slice(*place.charspan)]) for place in text.prov] == [
+        (1, "Water turns the wheel and the wheel turns the bea"),
+        (2, "ter, day and night."),
+    ]
+
+
+def test_items_of_a_list_stand_where_their_lines_do() -> None:
+    lines = tuple(TextLine(text="- item", box=(0.0, y, 90.0, y + 10.0)) for y in (0.0, 20.0))
+    document = loaded([page("a", 1, [region(0, Label.TEXT, "- item\n- item", list_item=True, lines=lines)])])
+    assert [each.prov[0].bbox.t for each in document.texts] == [0.0, 20.0]
+
+
+def test_numbers_of_pages_are_unique() -> None:
+    pages = [page("a", 5), page("a", 5), failed_page("a", 0)]
+    pages[1].page_id, pages[2].page_number = "other", None
+    assert sorted(loaded(pages).pages) == [5, 6, 7]
+
+
+def test_what_is_no_unicode_is_written_all_the_same() -> None:
+    assert loaded([page("a\udc80", 1, [region(0, Label.TEXT, "\udc80 x")])]).texts[0].text == "\ufffd x"
+
+
+def test_images_of_pages() -> None:
+    document = loaded([full_page()], page_image=lambda page: PageImage("pages/a.png", 500, 700))
+    image = document.pages[3].image
+    assert (image.mimetype, image.dpi, str(image.uri), image.size.as_tuple()) == (
+        *("image/png", 72, "pages/a.png"),
+        (500, 700),
+    )
+
+
+@pytest.mark.parametrize("pages", [sample_pages()[:3], [full_page()]])
+def test_its_markdown_says_what_ours_does(pages: list[PageResult]) -> None:
+    common, ours, theirs, chunks = compared(pages)
+    assert common == ours == theirs and chunks
+
+
+def test_its_chunker_keeps_headings_and_heads() -> None:
+    chunks = list(HybridChunker(tokenizer=WordTokenizer()).chunk(loaded([full_page()])))
+    assert {tuple(chunk.meta.headings) for chunk in chunks} == {("Mills", "1.1 Wheels")}
+    assert any("Figure 2: Loss" in chunk.text for chunk in chunks)
