@@ -69,7 +69,7 @@ def score_page(blocks: Sequence[Block], markdown: str, regions: Sequence[dict[st
         regions: The regions of its record.
     """
     text, formulas = plain_text(markdown)
-    elements = [_element(block) for block in blocks]
+    elements = [element_text(block) for block in blocks]
     places, rest = locate(elements, text)
     errors = length = missing = 0
     found: list[tuple[int, int]] = []
@@ -102,7 +102,7 @@ def differences(blocks: Sequence[Block], markdown: str, most: int = 8) -> list[s
         most: Elements to tell.
     """
     text, _ = plain_text(markdown)
-    elements = [_element(block) for block in blocks]
+    elements = [element_text(block) for block in blocks]
     places, rest = locate(elements, text)
     lines = []
     for block, element, place in zip(blocks, elements, places, strict=True):
@@ -175,7 +175,8 @@ def latex_text(latex: str) -> str:
     return re.sub(r"[\\{}^_$&\s]", "", text).replace("−", "-")
 
 
-def _element(block: Block) -> str:
+def element_text(block: Block) -> str:
+    """The text of an element as it is compared."""
     if block.kind == "table":
         return _folded(table_text(block.html))
     if block.kind == "formula":

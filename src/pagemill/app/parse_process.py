@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagemill.config.modes import LINES
 from pagemill.config.options import options_of, words
 from pagemill.config.settings import RecognitionSettings
 from pagemill.errors import ExitCode, PagemillError
@@ -55,7 +54,7 @@ def parse_inputs(
     Raises:
         ParsingStoppedError: The run is not finished.
     """
-    if options.settings.recognition.engine == LINES:  # which uses no model, so that these are of another step
+    if options.settings.recognition.asked is None:  # which uses no model, so that these are of another step
         leave_out = [*leave_out, *(each.key for each in options_of(RecognitionSettings))]
     command = [sys.executable, "-P", "-m", "pagemill", "parse", "-o", str(out), *(["--quiet"] if quiet else [])]
     command += [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out), "--", *map(str, inputs)]

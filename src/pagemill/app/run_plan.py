@@ -265,7 +265,7 @@ def _places(options: RunOptions) -> Sequence[str]:
 
 def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     settings, recognition = options.parse.settings, options.parse.settings.recognition
-    by_model = recognition.engine == VLM
+    by_model = recognition.asked is not None and recognition.asked.engine == VLM
     model = _card_name(recognition.model, ModelKind.RECOGNITION)
     serving = None
     if by_model and not recognition.servers:
@@ -290,7 +290,8 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
         *(*words(parse, leave_out=resolved), *words(options.directory)),
         *(["--quiet"] if options.quiet else []),
     )
-    areas = [Area.MACHINE, Area.VLM if by_model else Area.PARSE, *([Area.GPU] if layout.engine == LAYOUT_MODEL else [])]
+    areas = [Area.MACHINE, *([Area.VLM] if by_model else []), *([] if recognition.engine == VLM else [Area.PARSE])]
+    areas += [Area.GPU] if layout.engine == LAYOUT_MODEL else []
     return PlannedStep(
         step=Step.OCR,
         arguments=arguments,

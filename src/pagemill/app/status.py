@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from pagemill.document.page import READING
 from pagemill.store import paths
 from pagemill.store.reading import FailureKind  # msgspec reads the annotation
 from pagemill.store.rows import PageState
 from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pagemill.store.lock import Owner
@@ -87,6 +89,8 @@ class RunStatus(msgspec.Struct, kw_only=True):
     """Skipped pages by reason."""
     warnings: dict[str, int]
     """Number of incomplete pages by category of the error."""
+    review: int
+    """Pages that somebody should compare with what was read."""
     in_flight: list[str]
     """Ids of the pages in flight."""
     seconds_by_stage: dict[str, float]
@@ -133,6 +137,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         failures=reader.failures(examples),
         skipped=summary.skipped_by_kind,
         warnings=summary.warnings_by_kind,
+        review=summary.review,
         in_flight=reader.in_flight() if owner else [],
         seconds_by_stage=_largest_first(summary.seconds_by_stage),
         bytes_on_disk=bytes_on_disk(reader.path) if sizes is None else sizes,
@@ -140,6 +145,30 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
     if status.total is not None and status.rate:
         status.seconds_left = max(0, status.total - status.completed) / status.rate
     return status
+
+
+class PageToReview(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of ``pagemill status --review``."""
+
+    page_id: str
+    page_number: int | None
+    source: str
+    confidence: float | None
+    signals: dict[str, float]
+    why: list[str]
+    """The warnings about what was read."""
+
+
+def pages_to_review(reader: RunReader) -> Iterator[PageToReview]:
+    """The pages that somebody should compare with what was read, in input order; reads all records.
+
+    Raises:
+        DamagedRunError: A record is damaged.
+    """
+    for page in reader.pages() if reader.summary.review else ():
+        if page.review:
+            fields = {name: getattr(page, name) for name in PageToReview.__struct_fields__ if name != "why"}
+            yield PageToReview(**fields, why=[e.message for e in page.errors if e.component in READING])
 
 
 def bytes_on_disk(path: Path) -> dict[str, int]:

@@ -108,7 +108,8 @@ def command(
 
 def _refuse_for_run(output: Path | None) -> None:
     """Refuse options that would do nothing, as the documents of a run are parsed already."""
-    model = given(RecognitionSettings).keys() - {"recognition_engine", "reading", "footnotes"}
+    of_parsing = {"recognition_engine", "reading", "footnotes", "escalate", "escalate_from"}
+    model = given(RecognitionSettings).keys() - of_parsing
     allowed = {*_OF_RUNS, *model}
     parsed = {**given(ParseOptions), **given(DirectoryOptions)}
     flags = [option.flags[-1] for key, (option, _) in parsed.items() if key not in allowed and key != "strict"]

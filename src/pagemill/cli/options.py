@@ -6,14 +6,17 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from pagemill.config.modes import LINES, VLM
+from pagemill.config.modes import VLM
 from pagemill.config.options import Option, build, options_of
 from pagemill.errors import UsageError
+
+if TYPE_CHECKING:
+    from pagemill.config.settings import RecognitionSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -211,17 +214,17 @@ def given(settings: type) -> dict[str, tuple[Option, Any]]:
     }
 
 
-def require_model_engine(engine: str, given: Mapping[str, tuple[Option, Any]]) -> None:
+def require_model_engine(recognition: RecognitionSettings, given: Mapping[str, tuple[Option, Any]]) -> None:
     """Refuse options of a recognition model, as from :func:`given`, for the engine that uses none.
 
     Raises:
         click.UsageError: There are some.
     """
     flags = [each.flags[0] for key, (each, _) in given.items() if key != "recognition_engine"]
-    if engine == LINES and flags:
+    if recognition.asked is None and flags:
         raise click.UsageError(
             f"{' and '.join(flags)} {'goes' if len(flags) == 1 else 'go'} with a model behind a server: add "
-            f"--recognition-engine {VLM}"
+            f"--recognition-engine {VLM}, or --escalate {VLM}"
         )
 
 

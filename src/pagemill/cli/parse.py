@@ -132,9 +132,9 @@ def _refuse(options: ParseOptions, *, needs_server: bool) -> None:
         click.UsageError: Something does not.
     """
     recognition = options.settings.recognition
-    require_model_engine(recognition.engine, given(RecognitionSettings))
-    if recognition.engine == VLM and not recognition.servers and needs_server:
+    require_model_engine(recognition, given(RecognitionSettings))
+    if recognition.asked and recognition.asked.engine == VLM and not recognition.servers and needs_server:
+        flag = "--recognition-engine" if recognition.escalate is None else "--escalate"
         raise click.UsageError(
-            "--recognition-engine vlm needs --server URL, the address of a server with the model; "
-            "`pagemill serve-model` starts one"
+            f"{flag} vlm needs --server URL, the address of a server with the model; `pagemill serve-model` starts one"
         )

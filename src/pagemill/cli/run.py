@@ -86,7 +86,7 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     pagemill run corpus.parquet -o output --hf-repo me/pages --licence cc-by-4.0
     """  # noqa: D301 - click wants the control character
     serving_options = {key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL}
-    require_model_engine(options.parse.settings.recognition.engine, given(RecognitionSettings) | serving_options)
+    require_model_engine(options.parse.settings.recognition, given(RecognitionSettings) | serving_options)
     wanted = replace(options, **more)
     console = messages(quiet=wanted.quiet)
     if not dry_run:

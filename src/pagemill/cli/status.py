@@ -14,14 +14,15 @@ import msgspec
 from rich.live import Live
 from rich.text import Text
 
-from pagemill.app.status import RunState, RunStatus, bytes_on_disk, read_status
+from pagemill.app.status import PageToReview, RunState, RunStatus, bytes_on_disk, pages_to_review, read_status
 from pagemill.cli.options import run_directory
 from pagemill.cli.progress import LenientConsole
-from pagemill.cli.wording import Line, counts, duration, indented_json, number, row, shares, short, size
+from pagemill.cli.wording import Line, counts, duration, indented_json, number, printable, row, shares, short, size
 from pagemill.store.reading import RunReader
 
 _INDENT = 11
 _MAX_IN_FLIGHT = 12
+_MAX_WARNINGS = 5
 _SIZES_EVERY_S = 30.0
 _GRACE_S = 5.0
 """A supervisor may restart a run whose process died: only after this time the run is over."""
@@ -45,7 +46,8 @@ _GRACE_S = 5.0
     metavar="N",
     help="Number of failed pages to name per category.",
 )
-def command(out: Path, as_json: bool, watch: bool, interval: float | None, examples: int) -> None:
+@click.option("--review", is_flag=True, help="List the pages to review instead, with what speaks against their text.")
+def command(out: Path, as_json: bool, watch: bool, interval: float | None, examples: int, review: bool) -> None:
     """Show the status of a run: pages by state, rate, time left, failures by category, pages in flight, size on disk.
 
     OUT is the output directory of pagemill parse, also while the run is in progress.
@@ -54,10 +56,21 @@ def command(out: Path, as_json: bool, watch: bool, interval: float | None, examp
     pagemill status out
     pagemill status out --watch
     pagemill status out --json | jq .failures
+    pagemill status out --review
     """  # noqa: D301 - click wants the control character
     console = LenientConsole(file=sys.stdout, highlight=False)
+    if review and watch:
+        raise click.UsageError("--review lists what is finished now: leave out --watch")
     pause_s = interval or (1.0 if console.is_terminal and not as_json else 10.0)
     with RunReader.open(out) as reader:
+        if review:
+            for page in pages_to_review(reader):
+                if as_json:
+                    click.echo(msgspec.json.encode(page))
+                else:
+                    for line in _review_lines(page):
+                        console.say(line)
+            return
         statuses = _statuses(reader, examples, pause_s, watch=watch)
         if not as_json:
             show(statuses, console, watch=watch)
@@ -81,6 +94,16 @@ def _statuses(reader: RunReader, examples: int, pause_s: float, *, watch: bool) 
         if not watch or status.state in (RunState.FINISHED, RunState.INTERRUPTED) or now - last_running > _GRACE_S:
             return
         time.sleep(pause_s)
+
+
+def _review_lines(page: PageToReview) -> Iterator[str]:
+    right = "confidence unknown" if page.confidence is None else f"about {page.confidence:.0%} right"
+    shares = [f"{name} {share:.0%}" for name, share in page.signals.items()]
+    yield printable(f"{page.page_id}: {', '.join([right, *shares])}")
+    for why in page.why[:_MAX_WARNINGS]:
+        yield f"  {printable(short(why))}"
+    if len(page.why) > _MAX_WARNINGS:
+        yield f"  ... and {number(len(page.why) - _MAX_WARNINGS, 'more warning')}"
 
 
 def show(statuses: Iterable[RunStatus], console: LenientConsole, *, watch: bool) -> None:
@@ -149,6 +172,7 @@ def _pages(status: RunStatus) -> list[str]:
     elif status.total:
         items.append(f"{status.total:,} in the input now")
     items += [f"{name} {count:,}" for name, count in status.pages.items() if count or name in ("done", "failed")]
+    items += [f"to review {status.review:,}"] if status.review else []
     if status.total and (unmet := status.total + status.gone - sum(status.pages.values())) > 0:
         items.append(f"to come {unmet:,}")
     return [*items, number(status.documents, "complete document")]

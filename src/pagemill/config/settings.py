@@ -22,6 +22,9 @@ INPUT, OUTPUT, RECOGNITION, MODEL_SERVER, RESUME, MACHINE = (
     "This machine",
 )
 """Headings of the help."""
+ESCALATE_FROM = 1.5
+"""Characters expected to be wrong: 28 % of the regions of drawn scans and photographs have as many, and hold 81 % of
+the errors (``benchmarks/escalation.py``)."""
 
 
 def _languages(given: Sequence[str]) -> tuple[str, ...] | None:
@@ -84,11 +87,39 @@ class RecognitionSettings(Settings):
         above=0,
         help="How long to wait for a server that does not answer before the run stops. It can be resumed.",
     )
+    escalate: str | None = option(
+        metavar="ENGINE",
+        help="Recognize with line recognition or the text layer, send only the doubtful regions to this region engine "
+        "(vlm: the model behind --server), and keep the better reading.",
+    )
+    escalate_from: float = option(
+        default=ESCALATE_FROM,
+        minimum=0,
+        metavar="CHARACTERS",
+        help="With --escalate, send regions in which so many characters or more are expected to be wrong; 0 sends all.",
+    )
+
+    def __post_init__(self) -> None:
+        Settings.__post_init__(self)
+        if self.escalate is not None and (self.reads_regions or self.escalate == LINES):
+            raise UsageError(
+                f"--escalate {self.escalate} asks a region engine about what line recognition is not sure of",
+                remedy="Name a region engine, such as vlm, with --recognition-engine lines.",
+            )
+        if self.escalate is None and self.escalate_from != ESCALATE_FROM:
+            raise UsageError("--escalate-from goes with --escalate", remedy="Add --escalate vlm.")
 
     @property
     def reads_regions(self) -> bool:
         """Whether a region engine recognizes regions or pages, instead of the embedded line recognition."""
         return self.engine != LINES
+
+    @property
+    def asked(self) -> RecognitionSettings | None:
+        """The settings of the region engine that is asked at all: about every page, or about doubtful regions."""
+        if self.escalate is None:
+            return self if self.reads_regions else None
+        return replace(self, engine=self.escalate, escalate=None, reading=ReadingMode.REGIONS)
 
     def reading_mode(self) -> ReadingMode | None:
         """What the model is sent, as far as known without the engine: opens the model card.

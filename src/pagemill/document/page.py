@@ -20,10 +20,14 @@ ANNOTATION = "annotation"
 head, a page number or the lettering of a picture."""
 
 
-LOW_CONFIDENCE, UNREAD_SCRIPT = "low_confidence", "unread_script"
-DOUBTS = frozenset({LOW_CONFIDENCE, UNREAD_SCRIPT})
+LOW_CONFIDENCE, UNREAD_SCRIPT, LAYER_MISMATCH = "low_confidence", "unread_script", "text_layer_mismatch"
+DOUBTS = frozenset({LOW_CONFIDENCE, UNREAD_SCRIPT, LAYER_MISMATCH})
 """Categories of warnings about text that was read and is probably wrong. Only with ``--strict`` they decide about the
 exit status."""
+UNRELIABLE = "poorly_read"
+"""Category of the warning about a page whose text is not to be relied upon."""
+READING = frozenset({"recognition", "text_layer", "table"})
+"""Components whose warnings are about what was read: a page that has one is to be reviewed."""
 
 
 class Status(StrEnum):
@@ -72,7 +76,9 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     box: Box
     polygon: tuple[Point, ...] | None = None
     """Quadrilateral of a slanted line, clockwise from its top-left corner; None when the box says it all."""
-    confidence: float = 1.0
+    confidence: float | None = 1.0
+    """The share of its characters that is expected to be right, 0-1; None where nobody knows: a text layer that was
+    taken although it is not sound."""
     engine: str = ""
     words: tuple[Word, ...] = ()
     font_size: float | None = None
@@ -117,6 +123,8 @@ class Content(msgspec.Struct, kw_only=True):
     engine: str | None = None
     """Who read it: the recognition engine's name (``rapidocr``, ``vlm:glm-ocr``), ``text-layer``, or ``annotation`` for
     form fields and annotations of a PDF; several are joined by ``+``."""
+    other_engine: str | None = None
+    """Who read it as well, where a second engine was asked: its reading says the same, or was not kept."""
     structure: str | None = None
     """Who found the rows and columns of a table: ``rules`` (all are drawn), ``text`` (its places, and what rules there
     are), or the name of a model (``slanet-plus``); None for all else, and where the recognition engine did."""
@@ -124,7 +132,8 @@ class Content(msgspec.Struct, kw_only=True):
     """How often a model was asked for the content; more than once where it refused an image as too large, or its answer
     was no good. Of a model that reads whole pages: for the page. What the network lost does not count."""
     confidence: float | None = None
-    """Mean recognition confidence, 0-1."""
+    """The share of its characters that is expected to be right, 0-1: the mean over its lines, weighted by length. None
+    where nobody knows, as of a model's answer."""
     level: int | None = None
     """Heading level: 1 for a title, 2 and deeper for headings."""
     list_item: bool = False
@@ -200,6 +209,15 @@ class PageFacts(msgspec.Struct, kw_only=True):
     languages: tuple[str, ...] = ()
     text_source: str = ""
     """``text-layer``, ``ocr`` or empty for a page without text."""
+    confidence: float | None = None
+    """As of a region: the mean over the lines whose confidence is known, lettering of pictures left out."""
+    review: bool = False
+    """Somebody should compare the page with what was read: ``errors`` holds a warning about that, which says why."""
+    signals: dict[str, float] = {}
+    """What speaks against the text, as shares; those that are 0 or unknown are left out. ``low_confidence``: text in
+    lines of low confidence. ``unread``: regions, or lines, of which nothing was read. ``unread_script``: lines in a
+    script that no engine reads. ``ink_without_text``, ``text_without_ink``: how far a text layer and the pixels
+    disagree."""
     timings: dict[str, float] = {}
     """Seconds by stage."""
     metadata: dict[str, Any] = {}

@@ -22,7 +22,21 @@ ROW_GROUP_BYTES = 64 * 2**20
 """Texts and pictures after which a row group ends; both bounds hold whichever comes first."""
 _COLUMNS = (
     *("page_id", "page_idx", "doc_id", "source", "page_number", "page_key", "status", "attempts", "missing", "text"),
-    *("markdown", "regions", "crops", "errors", "languages", "text_source", "width", "height", "scale", "dpi"),
+    *(
+        "markdown",
+        "regions",
+        "crops",
+        "errors",
+        "languages",
+        "text_source",
+        "confidence",
+        "review",
+        "signals",
+        "width",
+        "height",
+        "scale",
+        "dpi",
+    ),
     *("rotation", "timings", "metadata", "schema_version"),
 )
 _LEFT_OUT = ("lines", "polygon")  # of regions
@@ -95,6 +109,7 @@ def _row(page: PageResult) -> dict[str, Any]:
         "regions": regions,
         "crops": [msgspec.structs.asdict(crop) for crop in page.image_crops],
         "errors": [msgspec.structs.asdict(error) for error in page.errors],
+        "signals": [{"signal": signal, "share": share} for signal, share in page.signals.items()],
         "timings": [{"stage": stage, "seconds": seconds} for stage, seconds in page.timings.items()],
         "metadata": msgspec.json.encode(page.metadata).decode(),
     }
@@ -116,6 +131,7 @@ def page_schema(*, pictures: bool, images: bool = False) -> pa.Schema:
     columns: dict[str, pa.DataType] = {"image": picture} if images else {}
     columns |= {name: fields.get(name, pa.string()) for name in _COLUMNS} | {
         "crops": fields["image_crops"],
+        "signals": pa.list_(pa.struct({"signal": pa.string(), "share": pa.float64()})),
         "timings": pa.list_(pa.struct({"stage": pa.string(), "seconds": pa.float64()})),
         "metadata": pa.string(),
     }

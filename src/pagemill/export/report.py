@@ -80,6 +80,7 @@ def _page_blocks(pages: Iterable[PageResult], previews: Callable[[str], bytes | 
                 "title": _title(page),
                 "failed": page.status is Status.FAILED,
                 "errors": len(page.errors),
+                "review": page.review,
                 "labels": [labels.setdefault(label, len(labels)) for label in Label if label in present],
             }
         )

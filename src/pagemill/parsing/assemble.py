@@ -8,8 +8,6 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import area, as_array, clip, union_box
 from pagemill.document.joining import join_pair
@@ -32,6 +30,7 @@ from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.lists import mark_lists, notes_text
 from pagemill.parsing.margins import mark_margins
 from pagemill.parsing.paragraphs import RunKind, ends_sentence, mark_continuations, passages
+from pagemill.parsing.quality import mean_confidence
 from pagemill.parsing.record import add_region
 from pagemill.parsing.thresholds import PARSING
 
@@ -239,7 +238,6 @@ def _add(record: PageResult, block: Block, inline: InlineFormulas) -> None:
     if TASK_OF_LABEL[block.label] is Task.FORMULA:
         content_format = ContentFormat.FORMULA_TEXT if block.latex is None else ContentFormat.LATEX
     engines = sorted({line.engine for line in lines if line.engine})
-    weights = [max(1, len(line.text)) for line in lines]
     add_region(
         record,
         block.label,
@@ -251,7 +249,7 @@ def _add(record: PageResult, block: Block, inline: InlineFormulas) -> None:
         engine="+".join(engines) or None,
         structure=block.table.method if block.table is not None else None,
         content_format=content_format,
-        confidence=round(float(np.average([line.confidence for line in lines], weights=weights)), 4) if lines else None,
+        confidence=mean_confidence((line.confidence, line.text) for line in lines),
         level=block.level,
         list_item=block.is_list,
         lines=lines,

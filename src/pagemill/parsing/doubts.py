@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 from pagemill.document.labels import FIGURES
 from pagemill.document.page import (
+    LAYER_MISMATCH,
     LOW_CONFIDENCE,
     UNREAD_SCRIPT,
+    UNRELIABLE,
     ContentFormat,
     PageError,
     PageResult,
 )
 from pagemill.parsing.formula_reading import unread_formulas
 from pagemill.parsing.lines import is_vertical
+from pagemill.parsing.quality import low_share
+from pagemill.parsing.text_layer_soundness import UNSOUND, Judgement
 from pagemill.parsing.thresholds import PARSING
 from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for, title_of_script
 from pagemill.recognition.verdict import POORLY_READ
@@ -23,9 +27,6 @@ if TYPE_CHECKING:
 
     from pagemill.document.page import Region, TextLine
     from pagemill.recognition.reader import ReadPage
-
-_UNRELIABLE = "poorly_read"
-"""Category of the warning about a page whose text is not to be relied upon."""
 
 
 def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
@@ -43,23 +44,49 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
             message=f"{where} of Korean text with Chinese characters (Hanja), which no engine reads in Korean text",
             remedy="Compare the text with the page, or read it with a model: --recognition-engine vlm.",
         )
-    yield from map(_doubt, filter(_is_doubtful, record.regions))
+    doubtful = list(filter(_is_doubtful, record.regions))
+    yield from map(_doubt, doubtful)
+    enough = sum(len(line.text) for line in read.lines) >= PARSING.sample
+    if enough and not doubtful and (share := low_share(record)) >= PARSING.low_share:
+        yield PageError(
+            component="recognition",
+            category=LOW_CONFIDENCE,
+            message=f"{share:.0%} of the text is in lines that are doubtful: compare it with the page",
+        )
     if read.script is not None:
         all_of_it = read.foreign * 2 >= len(read.lines)
         where = "most of the page" if all_of_it else "1 line" if read.foreign == 1 else f"{read.foreign} lines"
         yield PageError(
             component="recognition",
-            category=_UNRELIABLE if all_of_it else UNREAD_SCRIPT,
+            category=UNRELIABLE if all_of_it else UNREAD_SCRIPT,
             message=f"{where} in {title_of_script(read.script)}, which no installed engine reads",
             remedy=remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
         )
     elif lines and read.quality is not None and read.quality < POORLY_READ:
         yield PageError(
             component="recognition",
-            category=_UNRELIABLE,
+            category=UNRELIABLE,
             message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script, handwriting or a bad"
             " scan",
             remedy="Install the language of the page and name it with --lang (docs/languages.md).",
+        )
+
+
+def doubts_of_layer(judgement: Judgement, *, alone: bool) -> Iterator[PageError]:
+    """What to say about a text layer that is used all the same."""
+    said = []
+    if judgement.verdict == UNSOUND:
+        said.append("it has no visible text, or text that means nothing")
+    if judgement.text_without_ink > PARSING.text_without_ink:
+        said.append(f"{judgement.text_without_ink:.0%} of its text stands where the page shows nothing")
+    if alone and judgement.ink_without_text > PARSING.unread_ink:
+        said.append(f"{judgement.ink_without_text:.0%} of the page's text-like ink is outside of it")
+    if said:
+        yield PageError(
+            component="text_layer",
+            category=LAYER_MISMATCH,
+            message=f"the text layer may not say what the page shows: {'; '.join(said)}",
+            remedy="Compare the text with the page, or have its pixels read: --text-layer never.",
         )
 
 

@@ -51,7 +51,7 @@ def take_latex(
             failures.setdefault(answer.message, formula_error(answer))
         elif (latex := sound(answer.latex)) is not None:
             region.content, region.content_format = latex, ContentFormat.LATEX
-            region.engine, region.confidence = engine, answer.confidence
+            region.engine, region.confidence = engine, None  # what the engine says of itself is not calibrated
     record.markdown = page_markdown(record)
     return list(failures.values())
 

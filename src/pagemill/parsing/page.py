@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
+import msgspec
+
 from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
 from pagemill.document.page import (
     DOUBTS,
@@ -18,6 +20,7 @@ from pagemill.document.page import (
     Status,
 )
 from pagemill.errors import (
+    LanguageError,
     NetworkError,
     PagemillError,
     PageTimeoutError,
@@ -30,18 +33,20 @@ from pagemill.export.markdown import page_markdown
 from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.parsing.analyse import analyse_page
-from pagemill.parsing.doubts import doubts_of, plain_formulas
+from pagemill.parsing.doubts import doubts_of, doubts_of_layer, plain_formulas
+from pagemill.parsing.escalation import keep_better, not_asked, prepare_again
 from pagemill.parsing.formula_reading import crops_of, formula_error, take_latex, unread_formulas
 from pagemill.parsing.lines import clean_lines
 from pagemill.parsing.photographs import unwarp_page
-from pagemill.parsing.record import begun_record, cut_pictures, preview_of
+from pagemill.parsing.quality import assess, signals_of_layer, signals_of_reading
+from pagemill.parsing.record import PreparedPage, begun_record, cut_pictures, preview_of
 from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_page, prepare_whole_page
 from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, UNSOUND, judge, merge_lines
 from pagemill.parsing.upright import level_page
 from pagemill.sources.items import located
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 
     from pagemill.config.settings import ParseSettings
     from pagemill.document.page import TextLine
@@ -49,7 +54,8 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.photographs import Photograph
-    from pagemill.parsing.record import Files, PreparedPage
+    from pagemill.parsing.record import Files
+    from pagemill.parsing.text_layer_soundness import Judgement
     from pagemill.recognition.base import PageReading, RecognizedFormula, RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
@@ -169,7 +175,13 @@ async def parse_page(
             if await run.unwarp(verdict):
                 detected = None  # they lie on the photograph
             if verdict == SOUND or not settings.recognition.reads_regions:
-                return await _by_lines(run, verdict)
+                try:
+                    prepared = await _by_lines(run, verdict)
+                except LanguageError:  # no engine here reads the script
+                    if settings.recognition.escalate is None:
+                        raise
+                else:
+                    return await _finished(run, prepared)
             return await _by_model(run, await services.region_reader(), detected)
     except Exception as raised:
         return _failed_by(raised, run)
@@ -203,6 +215,8 @@ class _PageRun:
     """From its decoding until its pixels are released."""
     photograph: Photograph | None = None
     """What ``page`` was unwarped from."""
+    layer: Judgement | None = None
+    """What there is to be said of the text layer, where there is one that may be used."""
     unserved: bool = False
 
     @property
@@ -301,6 +315,7 @@ class _PageRun:
             self.photograph.restore(record)
         if self.ref.warning is not None:
             record.errors.insert(0, self.ref.warning)
+        assess(record)
         return ParsedPage(document=self.ref.document, record=record, crops=crops, preview=preview)
 
     def failed(self, error: PageError, *, retryable: bool = False) -> ParsedPage:
@@ -320,8 +335,9 @@ async def _judge_text_layer(run: _PageRun) -> str | None:
     layer, mode = run.page.text_layer, run.settings.text_layer
     if layer is None or mode is TextLayerMode.NEVER:
         return None
-    verdict = await run.compute("text_layer", judge, layer, run.page.pixels)
-    return SOUND if mode is TextLayerMode.ALWAYS and (layer.lines or layer.hidden_lines) else verdict
+    judgement = await run.compute("text_layer", judge, layer, run.page.pixels)
+    run.layer = judgement
+    return SOUND if mode is TextLayerMode.ALWAYS and (layer.lines or layer.hidden_lines) else judgement.verdict
 
 
 async def _by_model(run: _PageRun, reader: RegionReader, detected: Sequence[DetectedRegion] | None) -> ParsedPage:
@@ -355,15 +371,22 @@ async def _read_page(reader: RegionReader, request: Any) -> PageReading:
     raise error
 
 
-async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
-    """A page made of its text lines: those of its text layer if it is sound, else what recognition reads."""
+async def _by_lines(run: _PageRun, verdict: str | None) -> PreparedPage:
+    """A page made of its text lines: those of its text layer if it is sound, else what recognition reads.
+
+    Its record is complete; the requests are those for a second reading.
+    """
     page, settings = run.page, run.settings
     if run.photograph is not None:
         page = replace(page, pixels=await run.compute("unwarping", evenly_lit, page.pixels))
     layer = page.text_layer if verdict is not None else None
     of_layer: Sequence[TextLine] = ()
     if layer is not None:
-        of_layer = layer.lines if settings.text_layer is not TextLayerMode.ALWAYS else layer.lines + layer.hidden_lines
+        of_layer = layer.lines
+        if settings.text_layer is TextLayerMode.ALWAYS:
+            of_layer = layer.lines + layer.hidden_lines
+            if run.layer is not None and run.layer.verdict != SOUND:
+                of_layer = [msgspec.structs.replace(line, confidence=None) for line in of_layer]
     read: ReadPage | None = None
     found, source = of_layer, "text-layer"
     if verdict != SOUND:
@@ -384,7 +407,13 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
     failures = await _read_formulas(run, record, level.straight.pixels)
     level.restore(record)
     record.errors += failures
-    record.errors += [*(doubts_of(read, found, record) if read else ()), *plain_formulas(record), *errors]
+    if verdict in (SOUND, PARTIAL) and run.layer is not None:
+        record.signals |= signals_of_layer(run.layer, alone=read is None)
+        record.errors += doubts_of_layer(run.layer, alone=read is None)
+    if read is not None:
+        record.signals |= signals_of_reading(read)
+        record.errors += doubts_of(read, found, record)
+    record.errors += [*plain_formulas(record), *errors]
     record.rotation = level.rotation
     record.languages = tuple(read.languages) if read else ()
     record.text_source = source if level.lines else ""
@@ -394,7 +423,28 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> ParsedPage:
         pixels = rotate_quarter(run.page.pixels, level.rotation)
     crops = await run.compute("crops", _with_pictures, record, pixels) if settings.crops else ()
     shown = pixels if run.photograph is None else run.photograph.turned(level.rotation)
-    return run.done(record, crops, await run.compute("crops", preview_of, run.ref, shown, settings))
+    preview = await run.compute("crops", preview_of, run.ref, shown, settings)
+    requests: Mapping[int, Any] = {}
+    size = 0
+    if settings.recognition.escalate is not None:
+        reader = await run.services.region_reader()
+        least = settings.recognition.escalate_from
+        requests, size = await run.compute("preparation", prepare_again, record, pixels, least, reader.prepare)
+    return PreparedPage(record=record, requests=requests, crops=crops, preview=preview, request_pixels=size)
+
+
+async def _finished(run: _PageRun, prepared: PreparedPage) -> ParsedPage:
+    """A page that was made of lines, its doubtful regions read again where that is wanted."""
+    record, indices = prepared.record, list(prepared.requests)
+    if indices:
+        reader = await run.services.region_reader()
+        try:
+            readings = await run.read_remotely(reader.read, prepared)
+        except (NetworkError, UsageError) as error:
+            record.errors.append(not_asked(len(indices), error))
+        else:
+            await run.compute("analysis", keep_better, record, dict(zip(indices, readings, strict=True)))
+    return run.done(record, prepared.crops, prepared.preview)
 
 
 async def _read_formulas(run: _PageRun, record: PageResult, pixels: Pixels) -> list[PageError]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import cv2
 import numpy as np
@@ -32,7 +32,17 @@ UNSOUND = "unsound"
 """Read the page; the layer has no visible text, or text that means nothing."""
 
 
-def judge(layer: TextLayer, pixels: Pixels) -> str:
+class Judgement(NamedTuple):
+    """What there is to be said of a text layer."""
+
+    verdict: str
+    ink_without_text: float = 0.0
+    """Share of the page's text-like ink that lies outside all lines."""
+    text_without_ink: float = 0.0
+    """Share of the visible characters that stand where the page shows nothing: white on white, or covered."""
+
+
+def judge(layer: TextLayer, pixels: Pixels) -> Judgement:
     """Judge a text layer by its mapping, its statistics and the ink it leaves unexplained.
 
     Args:
@@ -41,13 +51,23 @@ def judge(layer: TextLayer, pixels: Pixels) -> str:
     """
     unmapped = layer.unmapped > PARSING.unmapped * layer.characters
     if unmapped or not layer.lines or is_garbled(" ".join(line.text for line in layer.lines)):
-        return UNSOUND
+        return Judgement(UNSOUND)
     # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
     described = sum(len(line.text.replace(" ", "")) for line in _over_ink(layer, pixels))
     boxes = [line.box for line in (*layer.lines, *layer.marks)]
-    if described > PARSING.invisible * layer.characters or unread_ink(pixels, boxes) > PARSING.unread_ink:
-        return PARTIAL
-    return SOUND
+    unread = unread_ink(pixels, boxes)
+    is_partial = described > PARSING.invisible * layer.characters or unread > PARSING.unread_ink
+    return Judgement(PARTIAL if is_partial else SOUND, unread, _unshown(layer.lines, pixels))
+
+
+def _unshown(lines: Sequence[TextLine], pixels: Pixels) -> float:
+    """Share of the characters of lines in whose boxes the page has one colour."""
+    unshown = 0
+    for line in lines:
+        x1, y1, x2, y2 = (max(round(value), 0) for value in line.box)
+        shown = pixels[y1:y2:2, x1:x2:2]
+        unshown += len(line.text) * (shown.size > 0 and bool((np.ptp(shown, axis=(0, 1)) < PARSING.shown).all()))
+    return unshown / max(1, sum(len(line.text) for line in lines))
 
 
 def _over_ink(layer: TextLayer, pixels: Pixels) -> list[TextLine]:

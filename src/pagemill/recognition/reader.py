@@ -13,6 +13,7 @@ from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
 from pagemill.imaging.transforms import crop_quad, rotate_quarter
 from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.calibration import expected_right
 from pagemill.recognition.ink import holds_writing, unread_share
 from pagemill.recognition.languages import (
     LANGUAGE_OF_SCRIPT,
@@ -368,12 +369,13 @@ def _finish(lines: list[Line], plan: Plan, rotation: int, script: str | None, fo
 def _record(line: Line) -> TextLine:
     corners = np.asarray(line.quad)
     edges = np.abs(corners - np.roll(corners, 1, axis=0))
+    engine = line.engine.split(":")[0]
     return TextLine(
         text=line.text.text,
         box=_box(line.quad, 0.0, 1.0),
         polygon=line.quad if (edges > 1).all(axis=1).any() else None,
-        confidence=round(line.text.confidence, 4),
-        engine=line.engine.split(":")[0],
+        confidence=expected_right(engine, line.text.confidence * (1 - line.unread)),
+        engine=engine,
         words=tuple(Word(text, _box(line.quad, start, end)) for text, start, end in line.text.word_spans),
     )
 

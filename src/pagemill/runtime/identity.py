@@ -35,7 +35,12 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
         MissingInputError: The model cannot be read.
         UsageError: It is a settings file, or a model card, that is not valid.
     """
-    recognition = _recognition(settings.recognition) if settings.recognition.reads_regions else {}
+    asked = settings.recognition.asked
+    recognition: dict[str, Any] = _recognition(asked) if asked is not None else {}
+    if settings.recognition.escalate is not None:  # a run without it does not name it
+        recognition["recognition_engine"] = settings.recognition.engine
+        recognition["escalate"] = settings.recognition.escalate
+        recognition["escalate_from"] = settings.recognition.escalate_from
     values: dict[str, Any] = {
         "languages": settings.languages,
         "text_layer": settings.text_layer,

@@ -102,7 +102,7 @@ class Pipeline:
             MissingInputError: The layout model cannot be read.
         """
         identity = await self.compute(settings_identity, self.settings, self._layout_choice)
-        if self.settings.recognition.reads_regions:
+        if self.settings.recognition.asked is not None:
             identity["served_model"] = (await self.region_reader()).served_model
         return identity
 
@@ -141,7 +141,8 @@ class Pipeline:
             self._formulas = FormulaReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._formulas.close)
             self._reader = Once(
-                lambda: load_reader(self.settings.recognition, self._threads), lambda reader: reader.aclose()
+                lambda: load_reader(self.settings.recognition.asked or self.settings.recognition, self._threads),
+                lambda reader: reader.aclose(),
             )
             stack.push_async_callback(self._reader.close)
             stack.push_async_callback(self._close_stream)
@@ -159,12 +160,12 @@ class Pipeline:
             PagemillError: The layout engine or model that the user chose cannot be loaded, or the region engine's
                 servers do not answer; the class says why.
         """
-        if self.settings.recognition.reads_regions:
+        if self.settings.recognition.asked is not None:
             reader = await self.region_reader()
             await reader.check()
             if reader.reads is ReadingMode.PAGES and self.settings.text_layer is TextLayerMode.NEVER:
                 return  # no page is laid out
-        elif self.settings.languages:
+        if self.settings.languages:
             await self._text.check(self.settings.languages)
         if self._layout_choice != LayoutChoice():
             await self._layout.get()
@@ -271,7 +272,7 @@ class Pipeline:
         return page
 
     async def _flight_control(self) -> FlightControl:
-        if not self.settings.recognition.reads_regions:
+        if self.settings.recognition.asked is None:
             return FlightControl(max_pages=self.runtime.pages_in_flight, max_bytes=self.runtime.bytes_in_flight)
         reader = await self.region_reader()
         return FlightControl(

@@ -33,6 +33,8 @@ class Counters(msgspec.Struct, kw_only=True):
     """Failed pages by the category of their first page-wide error."""
     warnings_by_kind: dict[str, int] = {}
     """Errors on pages that ended well (one region failed, say), by category."""
+    review: int = 0
+    """Pages that somebody should compare with what was read."""
     skipped_by_kind: dict[str, int] = {}
     """Skipped pages by reason; ``duplicate of a`` and ``duplicate of b`` are one kind."""
     seconds_by_stage: dict[str, float] = {}
@@ -59,6 +61,7 @@ class Counters(msgspec.Struct, kw_only=True):
         self.regions += sign * len(page.regions)
         self.crops += sign * len(page.image_crops)
         self.missing += sign * page.missing
+        self.review += sign * page.review
         for region in page.regions:
             _count(self.regions_by_label, region.label.value, sign)
         for stage, seconds in page.timings.items():

@@ -56,12 +56,12 @@ def test_a_number_within_tuples_is_changed_alone(watched: Watched) -> None:
 
 
 def test_a_constant_is_changed_wherever_it_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pagemill.parsing import page
+    from pagemill.parsing import quality
     from pagemill.recognition import reader
 
     number = Number("pagemill.recognition.reader", "POORLY_READ", (), reader.POORLY_READ, False, None)
     before = reader.POORLY_READ
-    holders: list[ModuleType] = [reader, page]
+    holders: list[ModuleType] = [reader, quality]
     with changed(number, 0.5):
         assert {holder.POORLY_READ for holder in holders} == {0.5}  # type: ignore[attr-defined]
     assert {holder.POORLY_READ for holder in holders} == {before}  # type: ignore[attr-defined]

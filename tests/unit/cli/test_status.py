@@ -14,6 +14,7 @@ from pagemill.app.status import InvocationStatus, Process, RunState, RunStatus
 from pagemill.cli import status as status_module
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.status import command, show, status_lines
+from pagemill.document.page import PageError
 from pagemill.errors import OutputError
 from pagemill.store.reading import FailedPage, FailureKind
 
@@ -45,6 +46,7 @@ def status(**fields: Any) -> RunStatus:
         ],
         "skipped": {"duplicate": 1},
         "warnings": {"table": 3},
+        "review": 4,
         "in_flight": ["b_1", "b_2"],
         "seconds_by_stage": {"recognition": 60.0, "layout": 40.0},
         "bytes_on_disk": {"records": 2_000_000, "crops": 500},
@@ -64,6 +66,7 @@ def test_everything_that_is_known_is_said() -> None:
         "done 240",
         "failed 9",
         "waiting 1",
+        "to review 4",
         "to come 747",
         "2.50 pages/s recently",
         "about 5 min 0 s left",
@@ -90,6 +93,7 @@ def test_a_run_about_which_little_is_known() -> None:
             failures=[],
             skipped={},
             warnings={},
+            review=0,
             in_flight=[],
             seconds_by_stage={},
             bytes_on_disk={},
@@ -180,3 +184,23 @@ def test_watching_a_run_that_was_cut_off_ends(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("pagemill.cli.status.read_status", lambda *_, **__: status(state=RunState.CUT_OFF))
     run = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)
     assert len(run.stdout.splitlines()) == 1
+
+
+def test_pages_to_review_are_listed_with_what_speaks_against_them(tmp_path: Path) -> None:
+    pages = sample_pages()
+    pages[0].review, pages[0].confidence, pages[0].signals = True, 0.913, {"low_confidence": 0.25}
+    warning = PageError(component="recognition", category="low_confidence", message="doubtful\x1b[2J")
+    pages[0].errors = [warning] * 7 + [PageError(component="crops", category="internal", message="a picture")]
+    write_run(tmp_path, pages)
+    shown = CliRunner().invoke(command, [str(tmp_path), "--review"])
+    assert shown.exit_code == 0
+    first, *warnings = shown.output.splitlines()
+    assert first == f"{pages[0].page_id}: about 91% right, low_confidence 25%"
+    assert len(warnings) == 6 and "\x1b" not in shown.output
+    assert warnings[-1].strip() == "... and 2 more warnings"
+    (line,) = CliRunner().invoke(command, [str(tmp_path), "--review", "--json"]).output.splitlines()
+    told = json.loads(line)
+    assert (told["confidence"], len(told["why"]), told["page_number"]) == (0.913, 7, 1)
+    summary = CliRunner().invoke(command, [str(tmp_path)]).output
+    assert "to review 1" in summary
+    assert CliRunner().invoke(command, [str(tmp_path), "--review", "--watch"]).exit_code == 2

@@ -24,6 +24,7 @@ def test_one_row_a_page_with_nested_regions() -> None:
     pages = sample_pages()
     pages[3].metadata = {"title": "Letter", "n": 1}
     pages[3].timings = {"decode": 0.5}
+    pages[3].confidence, pages[3].review, pages[3].signals = 0.9, True, {"unread": 0.5}
     rows = written(pages).read().to_pylist()
     assert [row["page_id"] for row in rows] == [page.page_id for page in pages]
     assert [row["text"] for row in rows] == [embedding_text(page) for page in pages]
@@ -38,6 +39,7 @@ def test_one_row_a_page_with_nested_regions() -> None:
         "confidence": None,
         "source": "",
         "engine": None,
+        "other_engine": None,
         "structure": None,
         "attempts": 1,
         "level": None,
@@ -50,6 +52,8 @@ def test_one_row_a_page_with_nested_regions() -> None:
     assert rows[2]["errors"][0]["category"] == "timeout"
     assert json.loads(rows[3]["metadata"]) == {"title": "Letter", "n": 1}
     assert rows[3]["timings"] == [{"stage": "decode", "seconds": 0.5}]
+    assert (rows[3]["confidence"], rows[3]["review"]) == (0.9, True)
+    assert rows[3]["signals"] == [{"signal": "unread", "share": 0.5}]
     assert "crop_images" not in rows[0]
 
 

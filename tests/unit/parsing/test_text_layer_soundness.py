@@ -45,7 +45,7 @@ def page_with_strips(tops):
     ],
 )
 def test_verdicts(given, verdict):
-    assert judge(given, BLANK) == verdict
+    assert judge(given, BLANK).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_garbled_text(text):
 def test_a_stamp_over_a_scan_is_partial():
     pixels = page_with_strips(range(50, 500, 30))
     stamp = TextLayer(lines=(line(PROSE, (55, 48, 610, 66)),), characters=90, unmapped=0)
-    assert judge(stamp, pixels) == "partial"
+    assert judge(stamp, pixels).verdict == "partial"
 
 
 def test_a_layer_that_covers_the_ink_is_sound():
     tops = range(50, 500, 30)
     lines = tuple(line(PROSE, (55, top - 2, 610, top + 16)) for top in tops)
     whole = TextLayer(lines=lines, characters=1000, unmapped=0)
-    assert judge(whole, page_with_strips(tops)) == "sound"
+    assert judge(whole, page_with_strips(tops)).verdict == "sound"
 
 
 FOOTER = "Powered by TCPDF (www.tcpdf.org)"
@@ -104,11 +104,11 @@ def test_a_hidden_footer_leaves_a_sound_layer_sound():
     tops = range(50, 110, 30)
     pixels = page_with_strips(tops)
     printed = [line("A short letter of two lines.", (55, top - 2, 610, top + 16)) for top in tops]
-    assert judge(layer_with_hidden(printed, [line(FOOTER, (55, 570, 300, 585))]), pixels) == "sound"
+    assert judge(layer_with_hidden(printed, [line(FOOTER, (55, 570, 300, 585))]), pixels).verdict == "sound"
 
 
 def test_hidden_text_alone_is_somebody_elses_reading():
-    assert judge(layer_with_hidden([], [line(PROSE)]), BLANK) == "unsound"
+    assert judge(layer_with_hidden([], [line(PROSE)]), BLANK).verdict == "unsound"
 
 
 def test_a_hidden_reading_of_a_picture_has_the_picture_read():
@@ -118,8 +118,8 @@ def test_a_hidden_reading_of_a_picture_has_the_picture_read():
     printed = [line(PROSE, (55, top - 2, 610, top + 16)) for top in list(tops)[:12]]
     scanned = [line(PROSE, (55, top - 2, 610, top + 16)) for top in list(tops)[12:]]
     assert unread_ink(pixels, [one.box for one in printed]) < 0.35
-    assert judge(layer_with_hidden(printed, scanned), pixels) == "partial"
-    assert judge(layer_with_hidden([*printed, *scanned], scanned), pixels) == "sound"
+    assert judge(layer_with_hidden(printed, scanned), pixels).verdict == "partial"
+    assert judge(layer_with_hidden([*printed, *scanned], scanned), pixels).verdict == "sound"
 
 
 def test_text_that_touches_a_frame_is_unread_ink():
@@ -153,7 +153,7 @@ def test_memory_does_not_grow_with_the_square_of_the_lines():
     crowded = TextLayer(lines=lines, hidden_lines=lines, characters=4 * len(lines), unmapped=0)
     tracemalloc.start()
     try:
-        assert judge(crowded, BLANK) == "sound"
+        assert judge(crowded, BLANK).verdict == "sound"
         assert tracemalloc.get_traced_memory()[1] < 40_000_000
     finally:
         tracemalloc.stop()

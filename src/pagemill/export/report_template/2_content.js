@@ -110,6 +110,8 @@ function errorNode(error) {
 }
 
 const percent = (share) => `${Math.round(share * 100)} %`;
+/** Confidence as what it means: the share of the characters that is expected to be right. */
+const rightShare = (confidence) => (confidence === null ? null : `about ${percent(confidence)} right`);
 
 /** A region with its facts, as it stands in the text pane. */
 function regionNode(region, number, errors, pattern, image) {
@@ -118,7 +120,8 @@ function regionNode(region, number, errors, pattern, image) {
     region.caption_of !== null ? `belongs to ${region.caption_of + 1}` : null,
     region.continues ? "goes on in the next" : null,
     region.attempts > 1 ? `${region.attempts} attempts` : null,
-    region.confidence !== null ? `read ${percent(region.confidence)}` : null,
+    rightShare(region.confidence),
+    region.other_engine ? `also read by ${region.other_engine}` : null,
     region.score !== null ? `found ${percent(region.score)}` : null,
     region.engine || region.source || null,
   ].filter(Boolean);

@@ -31,6 +31,7 @@ function fillSummary(panel, summary) {
     { class: "figures" },
     figure(grouped(summary.pages), "pages"),
     figure(grouped(summary.failed), "failed", summary.failed > 0),
+    figure(grouped(summary.review ?? 0), "to review", summary.review > 0),
     figure(grouped(summary.documents), "documents"),
     figure(grouped(summary.regions), "regions"),
     figure(grouped(summary.crops), "crops"),

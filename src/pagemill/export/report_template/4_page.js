@@ -114,6 +114,7 @@ class PageView {
       page.rotation ? `turned by ${page.rotation}°` : null,
       read ? `text from ${read}` : null,
       page.languages.join(", "),
+      rightShare(page.confidence),
       sum ? seconds(sum) : null,
     ].filter(Boolean).join(" · ");
     byId("facts").title = Object.entries(page.timings).map(([stage, value]) => `${stage} ${seconds(value)}`).join("\n");

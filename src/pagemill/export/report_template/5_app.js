@@ -11,6 +11,7 @@ const STATUSES = {
   all: ["All", () => true],
   done: ["Good", (page) => !page.failed && !page.errors],
   warned: ["Warnings", (page) => !page.failed && page.errors > 0],
+  review: ["Review", (page) => page.review],
   failed: ["Failed", (page) => page.failed],
 };
 const acceptsPage = (page) =>
@@ -25,7 +26,7 @@ const rows = pages.map((page, number) => {
     { type: "button", class: "row", "data-status": mark, onclick: () => leaveList(() => go(number), "image") },
     make("span", { class: "page-number" }, page.number === null ? "–" : String(page.number)),
     make("span", { class: "title", dir: "auto" }, page.title || (page.failed ? "Failed" : "No text")),
-    mark === "done" ? null : make("span", { class: "mark" }, mark === "failed" ? "failed" : "warning"),
+    mark === "done" ? null : make("span", { class: "mark" }, page.failed ? "failed" : page.review ? "review" : "warning"),
   );
 });
 const groups = new Map(); // document index -> its section

@@ -1,0 +1,141 @@
+"""A second reading: doubtful regions of a page read on the CPU go to a region engine, and the better reading stays.
+
+What is doubtful, the warnings and the confidence say (:mod:`pagemill.parsing.quality`). A model may invent text, so its
+answer has to be sound, of about the length of the first reading, and in a script of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.document.labels import TASK_OF_LABEL, TITLES, Label, Task
+from pagemill.document.page import DOUBTS, LOW_CONFIDENCE, READING, UNREAD_SCRIPT, UNRELIABLE, ContentFormat, PageError
+from pagemill.errors import PagemillError
+from pagemill.export.embedding_text import region_text
+from pagemill.export.markdown import page_markdown
+from pagemill.export.model_markdown import without_heading_marks
+from pagemill.formulas.check import renders
+from pagemill.imaging.transforms import crop
+from pagemill.parsing.record import region_error
+from pagemill.parsing.thresholds import PARSING
+from pagemill.recognition.languages import script_of, script_share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pagemill.document.page import PageResult, Region
+    from pagemill.imaging.types import Pixels
+    from pagemill.recognition.base import RegionReading
+
+
+def to_ask(record: PageResult, least: float) -> dict[int, Task]:
+    """The regions to send, with their tasks: those with errors to be expected, with a warning, or not read at all.
+
+    All of a page where a warning is about the page as a whole.
+
+    Args:
+        record: As read so far.
+        least: Characters expected to be wrong from which a region is sent.
+    """
+    doubted = {
+        error.region
+        for error in record.errors
+        if error.component in READING and (error.region is not None or error.category != LOW_CONFIDENCE)
+    }
+    asked: dict[int, Task] = {}
+    for region in record.regions:
+        task = Task.TEXT if region.label is Label.FOOTNOTE else TASK_OF_LABEL[region.label]
+        wrong = 0.0 if region.confidence is None else (1 - region.confidence) * sum(len(x.text) for x in region.lines)
+        is_sure = region.confidence is None or wrong < least
+        if task in (Task.SKIP, Task.ABANDON) or (is_sure and region.content and not doubted & {None, region.index}):
+            continue
+        asked[region.index] = task
+    return asked
+
+
+def prepare_again(
+    record: PageResult, pixels: Pixels, least: float, prepare: Callable[[Pixels, Task], Any]
+) -> tuple[dict[int, Any], int]:
+    """What the region engine makes of each region to send, and the pixels that these have.
+
+    One that it cannot prepare is an error of that region.
+    """
+    requests: dict[int, Any] = {}
+    size = 0
+    for index, task in to_ask(record, least).items():
+        region = record.regions[index]
+        cut = crop(pixels, region.bbox, region.polygon)
+        try:
+            requests[index] = prepare(cut, task)
+        except PagemillError as error:
+            record.errors.append(region_error(index, error))
+        size += cut.shape[0] * cut.shape[1]
+    return requests, size
+
+
+def not_asked(regions: int, why: PagemillError) -> PageError:
+    """The warning about a page whose doubtful regions no server has read."""
+    named = "1 doubtful region was" if regions == 1 else f"{regions} doubtful regions were"
+    return PageError(
+        component="recognition",
+        category=why.category,
+        message=f"{named} not read again: {why.message}",
+        remedy=f"{why.remedy or ''} The first reading was kept; parse the page into another directory.".strip(),
+    )
+
+
+def keep_better(record: PageResult, readings: Mapping[int, RegionReading]) -> None:
+    """Give each region the better of its two readings, and take back the doubts about those that were settled."""
+    in_script = {error.region for error in record.errors if error.category in (UNREAD_SCRIPT, UNRELIABLE)}
+    settled = set()
+    for index, reading in readings.items():
+        region = record.regions[index]
+        first, second = region_text(region), region_text(_read_again(region, reading))
+        region.attempts = reading.attempts
+        agree = first.split() == second.split() and reading.problem is None
+        if agree or not is_better(region, reading, any_script=bool(in_script & {None, index})):
+            region.other_engine = reading.engine
+            settled |= {index} if agree else set()
+            continue
+        region.other_engine, region.engine = region.engine, reading.engine
+        region.content, region.content_format = reading.content, reading.content_format
+        if region.label in TITLES and region.content and region.content_format is ContentFormat.MARKDOWN:
+            region.content = without_heading_marks(region.content)
+        # The marks of a list are in its Markdown; the lines and their confidence are of the reading that lost.
+        region.lines, region.confidence, region.structure, region.list_item = (), None, None, False
+        settled.add(index)
+    whole = settled == set(readings)  # a doubt about the page sends all its regions
+    record.errors = [
+        error
+        for error in record.errors
+        if error.category not in DOUBTS | {UNRELIABLE} or error.region not in (settled | {None} if whole else settled)
+    ]
+    record.markdown = page_markdown(record)
+
+
+def is_better(region: Region, reading: RegionReading, *, any_script: bool = False) -> bool:
+    """Whether a model's answer takes the place of the first reading.
+
+    Args:
+        region: As read first.
+        reading: The model's.
+        any_script: The first reading may be look-alikes of another script.
+    """
+    if not reading.content or reading.problem is not None:
+        return False
+    if reading.content_format is ContentFormat.LATEX and not renders(reading.content):
+        return False
+    first, second = region_text(region), region_text(_read_again(region, reading))
+    least, most = PARSING.answer_length
+    sizes = [sum(map(str.isalnum, text)) for text in (first, second)]
+    if region.content_format is ContentFormat.FORMULA_TEXT or sizes[0] < PARSING.doubtful_length:
+        return sizes[1] > 0
+    scripts = frozenset(script for script in map(script_of, first) if script)
+    same_script = any_script or not scripts or script_share(second, scripts) >= PARSING.answer_script
+    return least * sizes[0] <= sizes[1] <= most * sizes[0] and same_script
+
+
+def _read_again(region: Region, reading: RegionReading) -> Region:
+    return msgspec.structs.replace(region, content=reading.content, content_format=reading.content_format)
