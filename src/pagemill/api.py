@@ -56,6 +56,7 @@ class StreamKeywords(TypedDict, total=False):
     decoder_memory_gib: float
     pages_in_flight: int
     layout_batch: int
+    schedule: str
 
 
 class ParseKeywords(StreamKeywords, total=False):

@@ -39,6 +39,7 @@ CALLED: dict[str, str] = {
     "serve-model": "test_dry_runs_of_servers",
     "publish": "test_publish",
     "run": "test_dry_runs_of_servers",
+    "profile": "test_profile",
     "doctor": "test_doctor",
     "models": "test_models",
     "bench": "test_bench",
@@ -239,3 +240,24 @@ def test_bench(finished: Path):
         found = json.loads(called("bench", "server", "--server", stub.url, *regions, "--in-flight", 2, "--json"))
     assert found["load"]["regions"] > PAGES
     assert found["levels"][0]["answered"] == 32
+
+
+def test_profile(finished: Path, tmp_path: Path):
+    folder = tmp_path / "profile"
+    inputs = [finished / "inputs" / "report.pdf", tmp_path / "broken.pdf"]
+    inputs[1].write_bytes(b"%PDF-1.7 and nothing else")
+    options = ("--no-free", "--project", 1000, "-o", folder)
+    printed = called("profile", *inputs, *options, "--json", status=ExitCode.PAGES_FAILED)
+    profile = json.loads(printed)
+    assert profile == json.loads((folder / "profile.json").read_text("utf-8"))
+    assert (profile["pages"], profile["failed"]) == (3, 1)
+    assert profile["projection"]["pages"] == 1000
+    busy = sum(stage["busy_s"] for stage in profile["stages"])
+    assert busy == pytest.approx(sum(each["busy_s"] for each in profile["resources"][1:]))
+    events = json.loads((folder / "trace.json").read_text("utf-8"))["traceEvents"]
+    spans = [event for event in events if event.get("ph") == "X"]
+    assert len(spans) == sum(stage["calls"] for stage in profile["stages"])
+    assert sum(span["dur"] for span in spans) == pytest.approx(1e6 * busy, rel=0.01)
+    decoded = {span["args"].get("page") for span in spans if span["name"] == "decode"}
+    assert len(decoded) == 2
+    assert "<script" not in (folder / "profile.html").read_text("utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pagemill.config.options import Settings, option
-from pagemill.config.settings import OUTPUT, RESUME, LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.settings import MACHINE, OUTPUT, RESUME, LayoutChoice, ParseSettings, RuntimeSettings
 from pagemill.errors import UsageError
 from pagemill.sources.options import SourceOptions
 
@@ -68,6 +68,11 @@ class DirectoryOptions(Settings):
         default=False,
         heading=OUTPUT,
         help="Exit with status 3 also where text was read that may be wrong: low confidence, Hanja, vertical text.",
+    )
+    profile_to: Path | None = option(
+        heading=MACHINE,
+        metavar="DIR",
+        help="Write a profile of the run: profile.html, profile.json, and trace.json for ui.perfetto.dev.",
     )
     resume: Resume | None = option(
         without_value=Resume.IF_ANY,

@@ -12,6 +12,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pagemill import tracing
 from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.page import DOUBTS, Status
@@ -364,6 +365,7 @@ class _RunWriter:
         else:
             self._life.vitals.done += 1
         self._landed(page)
+        tracing.ended(page.record.page_id, failed=page.record.status is Status.FAILED)
         self.outcome.add(page)
         source = self._pipeline.source
         self._progress.page(page, total=source.total, skipped=source.skipped_earlier + self._skipped)
@@ -434,7 +436,8 @@ def _place(ref: PageRef) -> Place:
 
 async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:
     """Do something on the writing thread; a caller that is cancelled leaves when it is done."""
-    writing = asyncio.get_running_loop().run_in_executor(writer, work)
+    timed = tracing.timed(work, "pagemill.store", operation="write", stage=tracing.WRITE)
+    writing = asyncio.get_running_loop().run_in_executor(writer, timed)
     try:
         return await asyncio.shield(writing)
     except asyncio.CancelledError:  # the directory is closed next: not while somebody writes into it

@@ -32,9 +32,9 @@ from pagemill.testing.drawn_pages import draw_page, draw_region
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 
-    from pagemill.bench.gpu_use import Gpus, GpuUse
     from pagemill.config.model_cards import ModelCard
     from pagemill.imaging.types import Pixels
+    from pagemill.profiling.gpu_use import Gpus, GpuUse
 
 KNEE_SHARE = 0.9
 KNEE_RULE = f"the fewest requests in flight with {KNEE_SHARE:.0%} of the highest throughput"

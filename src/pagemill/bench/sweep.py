@@ -23,10 +23,10 @@ from pagemill.serving.spec import What
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pagemill.bench.gpu_use import Gpus
     from pagemill.bench.saturation import Knee, Level, Load
     from pagemill.config.hardware import Profile
     from pagemill.config.serving import ServingOptions
+    from pagemill.profiling.gpu_use import Gpus
     from pagemill.serving.planning import ServingPlan
     from pagemill.serving.spec import Event, Patience, Tell
 

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import sys
 from dataclasses import dataclass
-from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pagemill.profiling.machine import machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_PACKAGES = (
-    "pagemill",
-    "numpy",
-    "simplejpeg",
-    "kornia-rs",
-    "opencv-python-headless",
-    "pillow",
-    "torch",
-    "torchvision",
-    "transformers",
-    "nvidia-ml-py",
-)
 
 _WIDTH = 14
 """Of a column of figures."""
@@ -73,18 +58,3 @@ def _text(cell: Cell) -> str:
     if cell is None:
         return "-"
     return f"{cell:,.2f}" if isinstance(cell, float) else str(cell)
-
-
-def machine() -> dict[str, Any]:
-    """What a figure depends on."""
-    installed = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
-    found: dict[str, Any] = {
-        "system": platform.system(),
-        "processor": platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "packages": {name: installed[name] for name in _PACKAGES if name in installed},
-    }
-    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():  # what did not use it need not wait for it
-        found["gpu"] = torch.cuda.get_device_name()
-    return found

@@ -34,6 +34,7 @@ _COMMANDS = {
     "serve-model": "Start, watch and stop vLLM servers of a model.",
     "publish": "Publish a run as a dataset on the Hub, in a folder or at a URL.",
     "run": "Run the whole pipeline: model server, parsing, embeddings, upload.",
+    "profile": "Show where the time of parsing goes, and what holds it up.",
     "doctor": "Check that this machine has what a task needs.",
     "models": "List, find and download the models that engines use.",
     "bench": "Measure parts of pagemill on this machine.",

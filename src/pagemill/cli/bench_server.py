@@ -18,13 +18,13 @@ import msgspec
 
 from pagemill.app.options import ImageSources
 from pagemill.bench.options import LEVELS, LoadOptions, SweepOptions
-from pagemill.bench.table import machine
 from pagemill.cli.options import GroupedCommand, json_option, server_option, takes
 from pagemill.config.hardware import profile_text
 from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.config.modes import ReadingMode
 from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode, OutputError, ServerError, UsageError
+from pagemill.profiling.machine import machine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,11 +78,11 @@ def server(
     if not servers:
         raise click.UsageError("Missing option '--server'.")
     _check_files(output, plot)
-    from pagemill.bench.gpu_use import sampled_gpus
     from pagemill.bench.report import knee_notes, level_notes, levels_text, sentence
     from pagemill.bench.saturation import knee_of, saturate
     from pagemill.cli.progress import messages
     from pagemill.inference.servers import server_root
+    from pagemill.profiling.gpu_use import sampled_gpus
 
     card = _recognition_card(model)
     load = _load(options, card, sources, options.in_flight or LEVELS)
@@ -174,11 +174,11 @@ def sweep(
     if write_profile and write_profile.suffix != ".toml":
         raise click.UsageError("--write-profile names a file that ends in .toml")
     _check_files(output, plot, write_profile)
-    from pagemill.bench.gpu_use import sampled_gpus
     from pagemill.bench.report import FLAGS, named, outcome, rows_text, sweep_notes
     from pagemill.bench.sweep import Sweep, best_of, measured_profile, settings_of
     from pagemill.cli.progress import ServerDisplay, messages
     from pagemill.cli.serve_model import until_stopped
+    from pagemill.profiling.gpu_use import sampled_gpus
     from pagemill.serving.command import find_vllm
     from pagemill.serving.detection import resolve_profile
     from pagemill.serving.spec import Patience

@@ -65,6 +65,7 @@ def command(
         import logging
 
         from pagemill.app.parse import parse_into, require_inputs
+        from pagemill.app.profile import profiled
         from pagemill.cli.progress import (
             ParseProgress,
             messages,
@@ -92,7 +93,11 @@ def command(
             console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
         with ParseProgress(console, life) as progress:
             parsing = parse_into(output, inputs, options, directory, pipeline=pipeline, life=life, progress=progress)
-            outcome = asyncio.run(parsing)
+            profile = directory.profile_to
+            if profile is not None and life.number:  # the worker before has written its own
+                profile = profile / f"worker-{life.number + 1}"
+            with profiled(profile, options.runtime, ", ".join(inputs)):
+                outcome = asyncio.run(parsing)
         if outcome.recycle:
             return RECYCLE
         if not quiet:

@@ -33,6 +33,15 @@ class TextLayerMode(StrEnum):
     NEVER = "never"
 
 
+class ScheduleMode(StrEnum):
+    """In which order the stages of pages run."""
+
+    SEQUENTIAL = "sequential"  # one page after the other
+    CONCURRENT_RENDER = "concurrent-render"  # pages are decoded ahead, all else is done for one at a time
+    STAGED = "staged"  # batches of pages, with a barrier before each stage
+    STREAMING = "streaming"  # each page goes on as soon as there is room
+
+
 class PhotographMode(StrEnum):
     """Whether page images are unwarped and lit evenly before they are read."""
 

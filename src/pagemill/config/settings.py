@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from pagemill.config.modes import LINES, VLM, PhotographMode, ReadingMode, TablesMode, TextLayerMode
+from pagemill.config.modes import LINES, VLM, PhotographMode, ReadingMode, ScheduleMode, TablesMode, TextLayerMode
 from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
 
@@ -239,6 +239,11 @@ class RuntimeSettings(Settings):
         maximum=256,
         help="Maximum number of pages per call of pp-doclayout-v3.",
         shown_default="8 on a GPU, 1 on the CPU",
+    )
+    schedule: ScheduleMode = option(
+        default=ScheduleMode.STREAMING,
+        help="Order in which the stages of pages run. All but streaming are slower, and there to be compared with it: "
+        "see `pagemill profile`.",
     )
     bytes_in_flight: int = 2 * 2**30
     """Maximum number of bytes of decoded pixels in flight."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
+from pagemill import tracing
 from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
 from pagemill.document.page import (
     DOUBTS,
@@ -163,6 +164,7 @@ async def parse_page(
         settings: Settings of the run.
         ticket: Notified when the page releases its pixels; None if nobody needs to know.
     """
+    tracing.PAGE.set(ref.page_id)
     run = _PageRun(ref, services, settings, ticket)
     if ref.error is not None:
         return run.failed(ref.error)
@@ -229,7 +231,8 @@ class _PageRun:
         """Add the time spent inside to a stage, whether or not it raises."""
         start = time.perf_counter()
         try:
-            yield
+            with tracing.stage(name):
+                yield
         finally:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
 
@@ -238,6 +241,7 @@ class _PageRun:
         assert self.ref.payload is not None
         with self.stage(_DECODE):
             self.page = await self.services.decode(self.ref.payload)
+            tracing.moved(self.page.pixels.nbytes)
         self.start_limit()
 
     async def decode_with_regions(self) -> list[DetectedRegion] | None:
@@ -292,6 +296,7 @@ class _PageRun:
             self.ticket.pixels_gone(kept_bytes=prepared.kept_bytes, requests=len(prepared.requests))
         try:
             with self.stage("recognition"):
+                tracing.moved(prepared.kept_bytes)
                 async with asyncio.TaskGroup() as group:
                     readings = [group.create_task(read(request)) for request in prepared.requests.values()]
                     for reading in readings:

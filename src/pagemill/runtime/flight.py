@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 
 
 class FlightControl:
@@ -38,6 +39,10 @@ class FlightControl:
         self._enough_requests = enough_requests
         self._turn = asyncio.Lock()
 
+    def unbound(self) -> None:
+        """Let the number of pages alone be bounded."""
+        self.max_bytes, self._max_with_pixels, self._enough_requests = sys.maxsize, math.inf, math.inf
+
     async def enter(self, estimated_bytes: int) -> Ticket:
         """Wait until the page fits, then count it in."""
         async with self._turn:
@@ -47,6 +52,12 @@ class FlightControl:
             ticket = Ticket(self, estimated_bytes)
             self.tickets.add(ticket)
             return ticket
+
+    async def empty(self) -> None:
+        """Wait until no page is in flight; nobody else may be waiting to enter."""
+        while self.tickets:
+            self.changed.clear()
+            await self.changed.wait()
 
     def _fits(self, estimated_bytes: int) -> bool:
         return not self.tickets or (

@@ -137,7 +137,8 @@ class MicroBatcher(Generic[Item, Answer]):
 
     async def _compute_once(self, batch: _Batch[Answer, Item]) -> list[_Batch[Answer, Item]]:
         """Call the model; gives the batches that are to be computed again."""
-        call = self._threads.start(functools.partial(self._answers, [item for _, item in batch]))
+        answers = functools.partial(self._answers, [item for _, item in batch])
+        call = self._threads.start(answers, operation=self._name, items=len(batch))
         self._calls.add(call)
         unwanted = asyncio.gather(*(answer for answer, _ in batch), return_exceptions=True)
         first: list[asyncio.Future[Any]] = [call.answer, unwanted]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pagemill import tracing
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -38,8 +40,12 @@ class Once(Generic[Thing]):
             Exception: Whatever making it raised, for everybody who waits.
         """
         if self._task is None or (self._task.done() and self.made is None):
-            self._task = asyncio.create_task(self._make())
+            self._task = asyncio.create_task(self._load())
         return await asyncio.shield(self._task)
+
+    async def _load(self) -> Thing:
+        with tracing.stage(tracing.LOAD):
+            return await self._make()
 
     @property
     def made(self) -> Thing | None:

@@ -30,6 +30,7 @@ from pagemill.runtime.identity import settings_identity, without_credentials
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
 from pagemill.runtime.region_reading import load_reader
+from pagemill.runtime.schedules import Schedule, make_schedule
 from pagemill.runtime.stream import PageStream
 from pagemill.runtime.text_reading import TextReading
 from pagemill.runtime.threads import STUCK_AFTER_S, ComputeThreads
@@ -92,6 +93,7 @@ class Pipeline:
         pipeline goes on, with another thread in its place."""
         self._stream: PageStream | None = None
         self._stopped = False
+        self._schedule = Schedule()
 
     async def identity(self) -> dict[str, Any]:
         """The settings that change results, as plain JSON values; reads the whole file of a layout model.
@@ -190,14 +192,18 @@ class Pipeline:
                 limit, an engine's error), those of earlier processes included; all but the first are made alone.
         """
         self.source = InputStream(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
+        flight = await self._flight_control()
+        self._schedule = make_schedule(self.runtime.schedule, self.runtime.pages_in_flight)
+        self._schedule.bound(flight)
         self._stream = PageStream(
             self.source,
             self._parse,
-            await self._flight_control(),
+            flight,
             max_attempts=max_attempts,
             max_postponed_bytes=self.runtime.postponed_bytes,
             journal=journal,
             settled=self._settled,
+            admitted=self._schedule.admitted,
         )
         if self._stopped:
             self._stream.stop_admitting()
@@ -266,7 +272,8 @@ class Pipeline:
         return await self._threads.run(function, *args, **kwargs)
 
     async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
-        page = await parse_page(ref, self, self.settings, ticket)
+        async with self._schedule.services(self) as services:
+            page = await parse_page(ref, services, self.settings, ticket)
         if ref.estimated_bytes > _LARGE_PAGE_BYTES:
             await asyncio.to_thread(_return_memory)
         return page

@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pagemill import tracing
 from pagemill.config.modes import VLM, ReadingMode
 from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, NetworkError, PagemillError, PageTimeoutError, UsageError
@@ -121,8 +122,9 @@ class CheckedReader(RegionReader):
     ) -> Answer:
         """Wait for an answer, but not for ever: a page would never end."""
         try:
-            async with asyncio.timeout(self._longest_s) as limit:
-                return checked(self._what, check, await reading)
+            with tracing.span("request", "servers"):
+                async with asyncio.timeout(self._longest_s) as limit:
+                    return checked(self._what, check, await reading)
         except (NetworkError, UsageError):
             raise
         except Exception as raised:

@@ -70,6 +70,7 @@ class PageStream:
         max_postponed_bytes: int,
         journal: Journal | None = None,
         settled: Callable[[], Awaitable[None]] | None = None,
+        admitted: Callable[[AsyncGenerator[PageRef]], AsyncGenerator[PageRef]] = lambda refs: refs,
     ) -> None:
         self._source = source
         self._parse = parse
@@ -78,6 +79,7 @@ class PageStream:
         self._max_postponed_bytes = max_postponed_bytes
         self._journal = journal
         self._settled = settled
+        self._admitted = admitted
         self._postponed: deque[PageRef] = deque()
         self._postponed_bytes = 0
         self._ended: asyncio.Queue[tuple[ParsedPage | SkippedPage, Ticket] | None] = asyncio.Queue()
@@ -130,7 +132,7 @@ class PageStream:
 
     async def _admit(self, tasks: asyncio.TaskGroup) -> None:
         try:
-            async with aclosing(self._source.pages()) as refs:
+            async with aclosing(self._admitted(self._source.pages())) as refs:
                 async for ref in refs:
                     await self._take(ref, tasks)
                     if self._postponed_bytes > self._max_postponed_bytes:

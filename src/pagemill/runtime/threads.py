@@ -10,6 +10,8 @@ import threading
 from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from pagemill import tracing
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -92,11 +94,17 @@ class ComputeThreads:
         finally:
             del call  # an exception's traceback holds this frame, and with it the arguments
 
-    def start(self, function: Callable[[], R]) -> Call[R]:
-        """Have a function called on a thread as soon as one is free."""
+    def start(self, function: Callable[[], R], *, operation: str = "", items: int = 1) -> Call[R]:
+        """Have a function called on a thread as soon as one is free.
+
+        Args:
+            function: To be called.
+            operation: Name of a microbatch, for traces.
+            items: In the microbatch.
+        """
         if len(self._threads) < self._size:
             self._add_thread()
-        call = Call(function)
+        call = Call(tracing.timed(function, self._name, operation=operation, items=items))
         self._calls.add(call)
         call.answer.add_done_callback(lambda _: self._calls.discard(call))
         self._queue.put(call)

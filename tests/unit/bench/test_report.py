@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from pagemill.bench.gpu_use import GpuUse
 from pagemill.bench.report import knee_notes, level_notes, levels_text, rows_text, sweep_notes
 from pagemill.bench.saturation import Level, Percentiles, ServerLoad, knee_of
 from pagemill.bench.sweep import Row, measured_profile
 from pagemill.config.hardware import load_profile
 from pagemill.config.model_cards import load_card
 from pagemill.config.serving import Wishes
+from pagemill.profiling.gpu_use import GpuUse
 from pagemill.serving.planning import make_plan
 
 PLAIN = Level(

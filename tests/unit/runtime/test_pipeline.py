@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pagemill.config.modes import TextLayerMode
+from pagemill.config.modes import ScheduleMode, TextLayerMode
 from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
@@ -344,3 +344,12 @@ async def test_jpegs_are_decoded_on_the_device_of_the_layout_engine_and_all_else
 async def test_an_engine_that_decodes_nothing_gets_pixels(fake):
     async with make() as running:
         assert await running.decode_with_regions(EncodedImage(source=jpeg(GOOD))) is None
+
+
+@pytest.mark.parametrize("schedule", list(ScheduleMode))
+async def test_every_schedule_gives_the_same_pages(fake, schedule):
+    runtime = RuntimeSettings(threads=2, decoders=1, pages_in_flight=2, schedule=schedule)
+    pages = [image(GOOD, 120 + number) for number in range(5)] + [image(RAISES)]
+    async with Pipeline(ParseSettings(crops=False), runtime) as running:
+        found = await records(running, pages, max_attempts=1)
+    assert [found[place].status for place in sorted(found)] == [Status.DONE] * 5 + [Status.FAILED]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import pynvml
@@ -29,12 +30,24 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
     """Most memory in use."""
 
 
+class GpuSample(NamedTuple):
+    """What a GPU does at a moment; in the units of :class:`GpuUse`."""
+
+    time: float
+    """Of :func:`time.perf_counter`."""
+    busy: float
+    memory_busy: float
+    memory_gib: float
+    watts: float | None
+    """None for a GPU that does not tell its power."""
+
+
 @dataclass(slots=True)
 class Gpus:
     """Takes samples of GPUs; :meth:`begin` clears them."""
 
     _handles: list[Any]
-    _samples: defaultdict[int, list[tuple[float, float, float]]] = field(default_factory=lambda: defaultdict(list))
+    _samples: defaultdict[int, list[GpuSample]] = field(default_factory=lambda: defaultdict(list))
 
     def begin(self) -> None:
         """Forget the samples."""
@@ -46,20 +59,30 @@ class Gpus:
             with suppress(pynvml.NVMLError):  # such as a slice of a GPU, which does not tell how busy it is
                 rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
                 used = pynvml.nvmlDeviceGetMemoryInfo(handle).used
-                self._samples[index].append((rates.gpu / 100, rates.memory / 100, used / _GIB))
+                watts = None
+                with suppress(pynvml.NVMLError):
+                    watts = pynvml.nvmlDeviceGetPowerUsage(handle) / 1000
+                now = time.perf_counter()
+                self._samples[index].append(GpuSample(now, rates.gpu / 100, rates.memory / 100, used / _GIB, watts))
 
     def use(self) -> tuple[GpuUse, ...]:
         """The use of each GPU since :meth:`begin`; without those of which there is no sample."""
         return tuple(self._use(index, samples) for index, samples in sorted(self._samples.items()))
 
-    def _use(self, index: int, samples: list[tuple[float, float, float]]) -> GpuUse:
-        busy, memory_busy, memory = zip(*samples, strict=True)
+    def samples(self) -> dict[str, list[GpuSample]]:
+        """The samples since :meth:`begin`, by the GPU's name."""
+        return {
+            f"GPU {index} ({pynvml.nvmlDeviceGetName(self._handles[index])})": list(samples)
+            for index, samples in sorted(self._samples.items())
+        }
+
+    def _use(self, index: int, samples: list[GpuSample]) -> GpuUse:
         return GpuUse(
             index=index,
             name=pynvml.nvmlDeviceGetName(self._handles[index]),
-            busy=sum(busy) / len(busy),
-            memory_busy=sum(memory_busy) / len(memory_busy),
-            memory_gib=max(memory),
+            busy=sum(sample.busy for sample in samples) / len(samples),
+            memory_busy=sum(sample.memory_busy for sample in samples) / len(samples),
+            memory_gib=max(sample.memory_gib for sample in samples),
         )
 
 

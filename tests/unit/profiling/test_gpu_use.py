@@ -8,7 +8,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from pagemill.bench.gpu_use import GpuUse, sampled_gpus
+from pagemill.profiling.gpu_use import GpuUse, sampled_gpus
 
 
 @pytest.fixture

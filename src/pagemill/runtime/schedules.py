@@ -1,0 +1,223 @@
+"""Schedules: in which order the stages of pages run. All but streaming exist to be compared with it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+from pagemill import tracing
+from pagemill.config.modes import ScheduleMode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+
+    from pagemill.errors import PagemillError
+    from pagemill.imaging.page import DecodedPage
+    from pagemill.imaging.types import Pixels
+    from pagemill.layout.base import DetectedRegion
+    from pagemill.parsing.page import PageServices
+    from pagemill.recognition.base import RecognizedFormula, RegionReader
+    from pagemill.recognition.reader import ReadPage
+    from pagemill.runtime.flight import FlightControl
+    from pagemill.sources.base import EncodedImage, PageRef, PdfPage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Schedule:
+    """Streaming: a page goes on to its next stage as soon as there is room, whatever others do."""
+
+    def bound(self, flight: FlightControl) -> None:
+        """Change the bounds of what is in flight to those of the schedule."""
+
+    async def admitted(self, refs: AsyncGenerator[PageRef]) -> AsyncGenerator[PageRef]:
+        """The pages of the source, each as soon as the schedule wants it."""
+        async for ref in refs:
+            yield ref
+
+    @asynccontextmanager
+    async def services(self, shared: PageServices) -> AsyncIterator[PageServices]:
+        """The services as one page sees them, for as long as it is in flight."""
+        yield shared
+
+
+class Sequential(Schedule):
+    """One page after the other, through all stages."""
+
+    def bound(self, flight: FlightControl) -> None:
+        """One page in flight."""
+        flight.max_pages = 1
+
+
+class ConcurrentRender(Schedule):
+    """Pages are decoded ahead; what follows is done for one page at a time."""
+
+    def __init__(self) -> None:
+        self._after_decoding = asyncio.Lock()
+
+    @asynccontextmanager
+    async def services(self, shared: PageServices) -> AsyncIterator[PageServices]:
+        """The services, of which all but decoding wait for the page's turn."""
+        held = False
+
+        async def turn() -> None:
+            nonlocal held
+            if not held:
+                await self._after_decoding.acquire()
+                held = True
+
+        try:
+            yield _Gated(shared, turn, decoding=False)
+        finally:
+            if held:
+                self._after_decoding.release()
+
+
+class Staged(Schedule):
+    """Batches of pages with a barrier before each stage: all pages of a batch leave one before any enters the next.
+
+    Args:
+        pages: In a batch.
+    """
+
+    def __init__(self, pages: int) -> None:
+        self._size = pages
+        self._batch = _Batch()
+
+    def bound(self, flight: FlightControl) -> None:
+        """A batch is in flight as a whole, whatever it weighs: one that did not fit would never be complete."""
+        flight.max_pages = self._size
+        flight.unbound()
+        self._flight = flight
+
+    async def admitted(self, refs: AsyncGenerator[PageRef]) -> AsyncGenerator[PageRef]:
+        """The pages, the next batch when all of the one before have ended."""
+        given = 0
+        try:
+            async for ref in refs:
+                if given == self._size:
+                    self._batch.close()
+                    await self._flight.empty()
+                    self._batch, given = _Batch(), 0
+                given += 1
+                yield ref
+        finally:
+            self._batch.close()
+
+    @asynccontextmanager
+    async def services(self, shared: PageServices) -> AsyncIterator[PageServices]:
+        """The services, before each of which the page waits for the others of its batch."""
+        batch, page = self._batch, object()
+        batch.waiting[page] = None
+        try:
+            yield _Gated(shared, lambda: batch.arrive(page, tracing.STAGE.get()))
+        finally:
+            batch.leave(page)
+
+
+class _Batch:
+    """The pages of a batch, and where they wait."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[object, tuple[str, asyncio.Future[None]] | None] = {}
+        """By page; None while it computes."""
+        self._stages: list[str] = []  # in the order in which they were first met
+        self._at: dict[object, str] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """No more pages will come."""
+        self._closed = True
+        self._open_barrier()
+
+    async def arrive(self, page: object, stage: str) -> None:
+        """Wait until all pages that are still in earlier stages have left them."""
+        if self._at.get(page) == stage:
+            return
+        self._at[page] = stage
+        if stage not in self._stages:
+            self._stages.append(stage)
+        release: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting[page] = (stage, release)
+        self._open_barrier()
+        await release
+
+    def leave(self, page: object) -> None:
+        """The page has ended."""
+        del self.waiting[page]
+        self._open_barrier()
+
+    def _open_barrier(self) -> None:
+        places = [place for place in self.waiting.values() if place is not None]
+        if not self._closed or not places or len(places) < len(self.waiting):
+            return
+        first = min(self._stages.index(stage) for stage, _ in places)
+        for page, place in self.waiting.items():
+            if place is not None and self._stages.index(place[0]) == first:
+                self.waiting[page] = None
+                if not place[1].done():  # or its page was given up
+                    place[1].set_result(None)
+
+
+class _Gate(Protocol):
+    async def __call__(self) -> None: ...
+
+
+class _Gated:
+    """The services of one page, each behind a gate. Implements :class:`pagemill.parsing.page.PageServices`."""
+
+    def __init__(self, services: PageServices, gate: _Gate, *, decoding: bool = True) -> None:
+        self._services = services
+        self._gate = gate
+        self._decoding = decoding
+
+    async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
+        if self._decoding:
+            await self._gate()
+        return await self._services.decode(payload)
+
+    async def decode_with_regions(
+        self, payload: PdfPage | EncodedImage
+    ) -> tuple[DecodedPage, list[DetectedRegion]] | None:
+        await self._gate()
+        return await self._services.decode_with_regions(payload)
+
+    async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
+        await self._gate()
+        return await self._services.detect_regions(pixels)
+
+    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
+        await self._gate()
+        return await self._services.read(pixels, languages)
+
+    async def formula_engine(self) -> str | None:
+        return await self._services.formula_engine()
+
+    async def read_formulas(self, crops: Sequence[Pixels]) -> list[RecognizedFormula | PagemillError]:
+        await self._gate()
+        return await self._services.read_formulas(crops)
+
+    async def region_reader(self) -> RegionReader:
+        return await self._services.region_reader()
+
+    async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        await self._gate()
+        return await self._services.compute(function, *args, **kwargs)
+
+
+def make_schedule(mode: ScheduleMode, pages: int) -> Schedule:
+    """The schedule of a name.
+
+    Args:
+        mode: Its name.
+        pages: In flight, or in a batch.
+    """
+    schedules: dict[ScheduleMode, Callable[[], Schedule]] = {
+        ScheduleMode.SEQUENTIAL: Sequential,
+        ScheduleMode.CONCURRENT_RENDER: ConcurrentRender,
+        ScheduleMode.STAGED: lambda: Staged(pages),
+        ScheduleMode.STREAMING: Schedule,
+    }
+    return schedules[mode]()

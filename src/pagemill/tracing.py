@@ -1,0 +1,135 @@
+"""What computes when: spans of time for profiles and traces. While nobody listens they cost next to nothing.
+
+A listener, the page and the stage are context variables: tasks inherit them, and no service has to hand them on.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+R = TypeVar("R")
+
+INPUT, LOAD, WRITE = "input", "load", "write"
+"""Stages that no page's record has: listing and opening sources, loading models, writing to the run directory."""
+
+
+class Span(NamedTuple):
+    """A piece of work on one worker. Times are those of :func:`time.perf_counter`, in seconds."""
+
+    stage: str
+    """As in ``PageResult.timings``, or one of this module."""
+    operation: str
+    resource: str
+    """The pool that did it: a name of threads, processes, or servers."""
+    worker: int
+    """Thread id; 0 where the resource has no threads of ours."""
+    queued: float
+    begun: float
+    ended: float
+    items: int
+    """Pages or lines in a microbatch."""
+    page: str
+    """Page id; empty for microbatches, which hold several pages."""
+    cpu: float
+    """CPU time of the thread."""
+
+
+class Listener(Protocol):
+    """Who gets the spans, from any thread."""
+
+    def work(self, span: Span) -> None:
+        """A piece of work has ended."""
+
+    def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
+        """A page has left a stage, waiting included."""
+
+    def moved(self, stage: str, size: int) -> None:
+        """Bytes have gone through a stage."""
+
+    def ended(self, page: str, *, failed: bool) -> None:
+        """A page has ended for good, and is written."""
+
+
+LISTENER: ContextVar[Listener | None] = ContextVar("pagemill.listener", default=None)
+PAGE: ContextVar[str] = ContextVar("pagemill.page", default="")
+STAGE: ContextVar[str] = ContextVar("pagemill.stage", default=INPUT)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """The work of the block belongs to a stage."""
+    token = STAGE.set(name)
+    begun = time.perf_counter()
+    try:
+        yield
+    finally:
+        STAGE.reset(token)
+        if (listener := LISTENER.get()) is not None:
+            listener.waited(name, PAGE.get(), begun, time.perf_counter())
+
+
+def timed(
+    function: Callable[[], R], resource: str, *, operation: str = "", items: int = 1, stage: str = ""
+) -> Callable[[], R]:
+    """The function, which tells the listener when it was called; queued from now on.
+
+    Args:
+        function: It may run on another thread.
+        resource: What runs it.
+        operation: Of what is done for no page or for several; by default the function's name, for the caller's page.
+        items: In a microbatch.
+        stage: By default that of the caller.
+    """
+    listener = LISTENER.get()
+    if listener is None:
+        return function
+    page = "" if operation else PAGE.get()
+    name, at, queued = operation or _name(function), stage or STAGE.get(), time.perf_counter()
+
+    def call() -> R:
+        begun, cpu = time.perf_counter(), time.thread_time()
+        try:
+            return function()
+        finally:
+            spent, ended = time.thread_time() - cpu, time.perf_counter()
+            listener.work(Span(at, name, resource, threading.get_ident(), queued, begun, ended, items, page, spent))
+
+    return call
+
+
+@contextmanager
+def span(operation: str, resource: str) -> Iterator[None]:
+    """What the block waits for is work of a resource that is not ours, such as a server."""
+    begun = time.perf_counter()
+    try:
+        yield
+    finally:
+        if (listener := LISTENER.get()) is not None:
+            ended = time.perf_counter()
+            listener.work(Span(STAGE.get(), operation, resource, 0, begun, begun, ended, 1, PAGE.get(), 0.0))
+
+
+def moved(size: int) -> None:
+    """Bytes have gone through the stage."""
+    if (listener := LISTENER.get()) is not None:
+        listener.moved(STAGE.get(), size)
+
+
+def ended(page: str, *, failed: bool) -> None:
+    """A page has ended for good, and is written."""
+    if (listener := LISTENER.get()) is not None:
+        listener.ended(page, failed=failed)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__qualname__", type(function).__name__).removeprefix("_")
