@@ -60,6 +60,8 @@ class OmniDocBenchV15(Benchmark):
     origin = "OmniDocBench v1.5 (pichiu/OmniDocBench 7bd6c2e)"
     hub_id: ClassVar[str | None] = "opendatalab/OmniDocBench"
     hub_files: ClassVar[tuple[str, ...]] = ("OmniDocBench.json", "images/*")
+    skips_missing: ClassVar[bool] = True
+    """Whether the official scorer leaves a page without a prediction out."""
     primary = "overall"
     cdm_rules: ClassVar[CdmRules] = OMNIDOCBENCH_V15
     rounds_components: ClassVar[bool] = True
@@ -100,7 +102,7 @@ class OmniDocBenchV15(Benchmark):
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Match the page and score its pairs."""
         markdown, note = markdown_of(prediction)
-        if prediction.status is not Status.SCORED and rules is Rules.OFFICIAL:
+        if prediction.status is not Status.SCORED and rules is Rules.OFFICIAL and self.skips_missing:
             return SampleScore(
                 id=sample.id,
                 status=prediction.status,
@@ -111,9 +113,8 @@ class OmniDocBenchV15(Benchmark):
         page = sample.truth
         if rules is Rules.PAGEMILL:
             markdown, page = unicodedata.normalize("NFC", markdown), composed(page)
-        text, tables = true_elements(page)
-        found = match_page(text, tables, markdown)
-        metrics, terms, pairs = page_scores(found, self.cdm_rules)
+        found = self.match(page, markdown, rules)
+        metrics, terms, pairs = page_scores(found, self.cdm_rules, self.normal_table)
         return SampleScore(
             id=sample.id,
             status=prediction.status,
@@ -121,8 +122,16 @@ class OmniDocBenchV15(Benchmark):
             pairs=pairs,
             terms=terms,
             groups=sample.groups,
-            error=prediction.error or note or too_large(pairs),
+            error=prediction.error or note or found.note or too_large(pairs),
         )
+
+    def normal_table(self, text: str) -> str:
+        """What of a table counts."""
+        return normal_table(text)
+
+    def match(self, page: Page, markdown: str, rules: Rules) -> PageMatch:
+        """Match a page's truth with its prediction."""
+        return match_page(*true_elements(page), markdown)
 
     def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Means over the pages that have an element of the kind; texts and tables also over all of them."""
@@ -185,7 +194,7 @@ def prediction_names(image: str) -> tuple[str, ...]:
 
 
 def page_scores(
-    found: PageMatch, cdm_rules: CdmRules, normal: Callable[[str], str] = normal_table
+    found: PageMatch, cdm_rules: CdmRules, normal: Callable[[str], str]
 ) -> tuple[dict[str, float | None], dict[str, Any], list[Pair]]:
     """A page's metrics, what figures over pages need beside them, and the pairs to show."""
     tables, pairs = [], []
@@ -208,14 +217,14 @@ def page_scores(
     pairs += [_shown(pair, Kind.TEXT) for pair in found.texts]
     pairs += [_shown(pair, Kind.LATEX, each.note if each else "") for pair, each in zip_longest(found.formulas, drawn)]
     text = edit_ratio(found.texts)
-    teds = math.fsum(score for score, _ in tables) / len(tables) if tables else None
-    page_cdm = math.fsum(cdms) / len(cdms) if cdms else None
+    teds = math.fsum(score for score, _ in tables) / len(tables) if tables else found.without_tables
+    page_cdm = math.fsum(cdms) / len(cdms) if cdms else None if unavailable() else found.without_formulas
     components = [value for value in (None if text is None else 1 - text, teds, page_cdm) if value is not None]
     metrics = {
         "overall": math.fsum(components) / len(components) if components else None,
         "text_edit_distance": text,
         "teds": teds,
-        "teds_s": math.fsum(structure for _, structure in tables) / len(tables) if tables else None,
+        "teds_s": math.fsum(structure for _, structure in tables) / len(tables) if tables else found.without_tables,
         "cdm": page_cdm,
         "formula_edit_distance": edit_ratio(found.formulas),
         "reading_order_edit_distance": (

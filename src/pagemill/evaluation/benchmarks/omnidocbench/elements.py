@@ -6,10 +6,11 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 class Category(StrEnum):
@@ -19,6 +20,10 @@ class Category(StrEnum):
     EQUATION = "equation"
     HTML_TABLE = "html_table"
     LATEX_TABLE = "latex_table"
+    FOUND_FORMULA = "found_formula"
+    """After v1.5: made of a table's cell or of text with an arrow; matched with the text and the formulas."""
+    POSSIBLE_FORMULA = "possible_formula"
+    """After v1.5: made of text that looks like a formula; matched with formulas alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +37,8 @@ class Element:
     """Of a prediction: its first character, as far as the rules know it. Of the truth: its place in reading order."""
     inline: bool = False
     """A formula within text, which is an element and stays in the text, too."""
-
-    def with_content(self, content: str, start: float) -> Element:
-        """The same kind of element with another content."""
-        return replace(self, content=content, start=start)
+    end: float = 0
+    """Of a prediction, behind its last character; counts after v1.5 alone."""
 
 
 _FORMULAS = (("$$", "$$"), ("\\[", "\\]"), ("$", "$"), ("\\(", "\\)"))
@@ -49,57 +52,113 @@ _MAX_UNCLOSED = 100
 _HTML_TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
 _MARKDOWN_TABLE = re.compile(r"\|.*?\|\n", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_PLAIN_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+_FRAME = re.compile(r"</?t(?:able|head|body)>")
 _CODE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
-_UNWRAPPED = (
-    *(
-        re.compile(pattern, flags)
-        for pattern, flags in (
-            (r"\\title\{(.*?)\}", re.NOFLAG),
-            (r"\\title\s*\{\s*(.*?)\s*\}", re.DOTALL),
-            (r"\\text\s*\{\s*(.*?)\s*\}", re.DOTALL),
-            (r"\\section\*?\{(.*?)\}", re.NOFLAG),
-            (r"\\section\*?\{\s*(.*?)\s*\}", re.DOTALL),
-        )
-    ),
-)
+_UNWRAPPED = [
+    re.compile(pattern, flags)
+    for pattern, flags in (
+        (r"\\title\{(.*?)\}", re.NOFLAG),
+        (r"\\title\s*\{\s*(.*?)\s*\}", re.DOTALL),
+        (r"\\text\s*\{\s*(.*?)\s*\}", re.DOTALL),
+        (r"\\section\*?\{(.*?)\}", re.NOFLAG),
+        (r"\\section\*?\{\s*(.*?)\s*\}", re.DOTALL),
+    )
+]
 _LOST_CELLS = re.compile(r"-*?:|---")
 """What the rules take for a Markdown table's second line."""
 
 
-def elements_of(markdown: str, only_text: bool = False) -> list[Element]:
-    """Take a prediction apart, in the order in which its elements start.
+class MarkdownReader:
+    """Takes one prediction apart. Later versions do otherwise what is in methods without a leading underscore."""
 
-    Args:
-        markdown: The prediction.
-        only_text: Take what is left of it for text, whatever it looks like; v1.5 does not.
-    """
-    content = _cleaned(markdown)
-    found: list[Element] = []
-    for category, spans in ((Category.LATEX_TABLE, _latex_tables), (Category.HTML_TABLE, _html_tables)):
-        for start, end in spans(content):
-            found.append(Element(category, content[start:end], start))
-            content = _blanked(content, start, end)
-    content = _take_formulas(content, found)
-    content = _take_markdown_tables(content, found)
-    code = list(_CODE.finditer(content))
-    found += [Element(Category.TEXT, match[2].strip(), match.start()) for match in code]
-    content = _blanked_all(content, [match.span() for match in code])
-    for pattern in _UNWRAPPED:
-        content = substituted(pattern, "}", r"\1", content)
-    found += _pieces(content, only_text)
-    return sorted(found, key=lambda element: element.start)
+    def __init__(self) -> None:
+        self._rest = ""
+        """What is left; spaces stand for what was taken out."""
+        self._found: list[Element] = []
+
+    def elements(self, markdown: str) -> list[Element]:
+        """The elements, in the order in which they start."""
+        self._rest = self.cleaned(markdown)
+        self._take(Category.LATEX_TABLE, _latex_tables(self._rest))
+        self._take(Category.HTML_TABLE, _outermost(self._rest, _HTML))
+        self._take_formulas()
+        if len(_markdown_tables(self._rest + "\n")) > 1:
+            self._rest = _with_html_tables(self._rest)
+            tables = _HTML_TABLE.finditer(self._rest, 0, up_to_last("</table>", self._rest))
+            self._take(Category.HTML_TABLE, [match.span() for match in tables])
+        for match in _CODE.finditer(self._rest):
+            self._found.append(Element(Category.TEXT, match[2].strip(), match.start(), end=match.end()))
+        self._rest = _CODE.sub(lambda match: " " * len(match[0]), self._rest)
+        for pattern in _UNWRAPPED:
+            self._rest = substituted(pattern, "}", r"\1", self._rest)
+        self._take_text()
+        return sorted(self._found, key=lambda element: element.start)
+
+    def cleaned(self, markdown: str) -> str:
+        """A prediction without images, fences, tags of a document and long runs of a character."""
+        return without_fences(replaced(markdown, [(start, end) for start, end, _ in images(markdown)], ""))
+
+    def table(self, table: Element) -> Iterable[Element]:
+        """What a table amounts to."""
+        return [table]
+
+    def formula(self, formula: Element) -> Iterable[Element]:
+        """What a formula amounts to."""
+        return [formula]
+
+    def text(self, text: Element) -> Iterable[Element]:
+        """What a piece of the rest amounts to: its lines are stripped, and none is empty."""
+        content = text.content
+        if content.startswith("<table") and content.endswith("</table>"):
+            return [replace(text, category=Category.HTML_TABLE)]
+        if content.startswith("$") and content.endswith("$"):
+            return [replace(text, category=Category.EQUATION)] if content.replace("$", "").strip() else []
+        return [text]
+
+    def _take(self, category: Category, spans: Sequence[tuple[int, int]]) -> None:
+        for start, end in spans:
+            content = self._rest[start:end]
+            self._found += self.table(Element(category, content, start, end=start + len(content)))
+            self._rest = replaced(self._rest, [(start, end)], " ")
+
+    def _take_formulas(self) -> None:
+        displayed: list[tuple[int, int]] = []
+        for start, end, _ in delimited(self._rest, _FORMULAS):
+            line = " ".join(self._rest[start:end].strip().split("\n"))
+            inner = next(delimited(line, _DELIMITERS), None)
+            inline = inner is not None and not (inner[2] == "$$" and inner[1] - inner[0] > len("$$$$"))
+            content = _redelimited(line, is_display=not inline)
+            self._found += self.formula(Element(Category.EQUATION, content, start, inline, end))
+            if not inline:
+                displayed.append((start, end))
+        self._rest = replaced(self._rest, displayed, " ")
+
+    def _take_text(self) -> None:
+        start = 0
+        separator = "\n\n" if "\n\n" in self._rest else "\n"
+        for piece in self._rest.split(separator):
+            end = start + len(piece)
+            if text := "\n".join(line.strip() for line in piece.strip().split("\n") if line.strip()):
+                self._found += self.text(Element(Category.TEXT, text, start, end=end))
+            start = end  # the separators are not counted, so that starts fall behind
 
 
-def _cleaned(markdown: str) -> str:
-    content = "\n".join(map(_without_images, markdown.split("\n")))
+def elements_of(markdown: str) -> list[Element]:
+    """Take a prediction apart by the rules of v1.5, in the order in which its elements start."""
+    return MarkdownReader().elements(markdown)
+
+
+def without_fences(markdown: str) -> str:
+    """A prediction without the fences around it, tags of a document and long runs of a character."""
     for pattern in _FENCES:
-        content = pattern.sub("", content)
-    content = _FENCE_END.sub("", content)
-    content = re.sub(r"_{4,}", "____", content)
-    content = re.sub(r" {4,}", "    ", content)
+        markdown = pattern.sub("", markdown)
+    markdown = _FENCE_END.sub("", markdown)
+    markdown = re.sub(r"_{4,}", "____", markdown)
+    markdown = re.sub(r" {4,}", "    ", markdown)
     for tag in _DOCUMENT_TAGS:
-        content = content.replace(tag, "")
-    return content
+        markdown = markdown.replace(tag, "")
+    return markdown
 
 
 def up_to_last(closer: str, content: str) -> int:
@@ -115,6 +174,16 @@ def substituted(pattern: re.Pattern[str], closer: str, replacement: str, content
     """Like :meth:`re.Pattern.sub`, of a pattern whose matches end with a closer."""
     end = up_to_last(closer, content)
     return pattern.sub(replacement, content[:end]) + content[end:]
+
+
+def replaced(content: str, spans: Iterable[tuple[int, int]], character: str) -> str:
+    """Put a character for each one in spans, which do not overlap and are in order."""
+    parts: list[str] = []
+    place = 0
+    for start, end in spans:
+        parts += [content[place:start], character * (end - start)]
+        place = end
+    return "".join(parts) + content[place:]
 
 
 def delimited(content: str, delimiters: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int, str]]:
@@ -139,41 +208,24 @@ def delimited(content: str, delimiters: Sequence[tuple[str, str]]) -> Iterator[t
             place += 1
 
 
-def _without_images(line: str) -> str:
-    kept: list[str] = []
-    place = 0
-    while (
-        (start := line.find("![", place)) >= 0
-        and (middle := line.find("](", start + 2)) >= 0
-        and (end := line.find(")", middle + 2)) >= 0
-    ):
-        kept.append(line[place:start])
-        place = end + 1
-    return "".join(kept) + line[place:]
-
-
-def _blanked(content: str, start: int, end: int) -> str:
-    return content[:start] + " " * (end - start) + content[end:]
-
-
-def _blanked_all(content: str, spans: Sequence[tuple[int, int]]) -> str:
-    parts: list[str] = []
-    place = 0
-    for start, end in spans:
-        parts += [content[place:start], " " * (end - start)]
-        place = end
-    return "".join(parts) + content[place:]
+def images(markdown: str) -> Iterator[tuple[int, int, str]]:
+    """Start, end and description of each image; none goes over the end of a line."""
+    first = 0
+    for line in markdown.split("\n"):
+        place = 0
+        while (
+            (start := line.find("![", place)) >= 0
+            and (middle := line.find("](", start + 2)) >= 0
+            and (end := line.find(")", middle + 2)) >= 0
+        ):
+            place = end + 1
+            yield first + start, first + place, line[start + 2 : middle]
+        first += len(line) + 1
 
 
 def _latex_tables(content: str) -> list[tuple[int, int]]:
     whole = [match.span() for match in _LATEX_TABLE.finditer(content, 0, up_to_last("\\end{table}", content))]
-    for start, end in whole:
-        content = _blanked(content, start, end)
-    return sorted(whole + _outermost(content, _TABULAR))
-
-
-def _html_tables(content: str) -> list[tuple[int, int]]:
-    return _outermost(content, _HTML)
+    return sorted(whole + _outermost(replaced(content, whole, " "), _TABULAR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,44 +246,31 @@ _HTML = _Brackets(re.compile(r"<table(?:[^>]*)>"), re.compile(r"</table>"), 16, 
 
 
 def _outermost(content: str, brackets: _Brackets) -> list[tuple[int, int]]:
-    closer = brackets.begin.pattern[-1]
-    begins = [match.start() for match in brackets.begin.finditer(content, 0, up_to_last(closer, content))]
-    ends = [match.start() for match in brackets.end.finditer(content)]
+    """Spans of tables that are in no other one."""
+    limit = up_to_last(brackets.begin.pattern[-1], content)
+    tags = [(match.start(), True) for match in brackets.begin.finditer(content, 0, limit)]
+    tags = sorted(tags + [(match.start(), False) for match in brackets.end.finditer(content)])
     found: list[tuple[int, int]] = []
     position = 0
     for _ in range(_MAX_UNCLOSED):
         opened: list[int] = []
-        next_begin, next_end = bisect_left(begins, position), bisect_left(ends, position)
-        while next_begin < len(begins) or next_end < len(ends):
-            if next_begin < len(begins) and (next_end == len(ends) or begins[next_begin] < ends[next_end]):
-                opened.append(begins[next_begin])
-                position = begins[next_begin] + brackets.end_step
-            else:
-                position = ends[next_end] + brackets.end_step
-                if opened:
-                    start = opened.pop()
-                    if not opened:
-                        found.append((start, min(position, len(content))))
-            next_begin, next_end = bisect_left(begins, position), bisect_left(ends, position)
+        for place, begins in tags[bisect_left(tags, (position, False)) :]:
+            if place < position:
+                continue
+            position = place + brackets.end_step
+            if begins:
+                opened.append(place)
+            elif opened:
+                start = opened.pop()
+                if not opened:
+                    found.append((start, min(position, len(content))))
         if not opened:
             break
         position = opened[0] + brackets.begin_step  # the first one has no end: all over again behind it
     return found
 
 
-def _take_formulas(content: str, found: list[Element]) -> str:
-    spans: list[tuple[int, int]] = []
-    for start, end, _ in delimited(content, _FORMULAS):
-        line = " ".join(content[start:end].strip().split("\n"))
-        inner = next(delimited(line, _DELIMITERS), None)
-        is_display = inner is None or (inner[2] == "$$" and inner[1] - inner[0] > len("$$$$"))
-        found.append(Element(Category.EQUATION, _redelimited(line, is_display), start, inline=not is_display))
-        if is_display:
-            spans.append((start, end))
-    return _blanked_all(content, spans)
-
-
-def _redelimited(line: str, is_display: bool) -> str:
+def _redelimited(line: str, *, is_display: bool) -> str:
     """A formula in square brackets. What is in dollar pairs of the other kind than the first one gets lost."""
     parts: list[str] = []
     place = 0
@@ -242,15 +281,6 @@ def _redelimited(line: str, is_display: bool) -> str:
     return "".join(parts) + line[place:]
 
 
-def _take_markdown_tables(content: str, found: list[Element]) -> str:
-    if len(_markdown_tables(content + "\n")) < 2:
-        return content
-    content = _with_html_tables(content)
-    tables = list(_HTML_TABLE.finditer(content, 0, up_to_last("</table>", content)))
-    found += [Element(Category.HTML_TABLE, match[0].strip(), match.start()) for match in tables]
-    return _blanked_all(content, [match.span() for match in tables])
-
-
 def _markdown_tables(content: str) -> list[str]:
     return _MARKDOWN_TABLE.findall(content, 0, up_to_last("|\n", content))
 
@@ -259,80 +289,47 @@ def _with_html_tables(content: str) -> str:
     """Markdown with its tables as HTML; the layout of the HTML counts, since tables are matched by their source."""
     content = content.replace("\r", "") + "\n"
     end = up_to_last("|\n", content)
-    content = _MARKDOWN_TABLE.sub(lambda match: _html_of(match[0]), content[:end]) + content[end:]
-    return (
-        _with_merged_tables(content)
-        .replace("<table>", '<table border="1" >')
-        .replace("<td>", '<td colspan="1" rowspan="1">')
-    )
+    content = _MARKDOWN_TABLE.sub(lambda match: _small_table(match[0]), content[:end]) + content[end:]
+    content = "\n".join(_blocks(content.split("\n")))
+    return content.replace("<table>", '<table border="1" >').replace("<td>", '<td colspan="1" rowspan="1">')
 
 
-def _html_of(table: str) -> str:
-    def cells(line: str, tag: str) -> list[str]:
-        return [f"      <{tag}>{cell.strip()}</{tag}>" for cell in line.strip().split("|")[1:-1]]
-
-    first, *others = table.strip().split("\n")
-    lines = ["<table>", "  <thead>", "    <tr>", *cells(first, "th"), "    </tr>", "  </thead>", "  <tbody>"]
-    for other in others[1:]:
-        lines += ["    <tr>", *cells(other, "td"), "    </tr>"]
+def _small_table(source: str) -> str:
+    """What is between two bars that a line ends with, as a table: a header, a rule that is dropped, and rows."""
+    header, *others = source.strip().split("\n")
+    rows = [("th", header), *(("td", line) for line in others[1:])]
+    lines = ["<table>", "  <thead>"]
+    for tag, line in rows:
+        cells = [f"      <{tag}>{cell.strip()}</{tag}>" for cell in line.strip().split("|")[1:-1]]
+        lines += ["    <tr>", *cells, "    </tr>"]
+        lines += ["  </thead>", "  <tbody>"] if tag == "th" else []
     return "\n".join([*lines, "  </tbody>", "</table>", ""])
 
 
-def _with_merged_tables(content: str) -> str:
+def _blocks(lines: Sequence[str]) -> Iterator[str]:
     """Join tables whose lines follow each other. The line directly above is lost, as are lines that look like rules."""
-    kept: list[str] = []
-    inside, block, last = False, "", ""
-    for line in content.split("\n"):
+    block: str | None = None
+    for last, line in pairwise(["", *lines]):
         if "<table>" in line:
-            inside = True
-            block += last
-        elif inside:
-            if not _LOST_CELLS.search(last):
-                block += "\n" + last
-            if "</table>" in last and "<table>" not in line:
-                inside = False
-                kept.append(_merged(block))
-                block = ""
+            block = (block or "") + last
+        elif block is None:
+            yield last
         else:
-            kept.append(last)
-        last = line
-    if last:
-        if inside or "</table>" in last:
-            kept.append(_merged(block + "\n" + last))
-        else:
-            kept.append(last)
-    return "\n".join(kept)
+            block += "" if _LOST_CELLS.search(last) else f"\n{last}"
+            if "</table>" in last:
+                yield _one_table(block)
+                block = None
+    last = lines[-1]
+    if last and (block is not None or "</table>" in last):
+        yield _one_table(f"{block or ''}\n{last}")
+    elif last:
+        yield last
 
 
-def _merged(block: str) -> str:
+def _one_table(block: str) -> str:
+    """The rows of all tables in a block of lines, in one; a table of two lines has no cells and is dropped."""
     lines: list[str] = []
-    for table in re.findall(r"<table>[\s\S]*?</table>", substituted(_COMMENT, "-->", "", block)):
-        rows = [
-            line.replace("<th>", "<td>").replace("</th>", "</td>")
-            for line in table.split("\n")
-            if not re.search(r"</?t(?:able|head|body)>", line)
-        ]
-        if len(rows) > 2:
-            lines += rows
+    for table in _PLAIN_TABLE.findall(substituted(_COMMENT, "-->", "", block)):
+        rows = [line for line in table.split("\n") if not _FRAME.search(line)]
+        lines += [line.replace("<th>", "<td>").replace("</th>", "</td>") for line in rows] if len(rows) > 2 else []
     return "\n\n<table>\n" + "\n".join(lines) + "\n</table>\n\n"
-
-
-def _pieces(content: str, only_text: bool) -> list[Element]:
-    pieces = content.split("\n\n")
-    if len(pieces) == 1:
-        pieces = content.split("\n")
-    found = []
-    start = 0
-    for piece in pieces:
-        text = "\n".join(line.strip() for line in piece.strip().split("\n") if line.strip())
-        if only_text:
-            found += [Element(Category.TEXT, text, start)] if text else []
-        elif text.startswith("<table") and text.endswith("</table>"):
-            found.append(Element(Category.HTML_TABLE, text, start))
-        elif text.startswith("$") and text.endswith("$"):
-            if text.replace("$", "").strip():
-                found.append(Element(Category.EQUATION, text, start))
-        elif text:
-            found.append(Element(Category.TEXT, text, start))
-        start += len(piece)  # the separators are not counted, so that starts fall behind
-    return found

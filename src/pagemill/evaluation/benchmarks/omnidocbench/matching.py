@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-FORMULAS = frozenset({FORMULA, Category.EQUATION})
+FORMULAS = frozenset({FORMULA, Category.EQUATION, Category.FOUND_FORMULA, Category.POSSIBLE_FORMULA})
 """Categories that are normalised as formulas."""
 MAX_WINDOW_STEPS = 1e10
 """Work of one page's window distances, after which it is matched one to one, as the official scorer does after 30 s.
@@ -37,6 +37,7 @@ _MERGED = 0.6
 _HELD = 0.7
 _WITHIN = 0.4
 _ARRAY = re.compile(r"\\begin\{array\}\{(?P<columns>[^}]*)\}(?P<body>.*?)\\end\{array\}", re.DOTALL)
+_DISPLAYED = re.compile(r"\\\[(.+?)(?<!\\)\\\]")
 _COLUMN_SEPARATORS = re.compile(r"[@!]\{[^}]*\}|[\s|]")
 
 
@@ -58,6 +59,8 @@ class Match:
     """Places in reading order."""
     position: float | None
     """Start of the first piece of the prediction."""
+    edit: float = 1.0
+    """Normalised edit distance by which later versions choose among matches; 1 for what was paired as left over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,66 +69,89 @@ class MatchRules:
 
     normal_text: Callable[[str], str]
     normal_formula: Callable[[str], str]
-    array: re.Pattern[str]
-    """A formula that is one a line: its ``body``, and its ``columns`` if it has any."""
-    columns: re.Pattern[str]
-    """Columns of such a formula, without separators."""
+    lines: Callable[[str], list[tuple[str, int]] | None]
+    """Lines of a formula that is one a line, with their places in it; None for one that stays whole."""
+    bare: Callable[[str], str]
+    """A formula without delimiters."""
     order_of_line: Callable[[float, int], float]
     """Place in reading order of a line of a formula."""
     attaches_formulas: bool
     """Whether a formula can be found within a longer piece."""
     longest_run: int
     """Most pieces of one line."""
+    window_steps: float
+    """Work of one page's window distances, after which it is matched one to one."""
+    tells_ignored: bool = False
+    """Whether ignored elements of the truth that have a prediction are matches, too."""
+
+
+def _lines_of_array(latex: str) -> list[tuple[str, int]] | None:
+    match = _ARRAY.search(latex)
+    if not match or not re.fullmatch(r"[clr]", _COLUMN_SEPARATORS.sub("", match["columns"])):
+        return None
+    found: list[tuple[str, int]] = []
+    place = match.start("body")
+    for line in filter(None, (line.strip() for line in match["body"].split("\\\\"))):
+        place = latex.index(line, place)
+        found.append((line, place))
+        place += len(line)
+    return found
+
+
+def _bare_formula(latex: str) -> str:
+    latex = latex.strip().strip("$").strip("\n")
+    return match[1].strip() if (match := _DISPLAYED.search(latex)) else latex
 
 
 V15 = MatchRules(
     normal_text=normal_text,
     normal_formula=normal_formula,
-    array=_ARRAY,
-    columns=re.compile(r"[clr]"),
+    lines=_lines_of_array,
+    bare=_bare_formula,
     order_of_line=lambda order, line: round(order + line / 10, 1),
     attaches_formulas=True,
     longest_run=10**9,
+    window_steps=MAX_WINDOW_STEPS,
 )
 
 
-def quick_match(truth: Sequence[Element], predicted: Sequence[Element], rules: MatchRules = V15) -> list[Match]:
+def quick_match(
+    truth: Sequence[Element], predicted: Sequence[Element], rules: MatchRules = V15, *, divides: bool = True
+) -> list[Match]:
     """Match the truth of a page with its prediction.
 
     Args:
         truth: Text and formulas in reading order; ``start`` is their place in it.
         predicted: Text and formulas.
         rules: Of a version.
+        divides: Divide predicted formulas into lines, as those of the truth.
     """
-    split = _split_arrays(truth, rules, ordered=True), _split_arrays(sorted(predicted, key=_inline_last), rules)
-    pool = _Pool(*split, rules)
+    pieces: Sequence[Element] = sorted(predicted, key=inline_last)
+    pool = _Pool(divided(truth, rules, ordered=True), divided(pieces, rules) if divides else pieces, rules)
     if not pool.truth:
         return []
-    if not pool.predicted:
-        return [pool.match([index], []) for index in range(len(pool.truth)) if not pool.is_ignored(index)]
     if len(pool.truth) == len(pool.predicted) == 1:
         return [pool.match([0], [0])]
-
-    kept_truth = [index for index in range(len(pool.truth)) if not pool.is_ignored(index)]
-    kept_predicted = _not_ignored(pool)
-    if not kept_truth:
-        return []
-    if not kept_predicted:
-        return [pool.match([index], []) for index in kept_truth]
-    lines = [pool.truth[index] for index in kept_truth]
-    pieces = [pool.predicted[index] for index in kept_predicted]
-    attachable = {
-        line for line, index in enumerate(kept_truth) if rules.attaches_formulas or not pool.is_formula(index)
-    }
+    lines = [index for index in range(len(pool.truth)) if not pool.is_ignored(index)]
+    kept, told = _not_ignored(pool) if pool.predicted else ([], [])
+    if not lines or not kept:
+        return [pool.match([index], []) for index in lines]
     try:
-        pairs = _pairs(lines, pieces, rules, attachable, _Windows())
+        groups = _pairs(
+            [pool.truth[line] for line in lines],
+            [pool.predicted[piece] for piece in kept],
+            rules,
+            {at for at, line in enumerate(lines) if rules.attaches_formulas or not pool.is_formula(line)},
+            _Windows(rules.window_steps),
+        )
     except _TooMuchWork:
         single, _ = _one_to_one(pool.truth, pool.predicted)
         return [pool.match([line], [] if piece is None else [piece]) for line, piece in single]
-    return [
-        pool.match([kept_truth[line] for line in line_group], [kept_predicted[piece] for piece in piece_group])
-        for line_group, piece_group in pairs
+    matches = [
+        pool.match([lines[at] for at in line_group], [kept[at] for at in piece_group], is_left=is_left)
+        for line_group, piece_group, is_left in groups
     ]
+    return [*matches, *(pool.match([line], [piece]) for line, piece in told if rules.tells_ignored)]
 
 
 class _Pool:
@@ -136,9 +162,10 @@ class _Pool:
     """
 
     def __init__(self, truth: Sequence[Element], predicted: Sequence[Element], rules: MatchRules) -> None:
-        self.truth, self._true_elements = _normalised(truth, rules)
-        self.predicted, self._predicted_elements = _normalised(predicted, rules)
+        self.truth, self._true_elements = normalised(truth, rules)
+        self.predicted, self._predicted_elements = normalised(predicted, rules)
         self._all_truth, self._all_predicted = truth, predicted
+        self._rules = rules
 
     def is_ignored(self, index: int) -> bool:
         return self._true_elements[index].category in IGNORED
@@ -146,7 +173,7 @@ class _Pool:
     def is_formula(self, index: int) -> bool:
         return self._true_elements[index].category in FORMULAS
 
-    def match(self, truth: list[int], predicted: list[int]) -> Match:
+    def match(self, truth: list[int], predicted: list[int], *, is_left: bool = False) -> Match:
         categories = Counter(self._true_elements[index].category for index in truth)
         first = self._all_predicted[predicted[0]] if predicted else None
         return Match(
@@ -154,16 +181,31 @@ class _Pool:
             prediction=predicted,
             normal_truth="".join(self.truth[index] for index in truth),
             normal_prediction="".join(self.predicted[index] for index in predicted),
-            raw_truth=_raw([self._true_elements[index] for index in truth]),
-            raw_prediction=_raw([self._predicted_elements[index] for index in predicted]),
+            raw_truth=self._raw([self._true_elements[index] for index in truth]),
+            raw_prediction=self._raw([self._predicted_elements[index] for index in predicted]),
             truth_category=categories.most_common(1)[0][0],
             prediction_category=first.category if first else "",
             orders=[self._all_truth[index].start for index in truth],
             position=first.start if first else None,
+            edit=1.0 if is_left or not predicted else self._edit(truth, predicted),
         )
 
+    def _edit(self, truth: list[int], predicted: list[int]) -> float:
+        """Of several lines of the truth the first piece alone counts."""
+        pieces = predicted[:1] if len(truth) > 1 else predicted
+        return Levenshtein.normalized_distance(
+            "".join(self.truth[index] for index in truth), " ".join(self.predicted[index] for index in pieces)
+        )
 
-def _normalised(elements: Sequence[Element], rules: MatchRules) -> tuple[list[str], list[Element]]:
+    def _raw(self, elements: Sequence[Element]) -> str:
+        contents = [element.content for element in elements]
+        if len(elements) > 1 and all(element.category in FORMULAS for element in elements):
+            return one_array(map(self._rules.bare, contents))
+        return "".join(contents)
+
+
+def normalised(elements: Sequence[Element], rules: MatchRules) -> tuple[list[str], list[Element]]:
+    """Normalised contents of elements, and the elements, without those of which nothing is left."""
     texts = [
         (rules.normal_formula if each.category in FORMULAS else rules.normal_text)(each.content) for each in elements
     ]
@@ -171,42 +213,43 @@ def _normalised(elements: Sequence[Element], rules: MatchRules) -> tuple[list[st
     return [texts[index] for index in kept], [elements[index] for index in kept]
 
 
-def _raw(elements: Sequence[Element]) -> str:
-    if len(elements) > 1 and all(element.category in FORMULAS for element in elements):
-        lines = [element.content.strip().strip("$").strip("\n") for element in elements]
-        inner = [match[1].strip() if (match := re.search(r"\\\[(.+?)(?<!\\)\\\]", line)) else line for line in lines]
-        return "\\begin{array}{l} " + " \\\\ ".join(f"{{{line}}}" for line in inner) + " \\end{array}"
-    return "".join(element.content for element in elements)
+def one_array(formulas: Iterable[str]) -> str:
+    """Formulas as the lines of one."""
+    return "\\begin{array}{l} " + " \\\\ ".join(f"{{{formula}}}" for formula in formulas) + " \\end{array}"
 
 
-def _inline_last(element: Element) -> tuple[bool, float]:
+def inline_last(element: Element) -> tuple[bool, float]:
+    """Order of predictions: formulas within text come last."""
     return element.inline, element.start
 
 
-def _split_arrays(elements: Iterable[Element], rules: MatchRules, ordered: bool = False) -> list[Element]:
-    """Formulas of several lines as one formula a line."""
-    found = []
+def divided(elements: Iterable[Element], rules: MatchRules, *, ordered: bool = False) -> list[Element]:
+    """Formulas of several lines as one formula a line; ``ordered`` elements have a place in reading order."""
+    found: list[Element] = []
     for element in elements:
-        match = rules.array.search(element.content) if element.category in FORMULAS else None
-        if not match or not rules.columns.fullmatch(_COLUMN_SEPARATORS.sub("", match["columns"] or "")):
-            found.append(element)
-            continue
-        lines = [line.strip() for line in re.split(r"\\\\", match["body"])]
-        place = match.start("body")
-        for number, line in enumerate((line for line in lines if line), start=1):
-            place = element.content.index(line, place)
+        lines = rules.lines(element.content) if element.category in FORMULAS else None
+        for number, (line, place) in enumerate(lines or (), start=1):
             start = rules.order_of_line(element.start or 0, number) if ordered else element.start + place
-            place += len(line)
-            found.append(element.with_content(f"\\[{line}\\]", start))
+            found.append(replace(element, content=f"\\[{line}\\]", start=start, end=start + len(line) - 1))
+        if lines is None:
+            found.append(element)
     return found
 
 
-def _not_ignored(pool: _Pool) -> list[int]:
-    ignored = [text for index, text in enumerate(pool.truth) if pool.is_ignored(index)]
+def _not_ignored(pool: _Pool) -> tuple[list[int], list[tuple[int, int]]]:
+    """Predictions that are near to no ignored element of the truth; and for such elements the prediction of each."""
+    ignored = [index for index in range(len(pool.truth)) if pool.is_ignored(index)]
     if not ignored:
-        return list(range(len(pool.predicted)))
-    nearest = distances(ignored, pool.predicted).min(axis=0)
-    return [int(index) for index in np.flatnonzero(nearest >= _SETTLED)]
+        return list(range(len(pool.predicted))), []
+    costs = distances([pool.truth[index] for index in ignored], pool.predicted)
+    kept = np.flatnonzero(costs.min(axis=0) >= _SETTLED).tolist()
+    near = [(int(row), int(column)) for row, column in np.argwhere(costs < _SETTLED)]
+    last = dict(near)  # of several predictions the last one; the others go to elements that have none
+    rest = [column for row, column in near if last[row] != column]
+    without = [row for row in range(len(ignored)) if row not in last]
+    if rest and without:
+        last |= {without[row]: rest[column] for row, column in assignment(costs[np.ix_(without, rest)])}
+    return kept, [(ignored[row], column) for row, column in last.items()]
 
 
 def distances(one: Sequence[str], two: Sequence[str]) -> NDArray[np.float64]:
@@ -231,8 +274,8 @@ def assignment(costs: NDArray[np.float64]) -> list[tuple[int, int]]:
 
 def _pairs(
     lines: Sequence[str], pieces: Sequence[str], rules: MatchRules, attachable: set[int], windows: _Windows
-) -> list[tuple[list[int], list[int]]]:
-    """Groups of lines of the truth, and the pieces of the prediction for each."""
+) -> list[tuple[list[int], list[int], bool]]:
+    """Groups of lines of the truth, the pieces of the prediction for each, and whether those were left over."""
     costs = distances(lines, pieces)
     units = _with_runs(len(pieces), _best_runs(_runs(lines, pieces, costs, rules.longest_run, windows)))
     texts = [" ".join(pieces[index] for index in unit) for unit in units]
@@ -254,13 +297,13 @@ def _pairs(
     used = {piece for unit in groups for piece in unit}
     # In the order in which Python goes through a set, not always ascending: it decides among equal distances.
     unused = list(set(range(len(pieces))) - used)
-    if waiting and unused:
-        rest = costs[np.ix_(waiting, unused)]
-        for row, column in assignment(rest):
-            groups[(unused[column],)] = [waiting[row]]
-        paired = {line for group in groups.values() for line in group}
-        waiting = [line for line in waiting if line not in paired]
-    return [(sorted(group), list(unit)) for unit, group in groups.items() if group] + [([line], []) for line in waiting]
+    rest = assignment(costs[np.ix_(waiting, unused)]) if waiting and unused else []
+    paired = {waiting[row]: unused[column] for row, column in rest}
+    return [
+        *((sorted(group), list(unit), False) for unit, group in groups.items() if group),
+        *(([line], [piece], True) for line, piece in paired.items()),
+        *(([line], [], False) for line in waiting if line not in paired),
+    ]
 
 
 class _TooMuchWork(Exception):
@@ -270,8 +313,8 @@ class _TooMuchWork(Exception):
 class _Windows:
     """Window distances within a bound on their work."""
 
-    def __init__(self) -> None:
-        self._left = MAX_WINDOW_STEPS
+    def __init__(self, steps: float) -> None:
+        self._left = steps
 
     def distance(self, piece: str, text: str, limit: float) -> float | None:
         """As :func:`window_distance`.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _INLINE = (("$", "$"), ("\\(", "\\)"))
-_ESCAPED = re.compile(r"\\([\\_&%^])")
+ESCAPED = re.compile(r"\\([\\_&%^])")
 _NOT_TEXT = re.compile(r"[^\w\u4e00-\u9fff]")
 _WHITE = ("\\t", "\\n", "\t", "\n", "/t", "/n")
 
@@ -25,7 +25,7 @@ _REMOVED_FROM_FORMULAS = [
     re.compile(pattern)
     for pattern in (r"\\tag\{.*?\}", r"\\hspace\{.*?\}", r"\\begin\{.*?\}", r"\\end\{.*?\}", r"\\arraycolsep.*?\}")
 ]
-_COMMANDS = (
+COMMANDS = (
     *("\\mathbf", "\\mathrm", "\\mathnormal", "\\mathit", "\\mathbb", "\\mathcal", "\\mathscr", "\\mathfrak"),
     *("\\mathsf", "\\mathtt", "\\textbf", "\\text", "\\boldmath", "\\boldsymbol", "\\operatorname", "\\bm"),
     *("\\symbfit", "\\mathbfcal", "\\symbf", "\\scriptscriptstyle", "\\notag", "\\setlength", "\\coloneqq"),
@@ -57,7 +57,7 @@ def with_plain_formulas(text: str) -> str:
     """Formulas within lines that have markup, as plain text."""
 
     def plain(formula: str) -> str | None:
-        latex = _ESCAPED.sub("", formula)
+        latex = ESCAPED.sub("", formula)
         return latex_to_text(latex) if any(character in latex for character in "\\^_") else None
 
     return replaced_formulas(text, plain)
@@ -110,7 +110,7 @@ def normal_formula(latex: str) -> str:
     for pattern in _REMOVED_FROM_FORMULAS:
         latex = substituted(pattern, "}", "", latex)
     latex = latex.strip(".")
-    for command in _COMMANDS:
+    for command in COMMANDS:
         latex = latex.replace(command, "")
     return latex.lower()
 
@@ -123,8 +123,12 @@ def normal_table(text: str) -> str:
     """
     if "<table" not in text.replace(" ", "").replace("'", '"'):
         return ""
-    content = html.unescape(_with_plain_tags(text)).replace("\n", "")
-    content = unicodedata.normalize("NFKC", content).strip()
+    return framed_table(html.unescape(_with_plain_tags(text)))
+
+
+def framed_table(content: str) -> str:
+    """A document of the rows of a text's tables, without attributes but spans and without bare tags in cells."""
+    content = unicodedata.normalize("NFKC", content.replace("\n", "")).strip()
     content = "".join(_WHOLE_TABLE.findall(content))
     content = _TBODY.sub("", _ATTRIBUTES.sub("", content))
     content = re.sub(r"\s+", " ", content)

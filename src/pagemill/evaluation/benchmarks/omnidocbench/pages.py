@@ -46,6 +46,12 @@ class PageMatch:
     """HTML of truth and prediction."""
     true_order: list[float]
     predicted_order: list[float]
+    without_tables: float | None = None
+    """TEDS of the page if no table is scored."""
+    without_formulas: float | None = None
+    """CDM of the page if no formula is scored."""
+    note: str = ""
+    """What of the prediction could not be scored on this machine."""
 
 
 def match_page(text: Sequence[Element], tables: Sequence[Element], markdown: str) -> PageMatch:
@@ -70,10 +76,14 @@ def match_page(text: Sequence[Element], tables: Sequence[Element], markdown: str
 
 def pool_of(elements: Iterable[Element]) -> list[Element]:
     """Text and formulas, the kind that comes first before the other one: what counts among equal starts."""
-    found: dict[str, list[Element]] = {}
+    texts: list[Element] = []
+    formulas: list[Element] = []
+    kinds = {Category.TEXT: texts, Category.EQUATION: formulas, Category.FOUND_FORMULA: formulas}
+    found: dict[int, list[Element]] = {}
     for element in elements:
-        if element.category in (Category.TEXT, Category.EQUATION):
-            found.setdefault(element.category, []).append(element)
+        if (kind := kinds.get(Category(element.category))) is not None:
+            kind.append(element)
+            found[id(kind)] = kind
     return [element for kind in found.values() for element in kind]
 
 

@@ -10,7 +10,7 @@ import msgspec
 from pagemill.evaluation.benchmarks.omnidocbench.elements import Element
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 FORMULA = "equation_isolated"
 TABLE = "table"
@@ -83,7 +83,7 @@ def true_elements(
         repeat: In a chain of three the middle one comes twice, as in v1.5.
         without: Ids of elements to leave out, with all that they are one element with.
     """
-    chains = _chains(page) if repeat else [list(dict.fromkeys(chain)) for chain in _chains(page)]
+    chains = _chains(page) if repeat else _groups(page)
     gone = {each for chain in chains if set(chain) & set(without) for each in chain} | set(without)
     kept = [each for each in page.layout_dets if each.anno_id not in gone]
     return _pooled(kept, [chain for chain in chains if not set(chain) & gone])
@@ -116,19 +116,33 @@ def _in_order(elements: Sequence[Element]) -> list[Element]:
     return sorted(by_category, key=lambda each: each.start)
 
 
+def _pairs(page: Page) -> Iterator[list[int | str]]:
+    """Ids of blocks that the page's layout cut apart."""
+    for relation in page.extra.relation if page.extra else ():
+        if relation.relation_type == "truncated":
+            yield [each for each in (relation.source_anno_id, relation.target_anno_id) if each is not None]
+
+
 def _chains(page: Page) -> list[list[int | str]]:
     """Ids of blocks to be joined; relations that share a block make one list, in which it comes again."""
     chains: list[list[int | str]] = []
-    for relation in page.extra.relation if page.extra else ():
-        if relation.relation_type != "truncated":
-            continue
-        pair = [each for each in (relation.source_anno_id, relation.target_anno_id) if each is not None]
+    for pair in _pairs(page):
         shared = [chain for chain in chains if set(chain) & set(pair)]
         for chain in shared:
             chain += pair
         if not shared:
             chains.append(pair)
     return chains
+
+
+def _groups(page: Page) -> list[list[int | str]]:
+    """Ids of blocks to be joined, each once."""
+    groups: list[list[int | str]] = []
+    for pair in _pairs(page):
+        shared = [group for group in groups if set(group) & set(pair)]
+        groups = [group for group in groups if group not in shared]
+        groups.append(list(dict.fromkeys(each for group in [*shared, pair] for each in group)))
+    return groups
 
 
 def composed(page: Page) -> Page:

@@ -1,233 +1,128 @@
-"""OmniDocBench after v1.5: what its rules change for text, tables and reading order.
-
-The changes to formulas are not all here: display formulas are not cut or joined again after the first matching, text is
-not searched for formulas, and titles that were matched badly are not matched again. So figures of formulas differ from
-the official ones, and those of text a little.
-"""
+"""OmniDocBench after v1.5."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from typing import TYPE_CHECKING
 
-from pagemill.evaluation.benchmark import Prediction, Rules, Sample, SampleScore
-from pagemill.evaluation.benchmarks.omnidocbench.benchmark import (
-    OmniDocBenchV15,
-    markdown_of,
-    page_scores,
-    too_large,
-)
-from pagemill.evaluation.benchmarks.omnidocbench.elements import Category, Element, elements_of
-from pagemill.evaluation.benchmarks.omnidocbench.matching import MatchRules, quick_match, simple_match
-from pagemill.evaluation.benchmarks.omnidocbench.normalise import (
-    clean_text,
-    latex_to_text,
-    normal_formula,
-    normal_table,
-    replaced_formulas,
-    soup,
+from pagemill.evaluation.benchmark import Rules
+from pagemill.evaluation.benchmarks.omnidocbench.benchmark import OmniDocBenchV15
+from pagemill.evaluation.benchmarks.omnidocbench.elements import Category
+from pagemill.evaluation.benchmarks.omnidocbench.formula_lines import lines_of
+from pagemill.evaluation.benchmarks.omnidocbench.formula_matching import match_formulas
+from pagemill.evaluation.benchmarks.omnidocbench.matching import (
+    FORMULAS,
+    MAX_WINDOW_STEPS,
+    MatchRules,
+    quick_match,
+    simple_match,
 )
 from pagemill.evaluation.benchmarks.omnidocbench.pages import (
     PageMatch,
     TextPair,
-    pair_of,
     pool_of,
     predicted_order,
     true_order,
 )
-from pagemill.evaluation.benchmarks.omnidocbench.truth import FORMULA, IGNORED, Page, composed, true_elements
+from pagemill.evaluation.benchmarks.omnidocbench.second_match import as_text, matched_again
+from pagemill.evaluation.benchmarks.omnidocbench.truth import FORMULA, IGNORED, TABLE, Page, true_elements
+from pagemill.evaluation.benchmarks.omnidocbench.v17_elements import LaterReader, converts_latex
+from pagemill.evaluation.benchmarks.omnidocbench.v17_normalise import (
+    plain_formula,
+    plain_table,
+    plain_text,
+    without_delimiters,
+)
 from pagemill.evaluation.cdm import OMNIDOCBENCH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from pagemill.evaluation.benchmarks.omnidocbench.elements import Element
     from pagemill.evaluation.benchmarks.omnidocbench.matching import Match
-
-_LONGEST_FORMULA = 128
-_ESCAPED = re.compile(r"\\([\\_&%^])")
-_CIRCLED = re.compile(r"\\textcircled\{(.*?)\}")
-_CIRCLES = re.compile("[\u2460-\u2473\u24b6-\u24ea]")
-_REMOVED_FROM_FORMULAS = re.compile(
-    r"\\tag\*\{.*?\}|\\nonumber|\\phantom\{.*?\}|\\[!,;:]|&|\\[{}]|~|(?<=\\begin\{array\})\{[^}]*\}|\s+"
-)
-_SIMPLE_BRACES = re.compile(r"\{([^{}\\])\}")
-_CELL = re.compile(r"(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
-_WRAPPED_CELL = re.compile(r"\$(.*)\$|\\\((.*)\\\)", re.DOTALL)
-_CELL_CHARACTERS = str.maketrans(
-    {
-        **dict.fromkeys("✓✔☑", "√"),
-        **dict.fromkeys("✗✘✕✖", "×"),
-        **dict.fromkeys("∼〜", "～"),
-        "Ø": "∅",
-        "\u00a0": " ",
-        "\u200b": None,
-    }
-)
-_GREEK = (
-    *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu"),
-    *("xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
-)
-_OPERATORS = {
-    "times": "×",
-    "pm": "±",
-    "leq": "≤",
-    "le": "≤",
-    "geq": "≥",
-    "ge": "≥",
-    "neq": "≠",
-    "approx": "≈",
-    "cdot": "·",
-    "div": "÷",
-    "rightarrow": "→",
-    "leftarrow": "←",
-    "uparrow": "↑",
-    "downarrow": "↓",
-    "sim": "～",
-    "infty": "∞",
-}
-
-
-def _letter(name: str) -> str:
-    case = "CAPITAL" if name[0].isupper() else "SMALL"
-    return unicodedata.lookup(f"GREEK {case} LETTER {name.upper().replace('LAMBDA', 'LAMDA')}")
-
-
-_MACROS = {**_OPERATORS, **{name: _letter(name) for each in _GREEK for name in (each, each.capitalize())}}
-_MACRO = re.compile(r"\\(" + "|".join(sorted(_MACROS, key=len, reverse=True)) + r")(?![A-Za-z])")
-
-
-def plain_text(text: str) -> str:
-    """Word characters alone; circled characters are those inside, and long or structured formulas stay as they are."""
-    text = _CIRCLED.sub(r"\1", text)
-    text = _CIRCLES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
-
-    def plain(formula: str) -> str | None:
-        if len(formula) > _LONGEST_FORMULA or "\\begin" in formula or "\\\\" in formula or "&" in formula:
-            return None
-        latex = _ESCAPED.sub("", formula)
-        if latex.count("{") != latex.count("}") or not any(character in latex for character in "\\^_"):
-            return None
-        return latex_to_text(latex)
-
-    return clean_text(replaced_formulas(text, plain))
-
-
-def plain_formula(latex: str) -> str:
-    """As of v1.5, with fewer spaces, delimiters and braces."""
-    latex = _REMOVED_FROM_FORMULAS.sub(lambda match: " " if match[0].isspace() else "", latex)
-    latex = re.sub(r"\\(?:mid|vert)(?![A-Za-z])", "|", latex)
-    return _SIMPLE_BRACES.sub(r"\1", normal_formula(latex))
-
-
-def plain_table(html: str) -> str:
-    """As of v1.5, with the symbols in cells unified."""
-    return _CELL.sub(lambda match: match[1] + _cell(match[2]) + match[3], normal_table(html))
-
-
-def _cell(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).translate(_CELL_CHARACTERS).strip()
-    wrapped = _WRAPPED_CELL.fullmatch(text)
-    if wrapped and len(text) <= _LONGEST_FORMULA:
-        text = wrapped[1] if wrapped[1] is not None else wrapped[2]
-    text = _MACRO.sub(lambda match: _MACROS[match[1]], text)
-    text = re.sub(r"\\([%#&_])", r"\1", text).strip()
-    return "—" if text in ("-", "–", "−", "—") else text
-
 
 V17 = MatchRules(
     normal_text=plain_text,
     normal_formula=plain_formula,
-    array=re.compile(
-        r"\\begin\{(?:array\}\{(?P<columns>[^}]*)|aligned|align\*?|split|gather\*?|multline\*?|eqnarray\*?)\}"
-        r"(?P<body>.*?)\\end\{(?:array|aligned|align\*?|split|gather\*?|multline\*?|eqnarray\*?)\}",
-        re.DOTALL,
-    ),
-    columns=re.compile(r"|[clr]|[clr]*[lr][clr]*"),
+    lines=lines_of,
+    bare=without_delimiters,
     order_of_line=lambda order, line: order + line / 1000,
     attaches_formulas=False,
     longest_run=160,
+    window_steps=10 * MAX_WINDOW_STEPS,
+    tells_ignored=True,
 )
 
 
-class OmniDocBenchV17(OmniDocBenchV15):
-    """OmniDocBench v1.7, text, tables and reading order: 1,651 pages.
+_NO_CONVERTER = "a LaTeX table is not scored: latexmlc is not installed"
 
-    A page without a prediction is an empty one, by the official rules as well.
-    """
+
+class OmniDocBenchV17(OmniDocBenchV15):
+    """OmniDocBench v1.7: 1,651 pages. A page without a prediction is an empty one, by the official rules as well."""
 
     name = "omnidocbench-v1.7"
     title = "OmniDocBench v1.7"
+    origin = "OmniDocBench v1.7 (dangvu53/OmniDocBench 9c594aa)"
     cdm_rules = OMNIDOCBENCH
     rounds_components = False
-    origin = "OmniDocBench v1.7 (dangvu53/OmniDocBench 9c594aa) without its rematching of formulas"
+    skips_missing = False
 
-    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
-        """Match the page and score its pairs."""
-        markdown, note = markdown_of(prediction)
-        page = sample.truth
-        if rules is Rules.PAGEMILL:
-            markdown, page = unicodedata.normalize("NFC", markdown), composed(page)
-        metrics, terms, pairs = page_scores(match_page(*truth_of(page), markdown), self.cdm_rules, plain_table)
-        return SampleScore(
-            id=sample.id,
-            status=prediction.status,
-            metrics=metrics,
-            pairs=pairs,
-            terms=terms,
-            groups=sample.groups,
-            error=prediction.error or note or too_large(pairs),
-        )
+    def normal_table(self, text: str) -> str:
+        """What of a table counts."""
+        return plain_table(text)
+
+    def match(self, page: Page, markdown: str, rules: Rules) -> PageMatch:
+        """Match a page's truth with its prediction."""
+        return match_page(page, markdown, rules)
 
 
-def truth_of(page: Page) -> tuple[list[Element], list[Element]]:
-    """Text and formulas of a page, and its tables, without those that are marked to be ignored."""
-    ignored = {each.anno_id for each in page.layout_dets if each.ignore and each.anno_id is not None}
-    return true_elements(page, repeat=False, without=ignored)
-
-
-def match_page(text: Sequence[Element], tables: Sequence[Element], markdown: str) -> PageMatch:
+def match_page(page: Page, markdown: str, rules: Rules = Rules.OFFICIAL) -> PageMatch:
     """Match a page's truth with its predicted Markdown.
 
     Args:
-        text: Text and formulas of the truth.
-        tables: Tables of the truth.
+        page: From the published file.
         markdown: The prediction.
+        rules: The official ones lose the place of a page's first predicted table.
     """
-    elements = elements_of(markdown, only_text=True)
+    ignored = {each.anno_id for each in page.layout_dets if each.ignore and each.anno_id is not None}
+    text, tables = true_elements(page, repeat=False, without=ignored)
+    elements = LaterReader().elements(markdown)
     predicted = [element for element in elements if element.category == Category.HTML_TABLE]
-    pairs, left = simple_match(tables, predicted, lambda element: plain_table(element.content))
-    rows = [row for index in left for row in _rows(predicted[index])] if tables else []
-    matches = quick_match(text, [*pool_of(elements), *rows], V17)
-    counted = [match for match in matches if match.truth_category not in IGNORED]
-    orders = [(tables[true].start, None if other is None else predicted[other].start) for true, other in pairs]
+    contents = [table.content for table in tables if _table_key(table)]
+    table_pairs, _ = simple_match([table for table in tables if _table_key(table)], predicted, _table_key)
+    first = 1 if rules is Rules.OFFICIAL else 0
+    placed = [(tables[true].start, predicted[at].start) for true, at in table_pairs if at is not None and at >= first]
+
+    pool = pool_of(elements)
+    matches = matched_again([as_text(match) for match in quick_match(text, pool, V17)], pool)
+    texts = [match for match in matches if match.truth_category not in (FORMULA, *IGNORED)]
+    possible = [element for element in elements if element.category == Category.POSSIBLE_FORMULA]
+    formulas = match_formulas(
+        [element for element in text if element.category == FORMULA],
+        [*(element for element in pool if element.category in FORMULAS), *possible],
+        [match for match in matches if match.truth_category == FORMULA],
+        V17,
+    )
+    counted = {each.category_type for each in page.layout_dets if not each.ignore}
+    lost = any(element.category == Category.LATEX_TABLE for element in elements)
     return PageMatch(
-        texts=[_text_pair(match) for match in counted if not _is_formula_pair(match)],
-        formulas=[pair_of(match) for match in counted if _is_formula_pair(match)],
-        tables=[(tables[true].content, "" if other is None else predicted[other].content) for true, other in pairs],
-        true_order=true_order(counted, [order for order, _ in orders]),
-        predicted_order=predicted_order(counted, [(order, start) for order, start in orders if start is not None]),
+        texts=[_pair(match) for match in texts],
+        formulas=[_pair(match) for match in formulas],
+        tables=[(contents[true], "" if other is None else predicted[other].content) for true, other in table_pairs],
+        true_order=true_order([*texts, *formulas], [tables[true].start for true, _ in table_pairs]),
+        predicted_order=predicted_order([*texts, *formulas], placed),
+        without_tables=0.0 if TABLE in counted else None,
+        without_formulas=0.0 if FORMULA in counted else None,
+        note="" if not lost or converts_latex() else _NO_CONVERTER,
     )
 
 
-def _rows(table: Element) -> list[Element]:
-    texts = [" ".join(row.get_text(" ").split()) for row in soup(table.content).find_all("tr")]
-    return [Element(Category.TEXT, text, table.start) for text in texts if text]
+def _table_key(table: Element) -> str:
+    return plain_table(table.content) if "<table" in table.content.lower() else table.content
 
 
-def _is_formula_pair(match: Match) -> bool:
-    return match.truth_category == FORMULA and match.prediction_category in ("", Category.EQUATION)
-
-
-def _text_pair(match: Match) -> TextPair:
-    """Texts as they are; of a formula beside text both sides as text, without delimiters."""
-    formulas = (match.truth_category == FORMULA, match.prediction_category == Category.EQUATION)
-    if not any(formulas):
-        return pair_of(match)
-    truth, predicted = (plain_text(_bare(raw)) for raw in (match.raw_truth, match.raw_prediction))
-    return TextPair(truth, predicted, match.raw_truth, match.raw_prediction)
-
-
-def _bare(latex: str) -> str:
-    latex = latex.strip().strip("$").strip()
-    return latex[2:-2].strip() if latex.startswith(("\\[", "\\(")) and latex.endswith(("\\]", "\\)")) else latex
+def _pair(match: Match) -> TextPair:
+    """The texts of a match; one of which nothing is left counts as it is."""
+    return TextPair(
+        match.normal_truth or match.raw_truth,
+        match.normal_prediction or match.raw_prediction,
+        match.raw_truth,
+        match.raw_prediction,
+    )

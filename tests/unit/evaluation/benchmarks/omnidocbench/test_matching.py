@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pagemill.evaluation.benchmarks.omnidocbench import matching as module
 from pagemill.evaluation.benchmarks.omnidocbench.elements import Element
-from pagemill.evaluation.benchmarks.omnidocbench.matching import Match, quick_match, simple_match, window_distance
+from pagemill.evaluation.benchmarks.omnidocbench.matching import V15, Match, quick_match, simple_match, window_distance
 
 LONG = "The quick brown fox jumps over the lazy dog and runs far away"
 
@@ -79,11 +80,11 @@ def test_window_distance(piece: str, line: str, expected: float | None) -> None:
     assert window_distance(piece, line, 0.6) == expected
 
 
-def test_a_page_that_takes_too_long_is_matched_one_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_takes_too_long_is_matched_one_to_one() -> None:
     lines, pieces = truth(LONG, "Something else entirely"), predicted(LONG[:30], LONG[30:], "Something else entirely")
     assert len(quick_match(lines, pieces)[0].prediction) == 2
-    monkeypatch.setattr(module, "MAX_WINDOW_STEPS", 10)
-    assert all(len(match.prediction) == 1 for match in quick_match(lines, pieces))
+    found = quick_match(lines, pieces, replace(V15, window_steps=10))
+    assert all(len(match.prediction) == 1 for match in found)
 
 
 def test_simple_match() -> None:
