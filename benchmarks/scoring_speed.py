@@ -4,6 +4,9 @@ Three comparisons, each of the same scores: TEDS of drawn tables; TEDS of PubTab
 DP-Bench documents. What differs is the tree edit distance alone: parsing and Levenshtein distances are the same code,
 so that the ratios are those of the whole scorers. One core, processor time, best of several rounds; apted once.
 
+With LaTeX, also CDM of drawn formulas by ``--jobs`` processes, beside the same metric with a run of LaTeX for every
+formula, in formulas a second of the clock.
+
 DATA holds ``pubtabnet/`` (``sample_gt.json``, ``sample_pred.json``) and ``dp-bench/``; without it the tables are drawn.
 """
 
@@ -12,7 +15,9 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +25,11 @@ from apted import APTED
 from rapidfuzz.distance import Levenshtein
 
 from pagemill.evaluation.benchmarks import create
+from pagemill.evaluation.cdm import UNIMERNET, cdm, drawing
 from pagemill.evaluation.teds import LabelledTree, reference_teds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _WORDS = ["alpha", "beta", "gamma", "delta", "12.5", "77", "(n=3)", "mean", "±", "SD", "Total", "1,204"]
 _ROUNDS = 5
@@ -89,6 +95,41 @@ def compare(what: str, count: int, call: Callable[[], list[float | None]]) -> No
     print(f"{what:34}{speeds}   differ by at most {apart:.0e}", flush=True)
 
 
+def drawn_formula(random_numbers: random.Random, depth: int = 2) -> str:
+    """A formula of some 20 symbols."""
+
+    def part() -> str:
+        if depth and random_numbers.random() < 0.5:
+            return drawn_formula(random_numbers, depth - 1)
+        return random_numbers.choice("abcxyz") + random_numbers.choice(
+            ["", "_{i}", "^{2}", str(random_numbers.randint(1, 9))]
+        )
+
+    pattern = random_numbers.choice(["{}+{}", "\\frac{{{}}}{{{}}}", "\\sum_{{{}}}{}", "\\left({}-{}\\right)", "{}={}"])
+    return pattern.format(part(), part())
+
+
+def cdm_batch(pairs: Sequence[tuple[str, str]], together: bool) -> None:
+    """CDM of some pairs, in one run of LaTeX or in a run a formula, without what was drawn before."""
+    drawing.RUN_FORMULAS = 10**6 if together else 1
+    drawing._drawn.clear()
+    cdm(pairs, UNIMERNET)
+
+
+def compare_cdm(jobs: int, random_numbers: random.Random) -> None:
+    """Print how many formulas a second are drawn and scored."""
+    pairs = [(drawn_formula(random_numbers), drawn_formula(random_numbers)) for _ in range(1024)]
+    rates = []
+    with ProcessPoolExecutor(jobs, mp_context=get_context("forkserver")) as pool:
+        list(pool.map(cdm_batch, [pairs[:1]] * jobs, [True] * jobs))  # what is loaded once
+        for together, size, count in ((True, 32, len(pairs)), (False, 4, 64)):
+            start = time.perf_counter()
+            batches = [pairs[place : place + size] for place in range(0, count, size)]
+            list(pool.map(cdm_batch, batches, [together] * len(batches)))
+            rates.append(2 * count / (time.perf_counter() - start))
+    print(f"{'CDM, pdflatex once a formula':34}{rates[0]:12,.1f}/s{rates[1]:12,.2f}/s{rates[0] / rates[1]:9,.0f} x")
+
+
 def _scores(one: str, two: str) -> list[float | None]:
     return [reference_teds(one, two)]
 
@@ -98,12 +139,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", type=Path, metavar="DATA", help="folder with pubtabnet/ and dp-bench/")
     parser.add_argument("--engine", default="docling", help="whose DP-Bench predictions (default: docling)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that draw formulas (default: 2)")
     arguments = parser.parse_args()
     random_numbers = random.Random(0)
     print(f"{'':34}{'pagemill':>14}{'apted':>14}{'ratio':>11}")
     for rows, columns in ((20, 8), (40, 12)):
         one, two = (drawn_table(rows, columns, random_numbers) for _ in range(2))
         compare(f"TEDS, {rows} x {columns} cells", 1, partial(_scores, one, two))
+    if why := drawing.unavailable():
+        print(f"CDM is {why}")
+    else:
+        compare_cdm(arguments.jobs, random_numbers)
     if arguments.data is None:
         return
     tables = create("pubtabnet")
