@@ -255,9 +255,10 @@ class _Scorer:
     benchmark: Benchmark
     rules: Rules
 
-    def scores(self, batch: Sequence[tuple[Sample, Prediction]]) -> list[SampleScore]:
+    def scores(self, batch: Sequence[tuple[Sample, Prediction]]) -> Iterator[SampleScore]:
         self.benchmark.prepare(batch)
-        return [self.benchmark.score(sample, prediction, self.rules) for sample, prediction in batch]
+        for sample, prediction in batch:
+            yield self.benchmark.score(sample, prediction, self.rules)
 
 
 _scorers: list[_Scorer] = []
@@ -269,7 +270,7 @@ def _start(scorer: _Scorer) -> None:
 
 
 def _score(batch: Sequence[tuple[Sample, Prediction]]) -> list[SampleScore]:
-    return _scorers[0].scores(batch)
+    return list(_scorers[0].scores(batch))
 
 
 def _scored(

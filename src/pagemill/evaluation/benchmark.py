@@ -114,6 +114,38 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
             return Status.FAILED
         return Status.MISSING if self.text is None else Status.SCORED
 
+    @property
+    def scored_text(self) -> str:
+        """What is scored; empty for a missing or failed prediction."""
+        return (self.text or "") if self.error is None else ""
+
+    def score(
+        self,
+        sample: Sample,
+        metrics: dict[str, float | None],
+        *pairs: Pair,
+        terms: dict[str, Any] | None = None,
+        note: str = "",
+    ) -> SampleScore:
+        """The score of a sample that this was predicted for.
+
+        Args:
+            sample: Which one.
+            metrics: Its values.
+            pairs: Details to show.
+            terms: What figures need beside the metrics.
+            note: What is told of it if it has not failed.
+        """
+        return SampleScore(
+            id=sample.id,
+            status=self.status,
+            metrics=metrics,
+            pairs=list(pairs),
+            terms=terms or {},
+            groups=sample.groups,
+            error=self.error or note,
+        )
+
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the truth beside what was predicted for it."""

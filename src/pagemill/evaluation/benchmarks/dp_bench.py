@@ -10,23 +10,7 @@ from typing import TYPE_CHECKING
 from lxml import etree, html
 
 from pagemill.errors import InputError, MissingInputError, TooLargeError
-from pagemill.evaluation.benchmark import (
-    Benchmark,
-    Figure,
-    Input,
-    Kind,
-    Metric,
-    Pair,
-    Prediction,
-    Rules,
-    Sample,
-    SampleScore,
-    Status,
-    checked_ids,
-    mean,
-    scores_by_metric,
-    stamp,
-)
+from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.files import read_text
 from pagemill.evaluation.teds import LabelledTree, check_nodes, descendants, span_of
 from pagemill.evaluation.text import indel_similarity
@@ -44,7 +28,7 @@ _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _RULE = re.compile(r"[-:]+")
 
 
-class DpBench(Benchmark):
+class DpBench(base.Benchmark):
     """DP-Bench: 200 pages, Markdown against Markdown.
 
     Official rules are those of pagemill, too: a missing prediction is an empty one.
@@ -52,21 +36,23 @@ class DpBench(Benchmark):
 
     name = "dp-bench"
     title = "DP-Bench"
-    kind = Kind.MARKDOWN
+    kind = base.Kind.MARKDOWN
     origin = "opendataloader-bench b4b9505"
     hub_id = "upstage/dp-bench"
     primary = "overall"
     metrics = (
-        Metric(name="overall", description="Mean of those of NID, TEDS and MHS that the document has"),
-        Metric(name="nid", description="Similarity by insertions and deletions, in reading order, tables included"),
-        Metric(name="nid_s", description="The same without tables"),
-        Metric(name="teds", description="TEDS of all tables together"),
-        Metric(name="teds_s", description="TEDS-S of all tables together"),
-        Metric(name="mhs", description="Tree similarity of headings and what is below them"),
-        Metric(name="mhs_s", description="The same without texts"),
+        base.Metric(name="overall", description="Mean of those of NID, TEDS and MHS that the document has"),
+        base.Metric(
+            name="nid", description="Similarity by insertions and deletions, in reading order, tables included"
+        ),
+        base.Metric(name="nid_s", description="The same without tables"),
+        base.Metric(name="teds", description="TEDS of all tables together"),
+        base.Metric(name="teds_s", description="TEDS-S of all tables together"),
+        base.Metric(name="mhs", description="Tree similarity of headings and what is below them"),
+        base.Metric(name="mhs_s", description="The same without texts"),
     )
 
-    def load(self, path: Path) -> list[Sample]:
+    def load(self, path: Path) -> list[base.Sample]:
         """Documents of a folder with ``ground-truth/markdown/ID.md`` and, if there, ``pdfs/ID.pdf``."""
         if not path.is_dir():
             raise MissingInputError(
@@ -77,7 +63,7 @@ class DpBench(Benchmark):
         if folder is None:
             raise InputError(f"{path} holds no ground-truth/markdown/*.md", remedy="Give the published files.")
         samples = [
-            Sample(
+            base.Sample(
                 id=file.stem,
                 truth=read_text(file),
                 input=_document(path, file.stem),
@@ -85,45 +71,41 @@ class DpBench(Benchmark):
             )
             for file in sorted(folder.glob("*.md"))
         ]
-        return checked_ids(samples, folder)
+        return base.checked_ids(samples, folder)
 
-    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+    def score(
+        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
+    ) -> base.SampleScore:
         """NID, TEDS and MHS; a missing prediction is an empty document."""
-        text = (prediction.text or "") if prediction.status is Status.SCORED else ""
+        text = prediction.scored_text
         true, predicted = with_html_tables(sample.truth), with_html_tables(text)
         note = ""
         try:
             metrics = document_scores(true, predicted)
         except TooLargeError as error:  # runaway output: as if it were empty
             metrics, note = document_scores(true, ""), error.message
-        return SampleScore(
-            id=sample.id,
-            status=prediction.status,
-            metrics=metrics,
-            pairs=[
-                Pair(
-                    kind=Kind.MARKDOWN,
-                    truth=sample.truth,
-                    prediction=text,
-                    metric="overall",
-                    score=metrics["overall"] or 0.0,
-                    note=note,
-                )
-            ],
-            groups=sample.groups,
-            error=prediction.error or note,
+        pair = base.Pair(
+            kind=self.kind,
+            truth=sample.truth,
+            prediction=text,
+            metric="overall",
+            score=metrics["overall"] or 0.0,
+            note=note,
         )
+        return prediction.score(sample, metrics, pair, note=note)
 
-    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+    def aggregate(
+        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
+    ) -> dict[str, base.Figure]:
         """Means over the documents that have the metric."""
         return {
-            metric.name: mean(scores_by_metric(scores, metric.name), "mean over documents that have it")
+            metric.name: base.mean(base.scores_by_metric(scores, metric.name), "mean over documents that have it")
             for metric in self.metrics
         }
 
     def scorer(self) -> str:
         """Stamp of a result."""
-        return stamp(self.origin, "lxml")
+        return base.stamp(self.origin, "lxml")
 
 
 def document_scores(true: str, predicted: str) -> dict[str, float | None]:
@@ -278,9 +260,9 @@ def _heading_tree(markdown: str, structure_only: bool) -> LabelledTree:
     return tree
 
 
-def _document(path: Path, stem: str) -> Input | None:
+def _document(path: Path, stem: str) -> base.Input | None:
     for place in (path / "pdfs", path / "dataset" / "pdfs", path):
         file = place / f"{stem}.pdf"
         if file.is_file():
-            return Input(path=file)
+            return base.Input(path=file)
     return None

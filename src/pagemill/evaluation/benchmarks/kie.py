@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pagemill.errors import CorruptInputError, InputError, MissingInputError
-from pagemill.evaluation.benchmark import (
-    Benchmark,
-    Figure,
-    Input,
-    Kind,
-    Metric,
-    Pair,
-    Prediction,
-    Rules,
-    Sample,
-    SampleScore,
-    Status,
-    checked_ids,
-    mean,
-    stamp,
-)
+from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.files import parquet_rows
 from pagemill.evaluation.kie import field_scores
 
@@ -51,79 +37,76 @@ _FORM = {
 _STATUS = "One of MARRIED, NEVER MARRIED, WIDOWED, DIVORCED"
 
 
-class _FieldBenchmark(Benchmark):
+class _FieldBenchmark(base.Benchmark):
     """Images and values of fields in Parquet tables. Predictions: ``ROW.json``, an object by field.
 
     Official rules are those of pagemill, too: a missing prediction has no value for any field.
     """
 
-    kind = Kind.JSON
+    kind = base.Kind.JSON
     origin = "NanoNets/docext 0edc8f5"
     primary = "field_similarity"
     metrics = (
-        Metric(name="field_similarity", description="Mean over the document's fields of 1 - normalised edit distance"),
-        Metric(name="fields_exact", description="Share of the document's fields that are equal"),
+        base.Metric(
+            name="field_similarity", description="Mean over the document's fields of 1 - normalised edit distance"
+        ),
+        base.Metric(name="fields_exact", description="Share of the document's fields that are equal"),
     )
     split: ClassVar[str]
     column: ClassVar[str]
 
-    def load(self, path: Path) -> list[Sample]:
+    def load(self, path: Path) -> list[base.Sample]:
         """Documents of a Parquet table, or of the tables of the scored split in a folder."""
         if not path.exists():
             raise MissingInputError(f"{path} does not exist", remedy="Check the path.")
         files = [path] if path.is_file() else sorted(path.rglob(f"*{self.split}*.parquet"))
         if not files:
             raise InputError(f"{path} holds no *{self.split}*.parquet", remedy="Give the published Parquet files.")
-        samples: list[Sample] = []
+        samples: list[base.Sample] = []
         for file in files:
             for row, values in enumerate(parquet_rows(file, [self.column])):
                 truth = self.fields_of(values.get(self.column), f"{file}: row {row + 1}")
                 number = len(samples)
                 samples.append(
-                    Sample(
+                    base.Sample(
                         id=str(number),
                         truth=truth,
-                        input=Input(path=file, row=row, column="image"),
+                        input=base.Input(path=file, row=row, column="image"),
                         prediction_names=(f"{number}.json",),
                         schema=_schema(truth),
                     )
                 )
-        return checked_ids(samples, path)
+        return base.checked_ids(samples, path)
 
+    @abstractmethod
     def fields_of(self, value: Any, where: str) -> dict[str, Any]:
         """Values by field of a cell of the table.
 
         Raises:
             CorruptInputError: It has another form.
         """
-        raise NotImplementedError
 
-    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+    def score(
+        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
+    ) -> base.SampleScore:
         """Score each field."""
-        text = (prediction.text or "") if prediction.status is Status.SCORED else ""
+        text = prediction.scored_text
         found = field_scores(sample.truth, text)
-        return SampleScore(
-            id=sample.id,
-            status=prediction.status,
-            metrics={
-                "field_similarity": math.fsum(found.values()) / len(found) if found else None,
-                "fields_exact": sum(score == 1.0 for score in found.values()) / len(found) if found else None,
-            },
-            pairs=[
-                Pair(
-                    kind=Kind.JSON,
-                    truth=_json(sample.truth),
-                    prediction=text,
-                    metric="field_similarity",
-                    score=math.fsum(found.values()) / len(found) if found else 1.0,
-                )
-            ],
-            terms={"fields": found},
-            groups=sample.groups,
-            error=prediction.error or "",
+        similarity = math.fsum(found.values()) / len(found) if found else None
+        exact = sum(score == 1.0 for score in found.values()) / len(found) if found else None
+        pair = base.Pair(
+            kind=self.kind,
+            truth=_json(sample.truth),
+            prediction=text,
+            metric="field_similarity",
+            score=1.0 if similarity is None else similarity,
         )
+        metrics = {"field_similarity": similarity, "fields_exact": exact}
+        return prediction.score(sample, metrics, pair, terms={"fields": found})
 
-    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+    def aggregate(
+        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
+    ) -> dict[str, base.Figure]:
         """Means over all fields of all documents, and of each field."""
         fields: dict[str, list[float | None]] = {}
         for score in scores:
@@ -131,16 +114,16 @@ class _FieldBenchmark(Benchmark):
                 fields.setdefault(name, []).append(value)
         values = [value for each in fields.values() for value in each]
         return {
-            "field_similarity": mean(values, "mean over fields"),
-            "fields_exact": mean([float(value == 1.0) for value in values], "share of fields"),
-            **{f"field_{name}": mean(each, "mean over documents") for name, each in sorted(fields.items())},
+            "field_similarity": base.mean(values, "mean over fields"),
+            "fields_exact": base.mean([float(value == 1.0) for value in values], "share of fields"),
+            **{f"field_{name}": base.mean(each, "mean over documents") for name, each in sorted(fields.items())},
         }
 
     def scorer(self) -> str:
         """Stamp of a result."""
-        return stamp(self.origin, "json-repair")
+        return base.stamp(self.origin, "json-repair")
 
-    def truth_text(self, sample: Sample) -> str:
+    def truth_text(self, sample: base.Sample) -> str:
         """The true values as JSON."""
         return _json(sample.truth)
 

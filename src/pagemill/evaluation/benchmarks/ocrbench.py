@@ -7,24 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.errors import InputError, MissingInputError
-from pagemill.evaluation.benchmark import (
-    Benchmark,
-    Figure,
-    Input,
-    Kind,
-    Metric,
-    Pair,
-    Prediction,
-    Rules,
-    Sample,
-    SampleScore,
-    Status,
-    checked_ids,
-    contained,
-    mean,
-    scores_by_metric,
-    stamp,
-)
+from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.files import one_file, parquet_rows, read_json
 
 if TYPE_CHECKING:
@@ -52,32 +35,32 @@ class _Question(msgspec.Struct):
     predict: str | int | float | None = None
 
 
-class OcrBench(Benchmark):
+class OcrBench(base.Benchmark):
     """OCRBench v1: 1,000 questions of ten types, 300 of them text recognition."""
 
     name = "ocrbench"
     title = "OCRBench v1"
-    kind = Kind.TEXT
+    kind = base.Kind.TEXT
     origin = "Yuliang-Liu/MultimodalOCR 794c36d"
     hub_id = "echo840/OCRBench"
     primary = "correct"
-    metrics = (Metric(name="correct", description="1 if an answer is contained in the prediction, else 0"),)
+    metrics = (base.Metric(name="correct", description="1 if an answer is contained in the prediction, else 0"),)
 
-    def load(self, path: Path) -> list[Sample]:
+    def load(self, path: Path) -> list[base.Sample]:
         """Questions of ``OCRBench.json`` or of a Parquet table."""
         if not path.exists():
             raise MissingInputError(f"{path} does not exist", remedy="Check the path.")
         tables = [path] if path.suffix == ".parquet" else sorted(path.rglob("*.parquet")) if path.is_dir() else []
         if tables:
-            return checked_ids(list(_table_samples(tables)), path)
+            return base.checked_ids(list(_table_samples(tables)), path)
         file = one_file(path, ("OCRBench.json", "*.json"), "questions")
         samples = []
         for number, question in enumerate(read_json(file, list[_Question])):
-            image = file.parent / contained(question.image_path) if question.image_path else None
-            samples.append(_sample(number, question, Input(path=image) if image and image.is_file() else None))
-        return checked_ids(samples, file)
+            image = file.parent / base.contained(question.image_path) if question.image_path else None
+            samples.append(_sample(number, question, base.Input(path=image) if image and image.is_file() else None))
+        return base.checked_ids(samples, file)
 
-    def predictions(self, path: Path, samples: Sequence[Sample]) -> Callable[[Sample], Prediction]:
+    def predictions(self, path: Path, samples: Sequence[base.Sample]) -> Callable[[base.Sample], base.Prediction]:
         """Answers in a folder, or in a copy of ``OCRBench.json`` as ``predict``."""
         if not path.is_file():
             return super().predictions(path, samples)
@@ -89,37 +72,35 @@ class OcrBench(Benchmark):
             )
         return _Answers([None if each.predict is None else str(each.predict) for each in questions])
 
-    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+    def score(
+        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
+    ) -> base.SampleScore:
         """Right or wrong."""
-        text = (prediction.text or "") if prediction.status is Status.SCORED else ""
-        correct = float(prediction.status is Status.SCORED and is_correct(text, sample.truth, sample.groups["dataset"]))
+        text = prediction.scored_text
+        is_scored = prediction.status is base.Status.SCORED
+        correct = float(is_scored and is_correct(text, sample.truth, sample.groups["dataset"]))
         answers = " | ".join(sample.truth)
-        pair = Pair(kind=Kind.TEXT, truth=answers, prediction=text, metric="correct", score=correct)
-        return SampleScore(
-            id=sample.id,
-            status=prediction.status,
-            metrics={"correct": correct},
-            pairs=[pair],
-            groups=sample.groups,
-            error=prediction.error or "",
-        )
+        pair = base.Pair(kind=self.kind, truth=answers, prediction=text, metric="correct", score=correct)
+        return prediction.score(sample, {"correct": correct}, pair)
 
-    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+    def aggregate(
+        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
+    ) -> dict[str, base.Figure]:
         """Share of right answers to the recognition questions, and points of all."""
         recognition = [score for score in scores if score.groups.get("type") in RECOGNITION]
-        points = mean(scores_by_metric(scores, "correct"), "points, one for each right answer")
+        points = base.mean(base.scores_by_metric(scores, "correct"), "points, one for each right answer")
         final = points.value * points.samples if points.value is not None else None
         return {
-            "text": mean(scores_by_metric(recognition, "correct"), "share of the recognition questions"),
-            "correct": mean(scores_by_metric(scores, "correct"), "share of all questions"),
+            "text": base.mean(base.scores_by_metric(recognition, "correct"), "share of the recognition questions"),
+            "correct": base.mean(base.scores_by_metric(scores, "correct"), "share of all questions"),
             "final_score": msgspec.structs.replace(points, value=final),
         }
 
     def scorer(self) -> str:
         """Stamp of a result."""
-        return stamp(self.origin)
+        return base.stamp(self.origin)
 
-    def truth_text(self, sample: Sample) -> str:
+    def truth_text(self, sample: base.Sample) -> str:
         """Answers that are right."""
         return " | ".join(sample.truth)
 
@@ -128,9 +109,9 @@ class _Answers:
     def __init__(self, answers: Sequence[str | None]) -> None:
         self._answers = answers
 
-    def __call__(self, sample: Sample) -> Prediction:
+    def __call__(self, sample: base.Sample) -> base.Prediction:
         """The answer with the question's number."""
-        return Prediction(text=self._answers[int(sample.id)])
+        return base.Prediction(text=self._answers[int(sample.id)])
 
 
 def is_correct(prediction: str, answers: Sequence[str], dataset: str) -> bool:
@@ -144,9 +125,9 @@ def is_correct(prediction: str, answers: Sequence[str], dataset: str) -> bool:
     return any(normal(answer) in said for answer in answers)
 
 
-def _sample(number: int, question: _Question, image: Input | None) -> Sample:
+def _sample(number: int, question: _Question, image: base.Input | None) -> base.Sample:
     answers = question.answers if isinstance(question.answers, list) else [question.answers]
-    return Sample(
+    return base.Sample(
         id=str(number),
         truth=[str(answer) for answer in answers],
         input=image,
@@ -156,7 +137,7 @@ def _sample(number: int, question: _Question, image: Input | None) -> Sample:
     )
 
 
-def _table_samples(files: Sequence[Path]) -> Iterator[Sample]:
+def _table_samples(files: Sequence[Path]) -> Iterator[base.Sample]:
     number = 0
     for file in files:
         for row, values in enumerate(parquet_rows(file, ["dataset", "question", "question_type", "answer"])):
@@ -167,5 +148,5 @@ def _table_samples(files: Sequence[Path]) -> Iterator[Sample]:
                 answers=answer if isinstance(answer, list) else str(answer or ""),
                 question=str(values.get("question") or ""),
             )
-            yield _sample(number, question, Input(path=file, row=row, column="image"))
+            yield _sample(number, question, base.Input(path=file, row=row, column="image"))
             number += 1

@@ -5,31 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from rapidfuzz import fuzz
 
 from pagemill.errors import CorruptInputError, InputError, MissingInputError, lacks_extra
-from pagemill.evaluation.benchmark import (
-    Benchmark,
-    Figure,
-    Input,
-    Kind,
-    Metric,
-    Pair,
-    Prediction,
-    Rules,
-    Sample,
-    SampleScore,
-    Status,
-    checked_ids,
-    contained,
-    mean,
-    stamp,
-)
+from pagemill.evaluation import benchmark as base
+from pagemill.evaluation.benchmarks.olmocr_tables import Grid, html_grids, markdown_grids
 from pagemill.evaluation.files import read_json_lines
 
 if TYPE_CHECKING:
@@ -40,10 +24,6 @@ BASELINE = "baseline"
 """Kind of the tests that every page has. Those that no file names are a file of their own in the score."""
 _MAX_REPEATS = 30
 _MAX_NGRAM = 5
-_MAX_COLUMNS = 1000
-"""Most columns that a cell may span, as in HTML."""
-_MAX_CELLS = 2**20
-"""Most cells of a table with its spans filled in (about 200 MB); a larger one is runaway output and has no cell."""
 _DISALLOWED = re.compile(
     "[\u4e00-\u9fff\u3040-\u309f\u30a0-\u30ff\U0001f600-\U0001f64f\U0001f300-\U0001f5ff\U0001f680-\U0001f6ff"
     "\U0001f1e0-\U0001f1ff]"
@@ -66,9 +46,7 @@ _MARKUP = (
     (re.compile(r"\*(.*?)\*"), r"\1"),
     (re.compile(r"_(.*?)_"), r"\1"),
 )
-_EQUATIONS = [
-    re.compile(pattern, re.DOTALL) for pattern in (r"\\\((.+?)\\\)", r"\\\[(.+?)\\\]", r"\$\$(.+?)\$\$", r"\$(.+?)\$")
-]
+_DELIMITERS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
 
 
 class PageTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +86,7 @@ class FileTest(msgspec.Struct, frozen=True):
     test: PageTest
 
 
-class OlmOcrBench(Benchmark):
+class OlmOcrBench(base.Benchmark):
     """olmOCR-bench: tests of pages, the mean of their files' pass rates.
 
     Official rules have no score where a page has no prediction; by pagemill's rules its tests fail. One repeat is
@@ -118,13 +96,13 @@ class OlmOcrBench(Benchmark):
 
     name = "olmocr-bench"
     title = "olmOCR-bench"
-    kind = Kind.MARKDOWN
+    kind = base.Kind.MARKDOWN
     origin = "allenai/olmocr f7cfe4c"
     hub_id = "allenai/olmOCR-bench"
     primary = "pass_rate"
-    metrics = (Metric(name="pass_rate", description="Share of the page's tests that pass"),)
+    metrics = (base.Metric(name="pass_rate", description="Share of the page's tests that pass"),)
 
-    def load(self, path: Path) -> list[Sample]:
+    def load(self, path: Path) -> list[base.Sample]:
         """Pages of a folder with ``*.jsonl`` files of tests and ``pdfs/``."""
         if not path.is_dir():
             raise MissingInputError(f"{path} is not a folder", remedy="Give the folder that holds *.jsonl and pdfs/.")
@@ -147,34 +125,34 @@ class OlmOcrBench(Benchmark):
             if pdf not in with_baseline:  # the official scorer tests the first page alone
                 added = PageTest(pdf=pdf, page=1, id=f"{pdf}_baseline", type="baseline")
                 pages[pdf, 1].append(FileTest(BASELINE, added))
-        return checked_ids([_sample(folder, pdf, page, tests) for (pdf, page), tests in pages.items()], folder)
+        return base.checked_ids([_sample(folder, pdf, page, tests) for (pdf, page), tests in pages.items()], folder)
 
-    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+    def score(
+        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
+    ) -> base.SampleScore:
         """Run the page's tests. None of a page without a prediction passes."""
-        text = prediction.text if prediction.status is Status.SCORED else None
-        results = [(each, False if text is None else run(each.test, text)) for each in sample.truth]
+        is_scored = prediction.status is base.Status.SCORED
+        text = prediction.scored_text
+        results = [(each, run(each.test, text) if is_scored else False) for each in sample.truth]
         counted = [passed for _, passed in results if passed is not None]
-        return SampleScore(
-            id=sample.id,
-            status=prediction.status,
-            metrics={"pass_rate": sum(counted) / len(counted) if counted else None},
-            pairs=[
-                Pair(
-                    kind=Kind.TEXT,
-                    truth=_described(each.test),
-                    prediction=text or "",
-                    metric="passed",
-                    score=float(bool(passed)),
-                    note=f"{each.test.id} ({each.test.type}{'' if passed is not None else ', not run'})",
-                )
-                for each, passed in results
-            ],
-            terms={"tests": [[each.file, each.test.id, each.test.type, passed] for each, passed in results]},
-            groups=sample.groups,
-            error=prediction.error or "",
-        )
+        pairs = [
+            base.Pair(
+                kind=base.Kind.TEXT,
+                truth=_described(each.test),
+                prediction=text,
+                metric="passed",
+                score=float(bool(passed)),
+                note=f"{each.test.id} ({each.test.type}{'' if passed is not None else ', not run'})",
+            )
+            for each, passed in results
+        ]
+        metrics = {"pass_rate": sum(counted) / len(counted) if counted else None}
+        terms = {"tests": [[each.file, each.test.id, each.test.type, passed] for each, passed in results]}
+        return prediction.score(sample, metrics, *pairs, terms=terms)
 
-    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+    def aggregate(
+        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
+    ) -> dict[str, base.Figure]:
         """Mean over files of their pass rates, and each file's; baseline tests that no file names are a file."""
         files: dict[str, list[float | None]] = defaultdict(list)
         for score in scores:
@@ -182,18 +160,18 @@ class OlmOcrBench(Benchmark):
                 files[file].append(None if passed is None else float(passed))
         left_out = sum(value is None for values in files.values() for value in values)
         note = f"{left_out} tests of formulas were not run: they need olmocr[bench] and its browser" if left_out else ""
-        rates = {file: mean(values, "share of tests") for file, values in sorted(files.items())}
-        overall = mean([rate.value for rate in rates.values()], "mean over files of pass rates", note)
-        if rules is Rules.OFFICIAL and any(score.status is not Status.SCORED for score in scores):
+        rates = {file: base.mean(values, "share of tests") for file, values in sorted(files.items())}
+        overall = base.mean([rate.value for rate in rates.values()], "mean over files of pass rates", note)
+        if rules is base.Rules.OFFICIAL and any(score.status is not base.Status.SCORED for score in scores):
             void = "a page without a prediction voids the score"
-            overall = Figure(value=None, samples=0, aggregation=overall.aggregation, note=void)
+            overall = base.Figure(value=None, samples=0, aggregation=overall.aggregation, note=void)
         return {"overall": overall, **{f"pass_rate_{file}": rate for file, rate in rates.items()}}
 
     def scorer(self) -> str:
         """Stamp of a result."""
-        return stamp(self.origin, "fuzzysearch", "beautifulsoup4")
+        return base.stamp(self.origin, "fuzzysearch", "beautifulsoup4")
 
-    def truth_text(self, sample: Sample) -> str:
+    def truth_text(self, sample: base.Sample) -> str:
         """What the page's tests ask."""
         return "\n\n".join(f"- {each.test.id}: {_described(each.test)}" for each in sample.truth)
 
@@ -220,14 +198,14 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFC", text).translate(_ASCII)
 
 
-def _sample(folder: Path, pdf: str, page: int, tests: list[FileTest]) -> Sample:
-    relative = contained(pdf)
+def _sample(folder: Path, pdf: str, page: int, tests: list[FileTest]) -> base.Sample:
+    relative = base.contained(pdf)
     stem = str(PurePosixPath(pdf).with_suffix(""))
     file = folder / "pdfs" / relative
-    return Sample(
+    return base.Sample(
         id=f"{stem}_pg{page}",
         truth=tests,
-        input=Input(path=file, page=page) if file.is_file() else None,
+        input=base.Input(path=file, page=page) if file.is_file() else None,
         prediction_names=(f"{stem}_pg{page}_repeat1.md",),
     )
 
@@ -303,30 +281,12 @@ def final_repeats(text: str) -> list[int]:
     return found
 
 
-@dataclass(slots=True)
-class _Grid:
-    """A table's cells by row and column, spans filled in, and the texts that head its columns and rows."""
-
-    cells: list[list[str]]
-    heading_rows: set[int] = field(default_factory=set)
-    heading_columns: set[int] = field(default_factory=set)
-    above: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Headings by column."""
-    before: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Headings by row."""
-
-    def pad(self) -> None:
-        """Make all rows as long as the longest."""
-        width = max((len(row) for row in self.cells), default=0)
-        self.cells = [row + [""] * (width - len(row)) for row in self.cells]
-
-
 def _has_cell(test: PageTest, markdown: str) -> bool:
-    grids = [] if test.ignore_markdown_tables else _markdown_grids(markdown)
-    return any(_grid_has_cell(test, grid) for grid in [*grids, *_html_grids(markdown)])
+    found = html_grids(markdown) if test.ignore_markdown_tables else [*markdown_grids(markdown), *html_grids(markdown)]
+    return any(_grid_has_cell(test, grid) for grid in found)
 
 
-def _grid_has_cell(test: PageTest, grid: _Grid) -> bool:
+def _grid_has_cell(test: PageTest, grid: Grid) -> bool:
     cells = [[normal(cell) for cell in row] for row in grid.cells]
     for row, column in ((row, column) for row in range(len(cells)) for column in range(len(cells[0]))):
         if not _alike(test, normal(test.cell), [cells[row][column]]):
@@ -366,126 +326,11 @@ def _is_headed(
     return _alike(test, text, known)
 
 
-def _markdown_grids(markdown: str) -> list[_Grid]:
-    grids = []
-    block: list[str] = []
-    for line in [*markdown.strip().split("\n"), ""]:
-        if "|" in line:
-            block.append(line)
-            continue
-        if len(block) >= 2 and (rows := _markdown_rows(block)):
-            grid = _Grid(rows, {0}, {0})
-            grid.pad()
-            grid.above.update({column: [cell] for column, cell in enumerate(grid.cells[0])})
-            grid.before.update({row: [grid.cells[row][0]] for row in range(1, len(grid.cells))})
-            grids.append(grid)
-        block = []
-    return grids
-
-
-def _markdown_rows(lines: Sequence[str]) -> list[list[str]]:
-    rows = []
-    for line in lines:
-        if line.strip() and not line.strip("- :|"):
-            continue
-        cells = [cell.strip() for cell in line.split("|")]
-        cells = cells[1:] if not cells[0] else cells
-        cells = cells[:-1] if cells and not cells[-1] else cells
-        if cells:
-            rows.append(cells)
-    return rows
-
-
-def _html_grids(markdown: str) -> list[_Grid]:
-    if "<table" not in markdown.lower():
-        return []
-    try:
-        from bs4 import BeautifulSoup
-    except ImportError as error:
-        raise lacks_extra("olmOCR-bench needs Beautiful Soup", "eval") from error
-    grids = [_html_grid(table) for table in BeautifulSoup(markdown, "html.parser").find_all("table")]
-    return [grid for grid in grids if grid.cells and grid.cells[0]]
-
-
-def _html_grid(table: Any) -> _Grid:
-    rows = table.find_all("tr")
-    grid = _Grid([])
-    if head := table.find("thead"):
-        grid.heading_rows |= {rows.index(row) for row in head.find_all("tr")}
-    filled: dict[tuple[int, int], str] = {}
-    spanning_columns: dict[str, set[int]] = defaultdict(set)
-    spanning_rows: dict[str, set[int]] = defaultdict(set)
-    for number, row in enumerate(rows):
-        if row.find("th"):
-            grid.heading_rows.add(number)
-        line: list[str] = []
-        column = 0
-        for cell in row.find_all(["th", "td"]):
-            while (number, column) in filled:
-                line.append(filled[number, column])
-                column += 1
-            for line_break in cell.find_all("br"):
-                line_break.replace_with("\n")
-            text = cell.get_text().strip()
-            height = min(_span(cell, "rowspan"), len(rows) - number)
-            width = min(_span(cell, "colspan"), _MAX_COLUMNS)
-            line.append(text)
-            if len(filled) + height * width > _MAX_CELLS:
-                return _Grid([])
-            for down in range(height):
-                for right in range(width):
-                    if down or right:
-                        # What is spanned downwards repeats the text, what is spanned sideways is empty.
-                        filled[number + down, column + right] = text if not right else ""
-            below = range(number + 1, number + height)
-            if cell.name == "th":
-                spanned = range(column, column + width)
-                grid.heading_columns.update(spanned)
-                grid.heading_rows.update(below)
-                for each in spanned:
-                    grid.above[each].append(text)
-                if text and width > 1:
-                    spanning_columns[text].update(spanned)
-                if text and height > 1:
-                    spanning_rows[text].update(range(number, number + height))
-            elif column in grid.heading_columns:
-                for each in below:
-                    grid.before[each].append(text)
-            column += width
-        grid.cells.append(line)
-    _spread(grid, spanning_columns, spanning_rows)
-    grid.pad()
-    return grid
-
-
-def _spread(grid: _Grid, columns: dict[str, set[int]], rows: dict[str, set[int]]) -> None:
-    """Headings that span several columns or rows, and cells in heading columns, head what is beside them."""
-    longest = max((len(row) for index, row in enumerate(grid.cells) if index not in grid.heading_rows), default=0)
-    for text, spanned in columns.items():
-        for column in range(min(spanned), longest):
-            if text not in grid.above[column]:
-                grid.above[column].append(text)
-    for text, spanned in rows.items():
-        for row in spanned:
-            grid.before[row].append(text)
-    for column in grid.heading_columns:
-        for number, line in enumerate(grid.cells):
-            if column < len(line) and line[column].strip():
-                grid.before[number].append(line[column])
-
-
-def _span(cell: Any, name: str) -> int:
-    try:
-        return max(1, int(cell.get(name, 1)))
-    except ValueError:
-        return 1
-
-
 def _has_formula(test: PageTest, markdown: str) -> bool | None:
     equations: list[str] = []
-    for pattern in _EQUATIONS[:2] if test.ignore_dollar_delimited else _EQUATIONS:
-        equations += [match.strip() for match in pattern.findall(markdown)]
-        markdown = pattern.sub("", markdown)
+    for opener, closer in _DELIMITERS[:2] if test.ignore_dollar_delimited else _DELIMITERS:
+        found, markdown = _between(markdown, opener, closer)
+        equations += found
     if test.math in equations:
         return True
     if not equations:
@@ -502,3 +347,15 @@ def _has_formula(test: PageTest, markdown: str) -> bool | None:
         return any(render and compare_rendered_equations(reference, render) for render in renders)
     except Exception:  # no browser, or one that died: nothing is known about the formula
         return None
+
+
+def _between(text: str, opener: str, closer: str) -> tuple[list[str], str]:
+    """What is between delimiters, of one character at the least, and the text without it; once through the text."""
+    found: list[str] = []
+    rest: list[str] = []
+    place = 0
+    while (start := text.find(opener, place)) >= 0 and (end := text.find(closer, start + len(opener) + 1)) >= 0:
+        rest.append(text[place:start])
+        found.append(text[start + len(opener) : end].strip())
+        place = end + len(closer)
+    return found, "".join([*rest, text[place:]])

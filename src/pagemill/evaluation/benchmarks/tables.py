@@ -9,24 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from pagemill.errors import CorruptInputError, InputError, TooLargeError
-from pagemill.evaluation.benchmark import (
-    Benchmark,
-    Figure,
-    Input,
-    Kind,
-    Metric,
-    Pair,
-    Prediction,
-    Rules,
-    Sample,
-    SampleScore,
-    Status,
-    checked_ids,
-    contained,
-    mean,
-    scores_by_metric,
-    stamp,
-)
+from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.files import one_file, read_json, read_json_lines
 from pagemill.evaluation.teds import reference_teds, teds
 
@@ -58,7 +41,7 @@ class _Row(msgspec.Struct):
     split: str = ""
 
 
-class _TableBenchmark(Benchmark):
+class _TableBenchmark(base.Benchmark):
     """Images of tables and their HTML.
 
     Truth: a JSON object of HTML by image name (``{name: html}`` or ``{name: {"html": …}}``), or JSON lines of
@@ -66,16 +49,16 @@ class _TableBenchmark(Benchmark):
     ``STEM.html``.
     """
 
-    kind = Kind.HTML
+    kind = base.Kind.HTML
     origin = "ibm-aur-nlp/PubTabNet 8ffde90"
     primary = "teds"
     metrics = (
-        Metric(name="teds", description="Tree edit distance similarity of structure and content"),
-        Metric(name="teds_s", description="Tree edit distance similarity of the structure"),
+        base.Metric(name="teds", description="Tree edit distance similarity of structure and content"),
+        base.Metric(name="teds_s", description="Tree edit distance similarity of the structure"),
     )
     annotations: ClassVar[tuple[str, ...]]
 
-    def load(self, path: Path) -> list[Sample]:
+    def load(self, path: Path) -> list[base.Sample]:
         """Tables of a folder with annotations and images, or of a file of annotations.
 
         Where rows have a split and some are of the validation split, only those count.
@@ -85,7 +68,7 @@ class _TableBenchmark(Benchmark):
         if any(split == _VALIDATION for _, _, split in rows):
             rows = [row for row in rows if row[2] == _VALIDATION]
         samples = [
-            Sample(
+            base.Sample(
                 id=name,
                 truth=html,
                 input=_image(file.parent, name, split),
@@ -93,50 +76,47 @@ class _TableBenchmark(Benchmark):
             )
             for name, html, split in rows
         ]
-        return checked_ids(samples, file)
+        return base.checked_ids(samples, file)
 
-    def predictions(self, path: Path, samples: Sequence[Sample]) -> Callable[[Sample], Prediction]:
+    def predictions(self, path: Path, samples: Sequence[base.Sample]) -> Callable[[base.Sample], base.Prediction]:
         """HTML from a JSON object by image name, or from a folder."""
         if not path.is_file():
             return super().predictions(path, samples)
         return _TablesByName(_html_by_name(path))
 
-    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+    def score(
+        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
+    ) -> base.SampleScore:
         """TEDS and TEDS-S; 0 without a prediction or without a table in it."""
-        score, note = reference_teds if rules is Rules.OFFICIAL else teds, ""
+        score, note = reference_teds if rules is base.Rules.OFFICIAL else teds, ""
         metrics: dict[str, float | None] = {"teds": 0.0, "teds_s": 0.0}
-        if prediction.status is Status.SCORED and prediction.text:
+        if text := prediction.scored_text:
             try:
                 metrics = {
-                    "teds": score(prediction.text, sample.truth),
-                    "teds_s": score(prediction.text, sample.truth, structure_only=True),
+                    "teds": score(text, sample.truth),
+                    "teds_s": score(text, sample.truth, structure_only=True),
                 }
             except TooLargeError as error:
                 note = error.message
-        pair = Pair(
-            kind=Kind.HTML,
+        pair = base.Pair(
+            kind=base.Kind.HTML,
             truth=sample.truth,
             prediction=prediction.text or "",
             metric="teds",
             score=min(1.0, max(0.0, metrics["teds"] or 0.0)),
             note=note,
         )
-        return SampleScore(
-            id=sample.id,
-            status=prediction.status,
-            metrics=metrics,
-            pairs=[pair],
-            groups=sample.groups,
-            error=prediction.error or note,
-        )
+        return prediction.score(sample, metrics, pair, note=note)
 
-    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+    def aggregate(
+        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
+    ) -> dict[str, base.Figure]:
         """Means over tables."""
-        return {name: mean(scores_by_metric(scores, name), "mean over tables") for name in ("teds", "teds_s")}
+        return {name: base.mean(base.scores_by_metric(scores, name), "mean over tables") for name in ("teds", "teds_s")}
 
     def scorer(self) -> str:
         """Stamp of a result."""
-        return stamp(self.origin, "lxml")
+        return base.stamp(self.origin, "lxml")
 
 
 class PubTabNet(_TableBenchmark):
@@ -159,9 +139,9 @@ class _TablesByName:
     def __init__(self, tables: Mapping[str, str]) -> None:
         self._tables = tables
 
-    def __call__(self, sample: Sample) -> Prediction:
+    def __call__(self, sample: base.Sample) -> base.Prediction:
         """The table under the image's name, or under its stem."""
-        return Prediction(text=self._tables.get(sample.id, self._tables.get(_stem(sample.id))))
+        return base.Prediction(text=self._tables.get(sample.id, self._tables.get(_stem(sample.id))))
 
 
 def table_html(structure: Iterable[str], cells: Iterable[Sequence[str]]) -> str:
@@ -208,11 +188,11 @@ def _html_by_name(file: Path) -> dict[str, str]:
     return {name: value if isinstance(value, str) else value.html for name, value in found.items()}
 
 
-def _image(folder: Path, name: str, split: str) -> Input | None:
-    relative = contained(name)
+def _image(folder: Path, name: str, split: str) -> base.Input | None:
+    relative = base.contained(name)
     for place in (folder, folder / "images", *((folder / split,) if split in ("train", "val", "test") else ())):
         if (place / relative).is_file():
-            return Input(path=place / relative)
+            return base.Input(path=place / relative)
     return None
 
 

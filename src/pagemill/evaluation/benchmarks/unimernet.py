@@ -6,23 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pagemill.errors import InputError, MissingInputError
-from pagemill.evaluation.benchmark import (
-    Benchmark,
-    Figure,
-    Input,
-    Kind,
-    Metric,
-    Pair,
-    Prediction,
-    Rules,
-    Sample,
-    SampleScore,
-    Status,
-    checked_ids,
-    mean,
-    scores_by_metric,
-    stamp,
-)
+from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.cdm import UNIMERNET as CDM_RULES
 from pagemill.evaluation.cdm import Cdm, cdm
 from pagemill.evaluation.cdm.drawing import RUN_FORMULAS, draw, unavailable, version
@@ -40,7 +24,7 @@ _UPRIGHT = re.compile(r"\\(?:operatorname|mathrm|text|mathbf)\s?\*? \{")
 _GAP = re.compile(r"(?<=(\S))\s+(?=(\S))")
 
 
-class UniMerNet(Benchmark):
+class UniMerNet(base.Benchmark):
     """UniMERNet test: 23,757 formulas in four subsets, whose means are averaged.
 
     CDM is that of the official scorer but for the cutting into tokens; it needs LaTeX.
@@ -48,18 +32,18 @@ class UniMerNet(Benchmark):
 
     name = "unimernet"
     title = "UniMERNet test"
-    kind = Kind.LATEX
+    kind = base.Kind.LATEX
     origin = "opendatalab/UniMERNet 5a2c80d"
     hub_id = "wanderkid/UniMER_Dataset"
     primary = "edit_distance"
     batch = RUN_FORMULAS // 2
     metrics = (
-        Metric(name="edit_distance", description="Normalised edit distance of the source", higher_is_better=False),
-        Metric(name="cdm", description="F1 of symbols at their place, drawn by LaTeX"),
-        Metric(name="exact", description="1 if the normalised source is equal"),
+        base.Metric(name="edit_distance", description="Normalised edit distance of the source", higher_is_better=False),
+        base.Metric(name="cdm", description="F1 of symbols at their place, drawn by LaTeX"),
+        base.Metric(name="exact", description="1 if the normalised source is equal"),
     )
 
-    def load(self, path: Path) -> list[Sample]:
+    def load(self, path: Path) -> list[base.Sample]:
         """Formulas of a folder with ``spe.txt`` and ``spe/0000000.png``, and so on."""
         if not path.is_dir():
             raise MissingInputError(f"{path} is not a folder", remedy="Give the folder that holds spe.txt.")
@@ -71,10 +55,10 @@ class UniMerNet(Benchmark):
             for number, latex in enumerate(_lines(folder / f"{subset}.txt")):
                 image = folder / subset / f"{number:07}.png"
                 samples.append(
-                    Sample(
+                    base.Sample(
                         id=f"{subset}/{number:07}",
                         truth=latex,
-                        input=Input(path=image) if image.is_file() else None,
+                        input=base.Input(path=image) if image.is_file() else None,
                         prediction_names=(f"{subset}/{number:07}.tex", f"{subset}/{number:07}.txt"),
                         groups={"subset": subset},
                     )
@@ -83,78 +67,76 @@ class UniMerNet(Benchmark):
             raise InputError(
                 f"{folder} holds none of spe.txt, cpe.txt, sce.txt, hwe.txt", remedy="Unpack UniMER-Test.zip."
             )
-        return checked_ids(samples, folder)
+        return base.checked_ids(samples, folder)
 
-    def predictions(self, path: Path, samples: Sequence[Sample]) -> Callable[[Sample], Prediction]:
+    def predictions(self, path: Path, samples: Sequence[base.Sample]) -> Callable[[base.Sample], base.Prediction]:
         """LaTeX in a folder: a file a subset with a line for each formula, or a file a formula."""
         files = {subset: path / f"{subset}.txt" for subset in SUBSETS if (path / f"{subset}.txt").is_file()}
         if not files:
             return super().predictions(path, samples)
         return _Lines({subset: _lines(file) for subset, file in files.items()})
 
-    def prepare(self, batch: Sequence[tuple[Sample, Prediction]]) -> None:
+    def prepare(self, batch: Sequence[tuple[base.Sample, base.Prediction]]) -> None:
         """Draw all formulas of a batch in one run."""
         if not unavailable():
             draw(latex for sample, prediction in batch for latex in (sample.truth, prediction.text or ""))
 
-    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
+    def score(
+        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
+    ) -> base.SampleScore:
         """Edit distance of the normalised source, and CDM."""
-        text = (prediction.text or "") if prediction.status is Status.SCORED else ""
+        text = prediction.scored_text
         predicted, truth = normal(text), normal(sample.truth)
-        distance = edit_distance(predicted, truth) if prediction.status is Status.SCORED else 1.0
+        distance = edit_distance(predicted, truth) if prediction.status is base.Status.SCORED else 1.0
         drawn = Cdm(None, "") if unavailable() else cdm([(text, sample.truth)], CDM_RULES)[0]
-        pair = Pair(
-            kind=Kind.LATEX,
+        pair = base.Pair(
+            kind=self.kind,
             truth=sample.truth,
             prediction=text,
             metric="edit_similarity",
             score=1 - distance,
             note=drawn.note,
         )
-        return SampleScore(
-            id=sample.id,
-            status=prediction.status,
-            metrics={"edit_distance": distance, "cdm": drawn.f1, "exact": float(distance == 0.0)},
-            pairs=[pair],
-            groups=sample.groups,
-            error=prediction.error or "",
-        )
+        metrics = {"edit_distance": distance, "cdm": drawn.f1, "exact": float(distance == 0.0)}
+        return prediction.score(sample, metrics, pair)
 
-    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
+    def aggregate(
+        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
+    ) -> dict[str, base.Figure]:
         """Mean of the subsets' means, and means over all formulas."""
         subsets = [[score for score in scores if score.groups.get("subset") == subset] for subset in SUBSETS]
-        cdms = scores_by_metric(scores, "cdm")
+        cdms = base.scores_by_metric(scores, "cdm")
         undrawn = 0 if unavailable() else cdms.count(None)
         note = unavailable() or (f"{undrawn:,} true formulas cannot be drawn and do not count" if undrawn else "")
 
-        def of_subsets(name: str, note: str = "") -> Figure:
-            values = [mean(scores_by_metric(each, name), "").value for each in subsets]
-            return mean(values, "mean of the subsets' means", note)
+        def of_subsets(name: str, note: str = "") -> base.Figure:
+            values = [base.mean(base.scores_by_metric(each, name), "").value for each in subsets]
+            return base.mean(values, "mean of the subsets' means", note)
 
         return {
             "cdm": of_subsets("cdm", note),
-            "expression_rate": mean(
+            "expression_rate": base.mean(
                 [None if f1 is None else float(f1 == 1.0) for f1 in cdms], "share of formulas", note
             ),
             "edit_distance": of_subsets("edit_distance"),
-            "edit_distance_samples": mean(scores_by_metric(scores, "edit_distance"), "mean over formulas"),
-            "exact": mean(scores_by_metric(scores, "exact"), "share of formulas"),
+            "edit_distance_samples": base.mean(base.scores_by_metric(scores, "edit_distance"), "mean over formulas"),
+            "exact": base.mean(base.scores_by_metric(scores, "exact"), "share of formulas"),
         }
 
     def scorer(self) -> str:
         """Stamp of a result."""
-        return f"{stamp(self.origin, 'scipy')}; {version()}"
+        return f"{base.stamp(self.origin, 'scipy')}; {version()}"
 
 
 class _Lines:
     def __init__(self, lines: dict[str, list[str]]) -> None:
         self._lines = lines
 
-    def __call__(self, sample: Sample) -> Prediction:
+    def __call__(self, sample: base.Sample) -> base.Prediction:
         """The line of a formula; beyond the last one it is missing."""
         subset, number = sample.id.split("/")
         lines = self._lines.get(subset, [])
-        return Prediction(text=lines[int(number)] if int(number) < len(lines) else None)
+        return base.Prediction(text=lines[int(number)] if int(number) < len(lines) else None)
 
 
 def normal(latex: str) -> str:

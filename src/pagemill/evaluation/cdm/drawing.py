@@ -37,7 +37,7 @@ _REMEMBERED = 4096
 """Drawn formulas of a process: truths come again for every tool, and short formulas often."""
 _REMEDY = (
     "Install LaTeX: apt-get install texlive-latex-base (Debian, Ubuntu), dnf install texlive-scheme-basic (Fedora),"
-    " brew install --cask basictex (macOS)."
+    " brew install basictex (macOS)."
 )
 _HEAD = r"""\documentclass[12pt]{article}
 \usepackage{amsmath,amssymb}
