@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pagemill.api import extract, parse, stream
+    from pagemill.app.chunks import chunks
     from pagemill.app.search import search
     from pagemill.config.settings import RecognitionSettings
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
+    from pagemill.export.chunks import Chunk
     from pagemill.export.document import Document
     from pagemill.extraction.result import Extraction
     from pagemill.retrieval.hits import SearchHit
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 from pagemill._version import __version__
 
 __all__ = [
+    "Chunk",
     "Document",
     "Extraction",
     "PageResult",
@@ -31,6 +34,7 @@ __all__ = [
     "Region",
     "SearchHit",
     "__version__",
+    "chunks",
     "extract",
     "parse",
     "search",
@@ -41,6 +45,8 @@ _HOMES = {
     "extract": "pagemill.api",
     "parse": "pagemill.api",
     "stream": "pagemill.api",
+    "Chunk": "pagemill.export.chunks",
+    "chunks": "pagemill.app.chunks",
     "Document": "pagemill.export.document",
     "Extraction": "pagemill.extraction.result",
     "PageResult": "pagemill.document.page",

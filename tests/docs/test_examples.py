@@ -45,9 +45,18 @@ def test_tables_to_csv(tmp_path):
 
 def test_chunks(tmp_path):
     chunks = [json.loads(line) for line in run("chunks.py", tmp_path).splitlines()]
-    table = next(chunk for chunk in chunks if chunk["format"] == "html")
-    assert table["page"] in (1, 2)
-    assert any(chunk["heading"] == "1 Introduction" for chunk in chunks)
+    assert any(chunk["headings"][-1] == "1 Introduction" for chunk in chunks)
+    assert any(place["label"] == "table" and place["page"] == 2 for chunk in chunks for place in chunk["places"])
+
+
+def test_the_langchain_loader(tmp_path):
+    pytest.importorskip("langchain_core", reason="of the dependency group adapters")
+    assert "[1, 2] 'From Rag to Ream: Measuring a Small Paper Mill" in run("langchain_loader.py", tmp_path)
+
+
+def test_the_llama_index_reader(tmp_path):
+    pytest.importorskip("llama_index.core", reason="of the dependency group adapters")
+    assert "[1, 2] 'It is plain at a glance" in run("llama_index_reader.py", tmp_path)
 
 
 def test_search_pages(tmp_path):

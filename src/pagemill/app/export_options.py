@@ -7,6 +7,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from pagemill.config.chunking import ChunkSettings
 from pagemill.config.options import Settings, option, options_of
 from pagemill.document.page import Status
 from pagemill.errors import UsageError
@@ -25,6 +26,7 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     DOCJSON = "docjson"
     DOCLINGDOCUMENT = "doclingdocument"
+    CHUNKS = "chunks"
     HTML = "html"
     CSV_TABLES = "csv-tables"
 
@@ -47,11 +49,13 @@ TRAITS: dict[Format, FormatTraits] = {
     Format.MARKDOWN: FormatTraits(ending="-markdown", crops=True, own=frozenset({"single"})),
     Format.DOCJSON: FormatTraits(ending="-docjson", crops=True),
     Format.DOCLINGDOCUMENT: FormatTraits(ending="-docling", crops=True, own=frozenset({"page_images", "inputs"})),
+    Format.CHUNKS: FormatTraits(ending=".chunks.jsonl", own=frozenset({"parquet", "chunks"})),
     Format.HTML: FormatTraits(ending="-html", crops=True),
     Format.CSV_TABLES: FormatTraits(ending="-tables", own=frozenset({"bom"})),
 }
 _SINGLE = FormatTraits(ending=".md")
 """Of Markdown in one file."""
+_PARQUET_CHUNKS = FormatTraits(ending=".chunks.parquet")
 _TEXT = (".jsonl", ".md")
 """Endings of files that can also be written to a stream."""
 
@@ -83,6 +87,10 @@ class ExportOptions(Settings):
     crops: bool | None = option(
         "--with-crops/--no-crops", help="Include the crops.", shown_default="in folders, not in Parquet"
     )
+    parquet: bool = option(
+        default=False, help="chunks: write Parquet, not JSON Lines.", shown_default="by the ending of -o"
+    )
+    chunks: ChunkSettings = ChunkSettings()
     page_images: bool = option(
         "--with-page-images", default=False, help="doclingdocument: include the images of the pages."
     )
@@ -99,7 +107,8 @@ class ExportOptions(Settings):
         for name in frozenset().union(*(traits.own for traits in TRAITS.values())) - TRAITS[self.format].own:
             if getattr(self, name) != getattr(_NONE, name):
                 takers = " or ".join(kind for kind, traits in TRAITS.items() if name in traits.own)
-                flag = next(each.flags[-1] for each in options_of(ExportOptions) if each.key == name)
+                flags = [each.flags[-1] for each in options_of(ExportOptions) if each.key == name]
+                flag = ", ".join(flags or (each.flags[-1] for each in options_of(type(getattr(self, name)))))
                 raise UsageError(f"{flag} goes with --format {takers}, not with {self.format}")
         if self.crops is not None and self.traits.crops is None:
             one_file = " in one file" if self.single else ""
@@ -108,6 +117,8 @@ class ExportOptions(Settings):
     @property
     def traits(self) -> FormatTraits:
         """What the format is like, with these options."""
+        if self.parquet:
+            return _PARQUET_CHUNKS
         return _SINGLE if self.single else TRAITS[self.format]
 
     def wants_document(self, doc_id: str) -> bool:
@@ -130,7 +141,7 @@ class ExportOptions(Settings):
     @property
     def is_text(self) -> bool:
         """Whether the export can also be written to a stream."""
-        return self.traits.ending in _TEXT
+        return self.traits.ending.endswith(_TEXT)
 
     @property
     def with_crops(self) -> bool:

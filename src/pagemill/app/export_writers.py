@@ -37,6 +37,24 @@ def _single_markdown(content: ExportContent, stream: BinaryIO, crops_root: str) 
     stream.writelines(encoded(collected_markdown(content.documents(), crops_root=crops_root)))
 
 
+def _chunks(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
+    from pagemill.document.json_text import json_text
+    from pagemill.export.chunks import Chunk, cut
+    from pagemill.export.token_count import token_counter
+
+    settings = content.options.chunks
+    count = token_counter(settings.tokenizer)
+    made = (
+        chunk for _, pages in content.documents() for chunk in cut(pages, count, settings.max_tokens, settings.overlap)
+    )
+    if content.options.parquet:
+        from pagemill.export.parquet import write_structs
+
+        write_structs(stream, Chunk, made)
+    else:
+        stream.writelines(encoded(f"{json_text(chunk)}\n" for chunk in made))
+
+
 def _csv_tables(content: ExportContent, folder: Path) -> None:
     from pagemill.export.csv_tables import write_tables
 
@@ -101,6 +119,7 @@ STREAM_WRITERS: dict[Format, Callable[[ExportContent, BinaryIO, str], None]] = {
     Format.JSONL: _jsonl,
     Format.PARQUET: _parquet,
     Format.MARKDOWN: _single_markdown,
+    Format.CHUNKS: _chunks,
 }
 """Of formats that are one file: content, the file, and what leads from it to the crops in the run directory."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from pagemill.app.export import Exporter
-from pagemill.app.export_options import ExportOptions
+from pagemill.app.export_options import ExportOptions, Format
 from pagemill.app.exporters import default_exporters
 from pagemill.cli.options import quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages
@@ -41,9 +42,12 @@ def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool)
     \b
     pagemill export out --format parquet
     pagemill export out --format markdown --documents 'report-*' -o texts/
+    pagemill export out --format chunks --tokenizer bge-m3/tokenizer.json -o chunks.parquet
     pagemill export out --format jsonl --status failed -o - | jq .errors
     """  # noqa: D301 - click wants the control character
     console = messages(quiet=quiet)
+    if options.format is Format.CHUNKS and output is not None and output.suffix == ".parquet":
+        options = replace(options, parquet=True)
     if options.format is None:
         if output or options != ExportOptions():
             raise click.UsageError("these options go with --format")

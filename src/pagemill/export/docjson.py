@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from pagemill.document.geometry import normalise_1000
+from pagemill.document.json_text import json_text
 from pagemill.document.labels import Category, category_of
 from pagemill.document.page import Content, ImageCrop, PageFacts, PageResult, Region
 from pagemill.export.context import PageContext, Sections
@@ -80,8 +80,8 @@ def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
     for page in pages:
         if not count:
             head = {"schema_version": DOCJSON_VERSION, "doc_id": page.doc_id, "source": page.source}
-            yield _encode(head)[:-1] + ',"pages":[\n'
-        yield (",\n" if count else "") + _encode(_page_of(page, sections))
+            yield json_text(head)[:-1] + ',"pages":[\n'
+        yield (",\n" if count else "") + json_text(_page_of(page, sections))
         count += 1
     yield f'\n],"page_count":{count}}}\n'
 
@@ -147,12 +147,3 @@ def _same(source: msgspec.Struct, kind: type[StructT], /, **others: Any) -> Stru
 
 def _element_id(page: PageResult, region: int) -> str:
     return f"{page.page_id}/{region}"
-
-
-def _encode(data: Any) -> str:
-    """JSON text; lone surrogates (of broken PDFs, of file names that are no UTF-8) become U+FFFD."""
-    try:
-        return msgspec.json.encode(data).decode()
-    except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(data), ensure_ascii=False)
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

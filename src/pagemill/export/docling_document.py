@@ -16,8 +16,8 @@ import msgspec
 from pagemill.document.geometry import Box, clip
 from pagemill.document.identity import PageKey
 from pagemill.document.json_text import json_text
-from pagemill.document.labels import Label
-from pagemill.export.blocks import Block, Kind, blocks, is_furniture
+from pagemill.document.labels import FIGURES, FORMULAS, Label
+from pagemill.export.blocks import Block, Kind, blocks, described, is_furniture
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
 
@@ -253,9 +253,10 @@ class _Writer:
             label = "page_header" if region.bbox[1] + region.bbox[3] < block.page.height else "page_footer"
         text = block.text.strip()
         orig = (region.content or "") if len(block.pieces) == 1 else text
-        return self._new(
-            "texts", label, None, text=text, orig=orig, level=level, prov=self._places(block), **_layer(region)
-        )
+        item = self._new("texts", label, None, text=text, orig=orig, level=level, **_layer(region))
+        item.prov = self._places(block)
+        item.meta = _meta(region) if block.kind is Kind.FORMULA else None
+        return item
 
     def _list(self, block: Block) -> _Item:
         group = self._new("groups", "list", None, name="list")
@@ -292,7 +293,7 @@ class _Writer:
             said.prov = [self._place(block.page, caption.bbox, len(text))]
             item.captions = [*item.captions, _Ref(said.self_ref)]
         if block.table:
-            item.data = _table_data(block.table)
+            item.data, item.meta = _table_data(block.table), _meta(region)
             if block.table.caption:
                 text = block.table.caption
                 said = self._new("texts", "caption", item, text=text, orig=text, prov=item.prov)
@@ -344,20 +345,27 @@ def _marked(text: str) -> tuple[str, str]:
 def _table_data(table: Table) -> _TableData:
     top = max(table.header_rows, 1)
     cells = [
-        _Cell(
-            text=cell.text,
-            start_row_offset_idx=cell.row,
-            end_row_offset_idx=cell.row + cell.row_span,
-            start_col_offset_idx=cell.column,
-            end_col_offset_idx=cell.column + cell.column_span,
-            row_span=cell.row_span,
-            col_span=cell.column_span,
-            column_header=cell.header and cell.row < top,
-            row_header=cell.header and cell.row >= top,
-        )
+        _cell(cell.text, cell.row, cell.column, cell.row_span, cell.column_span, cell.header, top)
         for cell in table.cells
     ]
     return _TableData(cells, table.rows, table.columns)
+
+
+def _cell(
+    text: str, row: int, column: int, row_span: int = 1, column_span: int = 1, header: bool = False, top: int = 1
+) -> _Cell:
+    """A cell; one of heads is above its column in the rows at the top, elsewhere before its row."""
+    return _Cell(
+        text=text,
+        start_row_offset_idx=row,
+        end_row_offset_idx=row + row_span,
+        start_col_offset_idx=column,
+        end_col_offset_idx=column + column_span,
+        row_span=row_span,
+        col_span=column_span,
+        column_header=header and row < top,
+        row_header=header and row >= top,
+    )
 
 
 def _picture(block: Block) -> _Image | None:
@@ -372,10 +380,22 @@ def _picture(block: Block) -> _Image | None:
 
 
 def _meta(region: Region) -> dict[str, Any] | None:
-    """What layout tells of a picture."""
-    if region.label not in _CLASSES:
-        return None
-    found: dict[str, Any] = {"class_name": _CLASSES[region.label], "created_by": region.source or None}
-    if region.score is not None:
-        found["confidence"] = min(max(region.score, 0.0), 1.0)
-    return {"classification": {"predictions": [found]}}
+    """What layout tells of a picture, and a model of any element."""
+    meta: dict[str, Any] = {}
+    if region.label in _CLASSES:
+        found: dict[str, Any] = {"class_name": _CLASSES[region.label], "created_by": region.source or None}
+        if region.score is not None:
+            found["confidence"] = min(max(region.score, 0.0), 1.0)
+        meta["classification"] = {"predictions": [found]}
+    if said := region.description:
+        kind = "summary" if region.label in FORMULAS else "description"
+        meta[kind] = {"text": described(region), "created_by": said.engine or None}
+        if said.chart and region.label in FIGURES:
+            cells = [
+                _cell(text, row, column, header=row == 0)
+                for row, texts in enumerate(said.chart)
+                for column, text in enumerate(texts)
+            ]
+            data = _TableData(cells, len(said.chart), len(said.chart[0]))
+            meta["tabular_chart"] = {"chart_data": data, "created_by": said.engine or None}
+    return meta or None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from pagemill._version import __version__
+from pagemill.document.json_text import json_text
 from pagemill.document.page import SCHEMA_VERSION, PageResult
 from pagemill.export.embedding_text import embedding_text
 
@@ -60,6 +63,27 @@ def write_parquet(
     with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         for rows in row_groups(pages, picture):
             writer.write_table(pa.Table.from_pylist(rows, schema))
+
+
+def write_structs(stream: BinaryIO, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> None:
+    """Write structs as Parquet, a column for each field.
+
+    Args:
+        stream: Where to write; not closed.
+        kind: Their class, of plain values, structs and lists.
+        rows: In order.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    told = msgspec.inspect.type_info(kind)
+    assert isinstance(told, msgspec.inspect.StructType)
+    columns = {field.name: _arrow_type(field.type) for field in told.fields}
+    schema = pa.schema(columns, metadata={"pagemill.version": __version__})
+    left = iter(rows)
+    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        while batch := [json.loads(json_text(row)) for row in islice(left, ROW_GROUP_PAGES)]:
+            writer.write_table(pa.Table.from_pylist(batch, schema))
 
 
 def row_groups(

@@ -4,6 +4,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from small_run import damage_record
 from synthetic_run import JPEG, open_run, page, region, sample_pages, start, write, write_run
@@ -11,6 +12,8 @@ from synthetic_run import JPEG, open_run, page, region, sample_pages, start, wri
 from pagemill.app.export import Exporter, ExportOutcome
 from pagemill.app.export_options import TRAITS, ExportOptions, Format
 from pagemill.app.export_writers import FOLDER_WRITERS, STREAM_WRITERS
+from pagemill.cli.export import command
+from pagemill.config.chunking import ChunkSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, OutputError, UsageError
@@ -216,3 +219,31 @@ def test_each_format_has_what_writes_it():
     assert set(TRAITS) == set(Format) == set(FOLDER_WRITERS) | set(STREAM_WRITERS)
     for kind, traits in TRAITS.items():
         assert kind in (STREAM_WRITERS if traits.ending.startswith(".") else FOLDER_WRITERS)
+
+
+def test_chunks_of_all_documents_as_lines_or_rows(run: Path, tmp_path: Path) -> None:
+    assert export(run, format=Format.CHUNKS).documents == 2
+    found = lines(tmp_path / "run.chunks.jsonl")
+    assert [(chunk["doc_id"], chunk["index"]) for chunk in found] == [("report", 0), ("letter", 0)]
+    export(run, format=Format.CHUNKS, parquet=True)
+    assert pq.read_table(tmp_path / "run.chunks.parquet").to_pylist() == found
+
+
+def test_the_ending_of_the_target_chooses_parquet(run: Path, tmp_path: Path) -> None:
+    words = [str(run), "-f", "chunks", "--max-tokens", "32", "-o", str(tmp_path / "a.parquet"), "-q"]
+    assert command.main(words, standalone_mode=False) == 0
+    assert max(pq.read_table(tmp_path / "a.parquet")["tokens"].to_pylist()) <= 32
+
+
+def test_options_of_chunks_go_with_chunks_alone() -> None:
+    with pytest.raises(
+        UsageError, match="--max-tokens, --tokenizer, --overlap goes with --format chunks, not with html"
+    ):
+        ExportOptions(format=Format.HTML, chunks=ChunkSettings(overlap=3))
+
+
+def test_doclingdocuments_are_a_folder_with_crops(run: Path, tmp_path: Path) -> None:
+    export(run, format=Format.DOCLINGDOCUMENT)
+    report = json.loads((tmp_path / "run-docling" / "report.json").read_text(encoding="utf-8"))
+    assert report["pictures"][0]["image"]["uri"] == "crops/report_1_crop_2.jpg"
+    assert (tmp_path / "run-docling" / "crops" / "report_1_crop_2.jpg").read_bytes() == JPEG

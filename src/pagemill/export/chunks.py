@@ -1,0 +1,316 @@
+"""A document cut into chunks for retrieval: passages of bounded size that know their headings and their places."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pagemill.document.geometry import Box, normalise_1000, union_box
+from pagemill.document.json_text import json_text
+from pagemill.document.labels import Label
+from pagemill.export.blocks import Block, Kind, blocks, described
+from pagemill.export.markdown import plain_content
+from pagemill.export.sentences import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pagemill.document.page import PageResult, Region
+    from pagemill.tables.table import Table
+
+_WORD = re.compile(r"\s*\S+\s*")
+_ID_DIGITS = 32
+_LETTERS = 16
+"""Characters a token, at most, up to which the end of a chunk is sought inside a sentence that is too long."""
+
+
+class ChunkPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A region of which a chunk holds text."""
+
+    page: int | None
+    """Page in the document, as in the record."""
+    page_id: str
+    element: str
+    """``<page id>/<region index>``, as in DocJSON."""
+    label: Label
+    bbox_2d: tuple[int, int, int, int]
+    """In thousandths of the page: the lines that the chunk holds, or the whole region."""
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage of a document."""
+
+    id: str
+    """32 hex digits, made of the document's id and the text: the same in every export."""
+    doc_id: str
+    source: str
+    index: int
+    """Position in the document, from 0."""
+    text: str
+    """What the document says; heads and captions of a table that was divided are in each of its chunks."""
+    contextualized: str
+    """The text after those headings above it that are not in it: what to embed."""
+    headings: tuple[str, ...]
+    """The headings above, from the title down."""
+    tokens: int
+    """Of ``contextualized``."""
+    pages: tuple[int, ...]
+    places: tuple[ChunkPlace, ...]
+    """What to cite, in reading order."""
+
+
+def cut(pages: Iterable[PageResult], count: Callable[[str], int], max_tokens: int, overlap: int) -> Iterator[Chunk]:
+    """Cut a document into chunks, in bounded memory.
+
+    Args:
+        pages: In page order, all of one document.
+        count: Counts the tokens of a text.
+        max_tokens: Of a chunk with the headings above it. Headings over half of it lose the outermost ones.
+        overlap: At most so many tokens of sentences and items are repeated from the chunk before, in one section.
+    """
+    cutter = _Cutter(count, max_tokens, overlap)
+    for block in blocks(pages):
+        yield from cutter.add(block)
+    yield from cutter.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Atom:
+    """What is not cut unless it alone is too long: a sentence, an item, a row of a table."""
+
+    block: Block
+    text: str
+    glue: str
+    """What stands before it inside a chunk."""
+    span: tuple[int, int] | None = None
+    """Its characters in the block; None for the whole."""
+    repeat: str = ""
+    """Head of the table, which goes before it where nothing of the table does."""
+
+
+class _Cutter:
+    def __init__(self, count: Callable[[str], int], max_tokens: int, overlap: int) -> None:
+        self._count = count
+        self._most = max_tokens
+        self._overlap = overlap
+        self._atoms: list[_Atom] = []
+        self._carried = 0
+        """Atoms at the start that the chunk before holds as well."""
+        self._section: tuple[str, ...] | None = None
+        """Of what is not a heading; None while there are headings alone."""
+        self._index = 0
+        self._seen: Counter[str] = Counter()
+
+    def add(self, block: Block) -> Iterator[Chunk]:
+        """Add a block, and give the chunks that are complete."""
+        heading = block.kind is Kind.HEADING
+        if self._section is not None and (heading or block.section != self._section):
+            yield from self.flush()
+        for atom in self._atoms_of(block):
+            if not self._fits([*self._atoms, atom]):
+                yield from self._next()
+                if not self._fits([*self._atoms, atom]):
+                    self._drop_carried()
+                    for part in self._divided(atom):
+                        if not self._fits([*self._atoms, part]):
+                            yield from self.flush()
+                        self._atoms.append(part)
+                    continue
+            self._atoms.append(atom)
+        if not heading and self._atoms:
+            self._section = block.section
+
+    def flush(self) -> Iterator[Chunk]:
+        """The chunk that was begun, if any."""
+        if any(atom.text.strip() for atom in self._atoms[self._carried :]):
+            yield self._chunk()
+        self._atoms, self._carried, self._section = [], 0, None
+
+    def _next(self) -> Iterator[Chunk]:
+        """End a chunk inside a section: what overlaps goes over to the next one."""
+        tail: list[_Atom] = []
+        for atom in reversed(self._atoms):
+            if atom.block.kind not in (Kind.TEXT, Kind.LIST) or self._count(_text([atom, *tail])) > self._overlap:
+                break
+            tail.insert(0, atom)
+        yield from self.flush()
+        self._atoms, self._carried = tail, len(tail)
+
+    def _drop_carried(self) -> None:
+        del self._atoms[: self._carried]
+        self._carried = 0
+
+    def _fits(self, atoms: Sequence[_Atom]) -> bool:
+        return self._count(self._contextualized(atoms)) <= self._most
+
+    def _contextualized(self, atoms: Sequence[_Atom]) -> str:
+        return "\n".join([*self._context(atoms[0].block.section), _text(atoms)])
+
+    def _context(self, section: tuple[str, ...]) -> tuple[str, ...]:
+        while section and 2 * self._count("\n".join(section)) > self._most:
+            section = section[1:]
+        return section
+
+    def _divided(self, atom: _Atom) -> Iterator[_Atom]:
+        """An atom that is too long for a chunk, in pieces that fit: between words, or anywhere."""
+        if atom.repeat and 2 * self._count(atom.repeat) > self._most:
+            atom = replace(atom, repeat="")
+        text, at = atom.text, 0
+        window = _LETTERS * self._most
+        while at < len(text):
+            ends = [match.end() for match in _WORD.finditer(text, at, at + window)] or [len(text)]
+            if not self._fits([replace(atom, text=text[at : ends[0]])]):
+                ends = list(range(at + 1, min(len(text), at + window) + 1))
+            best, step = 0, 1
+            while step:  # in ever larger steps, then in smaller ones
+                if best + step < len(ends) and self._fits([replace(atom, text=text[at : ends[best + step]])]):
+                    best, step = best + step, step * 2
+                else:
+                    step //= 2
+            end = ends[best]
+            span = None if atom.span is None else (atom.span[0] + at, atom.span[0] + end)
+            yield replace(atom, text=text[at:end], span=span, glue=atom.glue if at == 0 else "")
+            at = end
+
+    def _atoms_of(self, block: Block) -> Iterator[_Atom]:
+        glue = "\n\n"
+        if block.kind is Kind.TABLE and block.table is not None:
+            yield from self._rows(block, block.table)
+            return
+        if block.kind in (Kind.PICTURE, Kind.FORMULA):
+            formula = f"$${block.text}$$" if block.kind is Kind.FORMULA else block.text
+            text = "\n".join(filter(None, [*_captions(block), _description(block.region), formula.strip()]))
+            if text:
+                yield _Atom(block, text, glue)
+            return
+        lines = block.kind in (Kind.LIST, Kind.CODE)
+        at = 0
+        for part in block.text.split("\n") if lines else [block.text]:
+            inside: Iterable[tuple[int, int]] = (
+                sentences(part) if block.kind in (Kind.LIST, Kind.TEXT) else [(0, len(part))]
+            )
+            whole = _Atom(block, part, glue, (at, at + len(part)))
+            if lines and self._fits([whole]):
+                inside = [(0, len(part))]
+            for start, end in inside:
+                yield _Atom(block, part[start:end], glue, (at + start, at + end))
+                glue = ""
+            glue = "\n"
+            at += len(part) + 1
+
+    def _rows(self, block: Block, table: Table) -> Iterator[_Atom]:
+        """The rows of a table, its head with its first row, as far as they go together."""
+        rows = _row_texts(table)
+        captions = [*_captions(block), *filter(None, [table.caption])]
+        head = [*captions, *filter(None, rows[: table.header_rows])]
+        repeat = "\n".join(head)
+        first = "\n".join([*filter(None, [_description(block.region)]), repeat]).strip()
+        glue = "\n\n"
+        for row in filter(None, rows[table.header_rows :]):
+            together = _Atom(block, f"{first}\n{row}" if first else row, glue)
+            if first and not self._fits([together]):
+                yield _Atom(block, first, glue)
+                glue, first = "\n", ""
+            yield replace(
+                together, text=f"{first}\n{row}" if first else row, glue=glue, repeat=self._short(repeat, first)
+            )
+            glue, first = "\n", ""
+        if first:
+            yield _Atom(block, first, glue)
+
+    def _short(self, repeat: str, first: str) -> str:
+        """What is repeated before a row: nothing before the first one, and no head over half of a chunk."""
+        return "" if first or 2 * self._count(repeat) > self._most else repeat
+
+    def _chunk(self) -> Chunk:
+        atoms = self._atoms
+        last = atoms[-1].block
+        headings = self._section
+        if headings is None:
+            headings = (*last.section, " ".join(last.text.split())) if last.kind is Kind.HEADING else last.section
+        contextualized = self._contextualized(atoms).strip()
+        page = atoms[0].block.page
+        key = json_text([page.doc_id, contextualized])
+        self._seen[key_digest := hashlib.sha256(key.encode()).hexdigest()] += 1
+        number = self._seen[key_digest]
+        if number > 1:
+            key_digest = hashlib.sha256(f"{key_digest} {number}".encode()).hexdigest()
+        places = tuple(_places(atoms))
+        self._index += 1
+        return Chunk(
+            id=key_digest[:_ID_DIGITS],
+            doc_id=page.doc_id,
+            source=page.source,
+            index=self._index - 1,
+            text=_text(atoms).strip(),
+            contextualized=contextualized,
+            headings=headings,
+            tokens=self._count(contextualized),
+            pages=tuple(dict.fromkeys(place.page for place in places if place.page is not None)),
+            places=places,
+        )
+
+
+def _text(atoms: Iterable[_Atom]) -> str:
+    text = ""
+    before: Block | None = None
+    for atom in atoms:
+        text += atom.glue if text else ""
+        if atom.repeat and before is not atom.block:
+            text += f"{atom.repeat}\n"
+        text += atom.text
+        before = atom.block
+    return text
+
+
+def _captions(block: Block) -> list[str]:
+    return [plain_content(caption).strip() for caption in block.captions]
+
+
+def _description(region: Region) -> str:
+    """What a model says of an element that was described."""
+    chart = region.description.chart if region.description else None
+    return "\n".join(filter(None, [described(region), *map(" | ".join, chart or ())]))
+
+
+def _row_texts(table: Table) -> list[str]:
+    """The rows of a table as lines; a cell over several rows is in each, so that each can stand alone."""
+    rows: list[list[str]] = [[] for _ in range(table.rows)]
+    for cell in sorted(table.cells, key=lambda cell: cell.column):
+        for row in rows[cell.row : cell.row + cell.row_span]:
+            row.append(" ".join(cell.text.split()))
+    return [" | ".join(row) if any(row) else "" for row in rows]
+
+
+def _places(atoms: Iterable[_Atom]) -> Iterator[ChunkPlace]:
+    """The regions of atoms, each once, with the box around what is there of it."""
+    found: dict[tuple[str, int], tuple[PageResult, Region, list[Box]]] = {}
+
+    def note(page: PageResult, region: Region, box: Box) -> None:
+        found.setdefault((page.page_id, region.index), (page, region, []))[2].append(box)
+
+    noted: Block | None = None
+    for atom in atoms:
+        block = atom.block
+        if block is not noted:
+            noted = block
+            for caption in block.captions:
+                note(block.page, caption, caption.bbox)
+        start, end = atom.span or (0, len(block.text))
+        for piece in block.pieces:
+            first, last = max(start, piece.start), min(end, piece.end)
+            if first < last or not block.text:
+                note(piece.page, piece.region, piece.box(first, last))
+    for page, region, boxes in found.values():
+        yield ChunkPlace(
+            page=page.page_number,
+            page_id=page.page_id,
+            element=f"{page.page_id}/{region.index}",
+            label=region.label,
+            bbox_2d=normalise_1000(union_box(boxes), page.width, page.height),
+        )
