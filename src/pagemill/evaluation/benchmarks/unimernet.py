@@ -11,7 +11,7 @@ from pagemill.evaluation.cdm import UNIMERNET as CDM_RULES
 from pagemill.evaluation.cdm import Cdm, cdm
 from pagemill.evaluation.cdm.drawing import RUN_FORMULAS, draw, unavailable, version
 from pagemill.evaluation.files import read_text
-from pagemill.evaluation.text import edit_distance
+from pagemill.evaluation.text import bleu, bleu_counts, edit_distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ class UniMerNet(base.Benchmark):
             note=drawn.note,
         )
         metrics = {"edit_distance": distance, "cdm": drawn.f1, "exact": float(distance == 0.0)}
-        return prediction.score(sample, metrics, pair)
+        return prediction.score(sample, metrics, pair, terms={"bleu": bleu_counts(predicted, truth)})
 
     def aggregate(
         self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
@@ -119,6 +119,10 @@ class UniMerNet(base.Benchmark):
                 [None if f1 is None else float(f1 == 1.0) for f1 in cdms], "share of formulas", note
             ),
             "edit_distance": of_subsets("edit_distance"),
+            "bleu": base.mean(
+                [bleu(score.terms["bleu"] for score in each) for each in subsets if each],
+                "mean of the subsets' BLEU",
+            ),
             "edit_distance_samples": base.mean(base.scores_by_metric(scores, "edit_distance"), "mean over formulas"),
             "exact": base.mean(base.scores_by_metric(scores, "exact"), "share of formulas"),
         }

@@ -30,14 +30,14 @@ _TEMPLATES = r"""
 @> | gt
 @:= | coloneqq
 @\times | * bigtimes
-@{}^{\circ} | degree
+@{{}^{\circ}} | degree
 @\text{\rule{1em}{.8em}} | copyright
 """
 TEMPLATES = {
     f"\\{name}": template.replace("*", name)
     for template, _, names in (line.partition(" | ") for line in _TEMPLATES.strip("\n").split("\n"))
     for name in names.split()
-} | {"\\ ": "\\ ", "~": "~", "°": "@{}^{\\circ}"}
+} | {"\\ ": "\\ ", "~": "~", "°": "@{{}^{\\circ}}"}
 TEMPLATES |= {f"\\{name}": f"@\\operatorname{'*' if name in LIMIT_FUNCTIONS else ''}{{{name}}}" for name in FUNCTIONS}
 """What draws a command: ``@`` before what has a colour of its own, ``#`` for an argument, ``[#]`` for one that may be
 missing, ``!`` for one that is left out."""
@@ -47,8 +47,14 @@ FONTS = frozenset(f"\\{name}" for name in _FONT_NAMES.split())
 ALPHABETS = frozenset(("\\mathbb", "\\mathcal", "\\mathscr", "\\mathfrak"))
 """Alphabets whose letters are others; those of weight and slant are not."""
 SWITCHES = {f"\\{font}": f"\\math{font}" for font in ("rm", "bf", "it", "sf", "tt", "cal")}
-TEXTS = {f"\\text{font}": f"\\text{font}" for font in ("", "rm", "bf", "it", "sf", "tt", "normal", "up", "md")}
-TEXTS |= {"\\mbox": "\\text", "\\hbox": "\\text", "\\textsc": "\\text", "\\textsl": "\\textit", "\\emph": "\\textit"}
+TEXTS = dict.fromkeys(("\\text", "\\mbox", "\\hbox", "\\textnormal", "\\textup", "\\textmd", "\\textsc"), "") | {
+    "\\textrm": "\\rmfamily ",
+    "\\textbf": "\\bfseries ",
+    "\\textsf": "\\sffamily ",
+    "\\texttt": "\\ttfamily ",
+    **dict.fromkeys(("\\textit", "\\textsl", "\\emph"), "\\itshape "),
+}
+"""Commands of text, and what turns its font on. ``\\textit`` itself does not hold a table within a table."""
 INFIX = {"\\over": "\\frac", "\\choose": "\\binom", "\\atop": "\\genfrac{}{}{0pt}{}"}
 _ENVIRONMENTS = r"""
 . . c array darray subarray tabular matrix smallmatrix gathered gather multline equation displaymath math

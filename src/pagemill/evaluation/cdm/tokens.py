@@ -234,7 +234,7 @@ class _Reader:
             star = "*" if self._takes("*") else ""
             return "", f"{word}{star}{{{self._argument(depth + _REPEATED, font)}}}", ""
         if word in TEXTS:
-            return "", f"{TEXTS[word]}{{{self._text(depth + _REPEATED)}}}", ""
+            return "", f"\\text{{{TEXTS[word]}{self._text(depth + _REPEATED)}}}", ""
         if word in _DIMENSIONS:
             return "", self._space(), ""
         if word == "\\left":
@@ -354,7 +354,7 @@ class _Reader:
             self._expect(closer)
             return f"${inner}$"
         if word in TEXTS:
-            return f"{TEXTS[word]}{{{self._text(depth + 1)}}}"
+            return f"{{{TEXTS[word]}{self._text(depth + 1)}}}"
         if len(word) == 1 or word[1] in _IN_TEXT:
             letter = word[-1]
             drawn = _IN_TEXT.get(letter) or (_leaf(letter) if letter.isascii() else f"${_leaf(letter)}$")

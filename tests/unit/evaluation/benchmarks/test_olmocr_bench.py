@@ -176,3 +176,15 @@ def test_the_stored_predictions() -> None:
         "order": [1, 12],
         "table": [3, 17],
     }
+
+
+def test_formulas_are_looked_for_once_through_the_text() -> None:
+    """Openers without an end: with a regular expression this took minutes."""
+    asked = PageTest(pdf="a.pdf", page=1, id="m", type="math", math="x")
+    assert run(asked, "\\( " * 100_000) is False
+    assert run(asked, "\\( " * 100_000 + "\\) $x$") is True
+
+
+@pytest.mark.parametrize("markdown", ["\\(x\\)", "\\[ x \\]", "$$x$$", "$x$", "$a$ and $x$"])
+def test_delimiters_of_formulas(markdown: str) -> None:
+    assert run(PageTest(pdf="a.pdf", page=1, id="m", type="math", math="x"), markdown) is True

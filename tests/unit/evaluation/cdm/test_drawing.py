@@ -101,3 +101,18 @@ def test_without_latex_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
         assert "texlive-latex-base" in unavailable()
     finally:
         unavailable.cache_clear()
+
+
+@with_latex
+@pytest.mark.parametrize(
+    "latex",
+    [
+        "\\begin{array}{c} \\textit{a $\\begin{array}{cc} b & c \\end{array}$} & d \\end{array}",
+        "°^{2} \\degree^2",
+        "\\left. \\frac{a}{b} \\middle/ c \\right|_{x=1}^{2}",
+        "{\\bf a} \\over \\textbf{b \\emph{c}}",
+        "\\substack{a \\\\ b} \\overset{\\text{def}}{=} \\mathop{\\rm lim}\\limits_{x}",
+    ],
+)
+def test_constructions_that_latex_is_picky_about(latex: str) -> None:
+    assert isinstance(draw([latex])[latex], Drawing)

@@ -140,7 +140,25 @@ def test_commands_of_tex_are_not_let_in(command: str) -> None:
 
 
 ALLOWED = KNOWN | {name[1:] for name in (*TEMPLATES, *TEXTS)} | {"ON", "OFF", "left", "right", "begin", "end", "array"}
-ALLOWED |= {"rule", "genfrac", "operatorname", "prime", "hspace", "overset", "cal", "sf", "tt", "it", "bf", "rm"}
+ALLOWED |= {
+    "rule",
+    "rmfamily",
+    "bfseries",
+    "sffamily",
+    "ttfamily",
+    "itshape",
+    "genfrac",
+    "operatorname",
+    "prime",
+    "hspace",
+    "overset",
+    "cal",
+    "sf",
+    "tt",
+    "it",
+    "bf",
+    "rm",
+}
 
 
 @given(PIECES | st.text(max_size=60))
