@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,24 +9,21 @@ import msgspec
 
 from pagemill.document.labels import Task
 from pagemill.errors import UsageError
-from pagemill.extraction.answers import Flaw, read_answer
+from pagemill.extraction.answers import Flaw
+from pagemill.extraction.guided import GuidedModel, Spent
 from pagemill.extraction.prompting import PagePart, instruction, request_body, text_tokens
 from pagemill.extraction.result import ExtractionProblem, ModelRequest
 from pagemill.extraction.thresholds import THRESHOLDS
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
-from pagemill.recognition.vlm.guard import Flaw as TextFlaw
-from pagemill.recognition.vlm.reading import MAX_SHRINKS, changed_sampling, standard_sampling
 from pagemill.recognition.vlm.requests import RequestBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pagemill.config.model_cards import ModelCard, Sampling
     from pagemill.extraction.schema import ExtractionSchema
     from pagemill.imaging.types import Pixels
-    from pagemill.inference.chat import Answer, ChatClient
+    from pagemill.inference.chat import ChatClient
+    from pagemill.recognition.vlm.requests import PreparedRegion
 
-_ABOUT_GUIDING = re.compile(r"(?i)response_format|json.?schema|guided|grammar|structured|schema")
 _SMALLEST_BUDGET = 400
 
 
@@ -41,18 +36,6 @@ class PartResult:
     """None also where the pages were asked about again, in parts."""
     request: ModelRequest
     problem: ExtractionProblem | None = None
-
-
-@dataclass(slots=True)
-class _Spent:
-    attempts: int = 0
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-    def add(self, answer: Answer) -> None:
-        for name in ("prompt_tokens", "completion_tokens"):
-            if (count := getattr(answer, name)) is not None:
-                setattr(self, name, (getattr(self, name) or 0) + count)
 
 
 @dataclass(slots=True)
@@ -77,9 +60,7 @@ class ValueReader:
     most_pages: int = THRESHOLDS.max_pages_per_request
     """Lowered when the servers take fewer."""
     _name: str = ""
-    _is_guided: bool = True
-    _is_standard: bool = False
-    _builder: RequestBuilder = field(init=False)
+    _guided: GuidedModel = field(init=False)
 
     async def check(self) -> None:
         """Reach the servers, find the model, and divide its context.
@@ -105,7 +86,7 @@ class ValueReader:
         sampling = msgspec.structs.replace(self.card.sampling, max_tokens=answer, repetition_penalty=None)
         # A repetition penalty spoils JSON, whose keys repeat.
         self.card = msgspec.structs.replace(self.card, image=image, sampling=sampling)
-        self._builder = RequestBuilder(self.card, served.name)
+        self._guided = GuidedModel(self.card, self.client, RequestBuilder(self.card, served.name))
 
     @property
     def model(self) -> str:
@@ -114,7 +95,7 @@ class ValueReader:
 
     def with_image(self, part: PagePart, pixels: Pixels) -> PagePart:
         """A page with its image as the model gets it. Runs on a computing thread."""
-        image = self._builder.prepare(pixels, Task.PAGE)
+        image = self._guided.builder.prepare(pixels, Task.PAGE)
         square = max(self.card.image.multiple, 28) ** 2
         size = min(pixels.shape[0] * pixels.shape[1], self.card.image.max_pixels)
         return replace(part, image=image, image_tokens=size // square + 1)
@@ -130,7 +111,7 @@ class ValueReader:
             NetworkError: No server was reachable.
             UsageError: The servers do not serve the model.
         """
-        spent = _Spent()
+        spent = Spent()
         if len(parts) > self.most_pages:
             return await self._halves(parts, pages)
         try:
@@ -154,7 +135,7 @@ class ValueReader:
         self,
         parts: list[PagePart],
         values: dict[str, Any] | None,
-        spent: _Spent,
+        spent: Spent,
         category: str | None,
         message: str,
         remedy: str | None,
@@ -169,68 +150,26 @@ class ValueReader:
         return result
 
     async def _valid(
-        self, parts: list[PagePart], pages: int, spent: _Spent
+        self, parts: list[PagePart], pages: int, spent: Spent
     ) -> tuple[dict[str, Any] | None, Flaw | None, str]:
         """Values, of the answer with the fewest that break the schema; or the flaw of the last answer."""
-        best: tuple[int, dict[str, Any]] | None = None
-        flaw, message = None, ""
-        sampling = self.card.sampling
-        for attempt in range(THRESHOLDS.attempts):
-            answer = await self._ask(parts, pages, sampling, spent)
-            values, flaw, message = await asyncio.to_thread(read_answer, answer)
-            if values is not None:
-                problems = await asyncio.to_thread(self.schema.problems, values)
-                if not problems:
-                    return values, None, ""
-                if best is None or len(problems) < best[0]:
-                    best = len(problems), values
-                flaw, message = Flaw.SCHEMA, problems[0]
-            elif flaw in (Flaw.TRUNCATED, Flaw.REPETITION) and attempt:
-                break  # a long answer costs most
-            penalised = TextFlaw.REPETITION if flaw is Flaw.REPETITION else None
-            sampling = changed_sampling(self.card.sampling, attempt + 1, penalised)
-        return (best[1] if best else None), flaw, message
 
-    async def _ask(self, parts: Sequence[PagePart], pages: int, sampling: Sampling, spent: _Spent) -> Answer:
-        """One answer.
-
-        What the servers refuse is given up, one thing after the other: guided decoding, fields that are not OpenAI's,
-        the size of the image, the image.
-        """
-        shrinks = 0
-        while True:
-            spent.attempts += 1
-            body = request_body(
-                parts,
+        def write(sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
+            return request_body(
+                parts if len(parts) > 1 else [replace(parts[0], image=image)],
                 self.schema,
                 card=self.card,
                 served_model=self._name,
-                sampling=standard_sampling(sampling) if self._is_standard else sampling,
+                sampling=sampling,
                 pages=pages,
-                is_guided=self._is_guided,
+                is_guided=is_guided,
             )
-            try:
-                answer = await self.client.ask(body)
-            except RequestRefusedError as error:
-                own = {"top_k", "repetition_penalty", *sampling.extra}
-                if self._is_guided and _ABOUT_GUIDING.search(error.message):
-                    self._is_guided = False
-                elif not self._is_standard and any(name in error.message for name in own):
-                    self._is_standard = True
-                elif len(parts) == 1 and error.status in (400, 413) and parts[0].image is not None:
-                    smaller = None
-                    if shrinks < MAX_SHRINKS:
-                        smaller = await asyncio.to_thread(self._builder.smaller, parts[0].image)
-                    shrinks += 1
-                    parts = [replace(parts[0], image=smaller)]
-                else:
-                    raise
-                continue
-            spent.add(answer)
-            return answer
+
+        image = parts[0].image if len(parts) == 1 else None
+        return await self._guided.valid(write, self.schema.problems, spent, image)
 
 
-def _shown(parts: list[PagePart], spent: _Spent) -> PartResult:
+def _shown(parts: list[PagePart], spent: Spent) -> PartResult:
     """What asking about some pages has cost, without values."""
     request = ModelRequest(
         pages=tuple(dict.fromkeys(part.number for part in parts)),
