@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pagemill.api import extract, parse, stream
     from pagemill.app.chunks import chunks
     from pagemill.app.search import search
-    from pagemill.config.settings import RecognitionSettings
+    from pagemill.config.settings import DescribeSettings, RecognitionSettings
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
     from pagemill.export.chunks import Chunk
@@ -26,6 +26,7 @@ from pagemill._version import __version__
 
 __all__ = [
     "Chunk",
+    "DescribeSettings",
     "Document",
     "Extraction",
     "PageResult",
@@ -55,6 +56,7 @@ _HOMES = {
     "SearchHit": "pagemill.retrieval.hits",
     "search": "pagemill.app.search",
     "RecognitionSettings": "pagemill.config.settings",
+    "DescribeSettings": "pagemill.config.settings",
 }
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
 from pagemill.config.options import build, options_of
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.settings import DescribeSettings, RecognitionSettings
 from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.parsing.page import ParsedPage
@@ -49,6 +49,7 @@ class StreamKeywords(TypedDict, total=False):
     layout_engine: str
     layout_model: str | Path | None
     recognition: RecognitionSettings | None
+    describing: DescribeSettings | None
     page_timeout_s: float
     max_attempts: int
     threads: int
@@ -73,6 +74,11 @@ def _documented(keywords: type) -> Callable[[Callable[..., T]], Callable[..., T]
     }
     declared["recognition"] = (
         'Which engine recognizes the content, and how, such as ``RecognitionSettings(engine="vlm", '
+        'servers=("http://127.0.0.1:8000",))``.',
+        None,
+    )
+    declared["describing"] = (
+        'Which elements a model describes, and which model, such as ``DescribeSettings(kinds=("figures",), '
         'servers=("http://127.0.0.1:8000",))``.',
         None,
     )

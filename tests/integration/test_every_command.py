@@ -32,6 +32,7 @@ CALLED: dict[str, str] = {
     "export": "test_export",
     "embed": "test_embed_again",
     "index": "test_search",
+    "describe": "test_describe",
     "extract": "test_extract",
     "search": "test_search",
     "eval": "test_eval",
@@ -171,6 +172,20 @@ def test_extract(finished: Path, out: Path, tmp_path: Path):
     }  # fmt: skip
     assert json.loads((out / "extracted" / "paper" / "report.json").read_text())["values"] == said
     called("extract", out, "--schema", schema, "--server", "http://127.0.0.1:9", "-o", tmp_path, status=ExitCode.USAGE)
+
+
+def test_describe(finished: Path, out: Path):
+    said = {"language": "en", "summary": "A vat under a xylograph.", "keywords": ["vat"], "data": None}
+    with StubProcess("--text", json.dumps(said)) as stub:
+        described = ("describe", out, "--input", finished / "inputs", "--describe", "figures")
+        called(*described, "--describe-server", stub.url)
+        assert stub.counts()["requests"] == 1
+        called(*described, "--describe-server", stub.url)  # nothing is left
+        assert stub.counts()["requests"] == 1
+    assert ": A vat under a xylograph.](" in (out / "documents" / "report.md").read_text()
+    called("index", out)
+    assert "report_1" in called("search", out, "xylograph", "-k", 1)
+    called("verify", out)
 
 
 def test_eval(out: Path, tmp_path: Path):

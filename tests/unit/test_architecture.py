@@ -39,10 +39,13 @@ MAY_IMPORT = {
     "layout": {"errors", "config", "document", "imaging"},
     "recognition": {"errors", "config", "document", "imaging", "inference", "tables"},
     "export": {"errors", "_version", "document", "formulas", "tables"},
+    "describing": {
+        *("errors", "config", "document", "imaging", "inference", "recognition", "export", "extraction"),
+    },
     "extraction": {"errors", "_version", "config", "document", "imaging", "inference", "recognition", "export"},
     "parsing": {
         *("errors", "config", "document", "imaging", "sources", "layout", "recognition", "formulas", "tables"),
-        *("export", "tracing"),
+        *("export", "tracing", "describing"),
     },
     "runtime": {
         *(
@@ -56,6 +59,7 @@ MAY_IMPORT = {
             "layout",
             "recognition",
             "parsing",
+            "describing",
         ),
     },
     "store": {"errors", "_version", "document"},

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.app.options import DirectoryOptions, ParseOptions
+    from pagemill.describing.describer import DescribeCounts
     from pagemill.parsing.page import ParsedPage
     from pagemill.runtime.pipeline import Pipeline
     from pagemill.sources import SourceOptions
@@ -99,6 +100,8 @@ class RunOutcome:
     """Files of input folders that are of no kind that pagemill reads, by suffix."""
     skipped_tables: list[str] = field(default_factory=list)
     """Tables without images, beside the pages of a dataset."""
+    described: DescribeCounts | None = None
+    """What the second pass did in this process; None without one."""
     recycle: bool = False
     """The run is not finished: it continues in a new process."""
     strict: bool = False
@@ -313,7 +316,12 @@ class _RunWriter:
         self._progress.opened(self._directory.resumed)
         catalogue = self._directory.catalogue
         stream = pipeline.stream(
-            inputs, options.source, catalogue=catalogue, journal=self, max_attempts=options.max_attempts
+            inputs,
+            options.source,
+            catalogue=catalogue,
+            journal=self,
+            answers=self._directory.descriptions,
+            max_attempts=options.max_attempts,
         )
         with _stop_on_signals(self._stop) as stop:
             async with self._watched():
@@ -331,6 +339,7 @@ class _RunWriter:
                 self.outcome.recycle = False
                 self.outcome.skipped_files = pipeline.source.skipped_files
                 self.outcome.skipped_tables = pipeline.source.skipped_tables
+                self.outcome.described = pipeline.described
                 await self._finish(interrupted=stop.is_set(), complete=pipeline.source.complete and not stop.is_set())
         if not (summary.pages or summary.skipped or stop.is_set()):
             raise _no_page()

@@ -27,6 +27,7 @@ _COMMANDS = {
     "export": "Export the pages of a run to another format.",
     "embed": "Make vectors of the pages, regions and queries of a run.",
     "index": "Make a run searchable.",
+    "describe": "Describe the figures, charts and tables of a run.",
     "extract": "Extract the values of a JSON Schema, each with its place on the page.",
     "search": "Search the pages of a run by full text and by vectors.",
     "eval": "Score results against ground truth.",

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pagemill.app.parse import ParseDisplay, RunOutcome
 from pagemill.cli import discard
-from pagemill.cli.wording import counts, duration, number, printable, row, shares, short
+from pagemill.cli.wording import counts, description_lines, duration, number, printable, row, shares, short
 from pagemill.document.page import Status
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.supervisor import Life, Vitals
@@ -260,6 +260,8 @@ def print_summary(
         what = "page or row" if summary.missing == 1 else "pages or rows"
         say("missing", [f"at least {summary.missing:,} {what} that sources could not give"], "red")
     say("warnings", counts(summary.warnings_by_kind), "yellow")
+    if outcome.described is not None:
+        say("described", [*description_lines(outcome.described)])
     say("output", [str(out)])
     print_failures(outcome.failures, outcome.errors, console, more='; see "errors" of each page in ocr_results.jsonl')
     if summary.interrupted:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from pagemill.describing.describer import DescribeCounts
 
 Line = tuple[str, tuple[str, str]]
 """A line of a table: a name, and a text with its style."""
@@ -76,3 +79,14 @@ def short(message: str) -> str:
 def printable(text: str) -> str:
     """Text without control characters, which names of files may hold to control the terminal."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def description_lines(counts: DescribeCounts) -> Iterator[str]:
+    """What the second pass did, and what it cost."""
+    reused = f", {counts.reused:,} of them with an answer that was there" if counts.reused else ""
+    failed = f", {counts.failed:,} failed" if counts.failed else ""
+    left = f", {counts.left:,} left by --describe-limit" if counts.left else ""
+    yield f"{number(counts.described, 'element')} described{reused}{failed}{left}"
+    if counts.attempts:
+        tokens = f"{counts.prompt_tokens:,} + {counts.completion_tokens:,} tokens"
+        yield f"{number(counts.attempts, 'request')}, at most {counts.most_in_flight} at once, {tokens}"

@@ -48,3 +48,12 @@ class PhotographMode(StrEnum):
     AUTO = "auto"  # photographs, recognized by their light
     ALWAYS = "always"  # every page image
     NEVER = "never"
+
+
+class Described(StrEnum):
+    """Kinds of elements that a model describes."""
+
+    FIGURES = "figures"
+    CHARTS = "charts"
+    TABLES = "tables"
+    FORMULAS = "formulas"  # display formulas

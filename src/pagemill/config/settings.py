@@ -9,15 +9,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from pagemill.config.modes import LINES, VLM, PhotographMode, ReadingMode, ScheduleMode, TablesMode, TextLayerMode
+from pagemill.config.modes import (
+    LINES,
+    VLM,
+    Described,
+    PhotographMode,
+    ReadingMode,
+    ScheduleMode,
+    TablesMode,
+    TextLayerMode,
+)
 from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
 
-INPUT, OUTPUT, RECOGNITION, MODEL_SERVER, RESUME, MACHINE = (
+INPUT, OUTPUT, RECOGNITION, MODEL_SERVER, DESCRIPTIONS, RESUME, MACHINE = (
     "Input",
     "Output",
     "Recognition",
     "Recognition by a model behind a server",
+    "Descriptions",
     "Resume and retry",
     "This machine",
 )
@@ -139,6 +149,57 @@ class RecognitionSettings(Settings):
         return TextLayerMode.NEVER if self.reads_regions else TextLayerMode.AUTO
 
 
+def _kinds(given: Sequence[str]) -> tuple[Described, ...]:
+    if isinstance(given, str):
+        given = given.split(",")
+    try:
+        return tuple(dict.fromkeys(Described(kind.strip().lower()) for kind in given if kind.strip()))
+    except ValueError:
+        raise UsageError(f"--describe is {', '.join(given)}", remedy=f"Choose from {', '.join(Described)}.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeSettings(Settings):
+    """The second pass: which elements a model describes, and which model."""
+
+    HEADING: ClassVar = DESCRIPTIONS
+
+    kinds: tuple[Described, ...] = option(
+        "--describe",
+        key="describe",
+        default=(),
+        metavar="KINDS",
+        comma_separated=True,
+        parse=_kinds,
+        help="Have a model describe figures, charts, tables, formulas (comma-separated): summary, keywords, and the "
+        "data of charts.",
+    )
+    servers: tuple[str, ...] = option(
+        "--describe-server",
+        key="describe_servers",
+        default=(),
+        metavar="URL[,URL...]",
+        comma_separated=True,
+        help="Server with the model that describes; may be repeated.",
+        shown_default="that of --server",
+    )
+    model: str | None = option(
+        key="describe_model",
+        help="Model card of the model that describes.",
+        shown_default="generic; that of --model without --describe-server",
+    )
+    served_model: str | None = option(
+        key="describe_served_model", help="Name of that model on its servers.", shown_default="detected"
+    )
+    limit: int = option(
+        key="describe_limit",
+        default=0,
+        minimum=0,
+        help="Maximum number of elements that the model is asked about.",
+        shown_default="no limit",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseSettings(Settings):
     """Settings that decide the result of a page."""
@@ -169,6 +230,7 @@ class ParseSettings(Settings):
     )
     crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
     recognition: RecognitionSettings = RecognitionSettings()
+    describing: DescribeSettings = DescribeSettings()
     preview_pages: int = 0
     """Make a small image for the report of this many pages, from the start of the input."""
     page_timeout_s: float = option(
@@ -183,6 +245,8 @@ class ParseSettings(Settings):
         Settings.__post_init__(self)
         if self.text_layer is None:  # None: whoever chose a region engine wants it to read
             object.__setattr__(self, "text_layer", self.recognition.text_layer)
+        if self.describing != DescribeSettings() and not self.describing.kinds:
+            raise UsageError("nothing is to be described", remedy="Say what: --describe figures,charts,tables.")
         if self.languages and self.recognition.reads_regions:
             raise UsageError(
                 f"languages apply to line recognition: {self.recognition.engine} recognizes those of its model",

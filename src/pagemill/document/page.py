@@ -20,6 +20,9 @@ ANNOTATION = "annotation"
 head, a page number or the lettering of a picture."""
 
 
+WHOLE_PAGE = "whole-page"
+"""``Region.source`` of what stands somewhere on a page: its box is the page's."""
+
 LOW_CONFIDENCE, UNREAD_SCRIPT, LAYER_MISMATCH = "low_confidence", "unread_script", "text_layer_mismatch"
 DOUBTS = frozenset({LOW_CONFIDENCE, UNREAD_SCRIPT, LAYER_MISMATCH})
 """Categories of warnings about text that was read and is probably wrong. Only with ``--strict`` they decide about the

@@ -15,7 +15,7 @@ import msgspec
 
 from pagemill.document.page import Status
 from pagemill.embedding.vectors import Part, RowKey, VectorRow
-from pagemill.export.embedding_text import embedding_text, is_said, region_text
+from pagemill.export.embedding_text import description_text, embedding_text, is_said, region_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,15 @@ class Content:
 
     row: VectorRow
     text: str = ""
+    description: str = ""
+    """The end of the text: what a model says of the region, which the page does not."""
     crop: ImageCrop | None = None
     """The region's picture in ``crops/``."""
+
+    @property
+    def said(self) -> str:
+        """The text without the description."""
+        return self.text[: len(self.text) - len(self.description)].rstrip("\n")
 
 
 def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]:
@@ -75,8 +82,9 @@ def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
             others.append(region)
     for region in others:
         said = [*captions[region.index], region_text(region)]
-        text = "\n".join(part.strip() for part in said if part.strip())
+        about = description_text(region)
+        text = "\n".join(part.strip() for part in (*said, about) if part.strip())
         crop = crops.get(region.index)
         if text or crop:
             row = VectorRow(RowKey(page.page_id, region.index), digest("region", text, crop.sha256 if crop else ""))
-            yield Content(row=row, text=text, crop=crop)
+            yield Content(row=row, text=text, description=about, crop=crop)

@@ -34,6 +34,15 @@ def region_text(region: Region) -> str:
     return plain_content(region).replace("\n\n", "\n")
 
 
+def description_text(region: Region) -> str:
+    """What a model says that a region shows: summary, keywords, the rows of a chart; empty without a description."""
+    described = region.description
+    if described is None:
+        return ""
+    rows = (" | ".join(filter(None, row)) for row in described.chart or ())
+    return "\n".join(filter(None, (described.summary, ", ".join(described.keywords), *rows))).strip()
+
+
 def _rows(region: Region) -> str:
     table = table_of(region)
     if table is None:

@@ -192,7 +192,10 @@ class _Html(PageRenderer[_Block]):
             width, height = region.bbox[2] - region.bbox[0], region.bbox[3] - region.bbox[1]
             scale = _PAGE_WIDTH / max(self.page.width, 1)
             size = f'width="{max(1, round(width * scale))}" height="{max(1, round(height * scale))}"'
-            body = f'<img src="{quote(crop)}" {size} alt="{region.label.value}" loading="lazy">'
+            shown = region.label.value if region.description is None else region.description.summary
+            body = f'<img src="{quote(crop)}" {size} alt="{_text(shown)}" loading="lazy">'
+        elif region.description is not None:
+            body = _paragraphs(region.description.summary)
         elif region.content:
             body = _paragraphs(plain_content(region))
         return self._figure(region, body) if body or region.index in self.captions else None

@@ -78,9 +78,13 @@ class _Markdown(PageRenderer[TextPart]):
         return TextPart(f"<!-- {_comment(reason)} -->")
 
     def picture(self, region: Region) -> TextPart | None:
-        if (crop := self.crops.get(region.index)) is None:
-            return TextPart(region_markdown(region)) if region.content else None
-        return TextPart(f"![{_figure_name(region, self.captions.get(region.index, ()))}]({quote(crop)})")
+        name = _figure_name(region, self.captions.get(region.index, ()))
+        described = "" if region.description is None else _alternative(region.description.summary)
+        if (crop := self.crops.get(region.index)) is not None:
+            return TextPart(f"![{name}: {described}]({quote(crop)})" if described else f"![{name}]({quote(crop)})")
+        if described:
+            return TextPart(f"{name}: {described}")
+        return TextPart(region_markdown(region)) if region.content else None
 
     def block(self, region: Region, number: str | None) -> TextPart:
         flows = region.label in RUNNING_TEXT and not region.list_item
@@ -157,6 +161,11 @@ def _item(line: str) -> str:
     if ORDINAL.match(text):
         return indent + escape(text)
     return f"{indent}- {escape(without_bullet(text))}"
+
+
+def _alternative(text: str) -> str:
+    """A text in one line, as it may stand between the brackets of a picture: nothing in it can end them."""
+    return escape(" ".join(text.replace("\\", "\\\\").split()).translate(str.maketrans("[]`", "()'")))
 
 
 def _figure_name(region: Region, captions: Sequence[Region]) -> str:

@@ -93,7 +93,7 @@ def page_parts(renderer: PageRenderer[PartT], *, footnotes: bool = True) -> list
         what = "the document" if page.page_number is None else f"page {page.page_number}"
         return [renderer.failure(f"{what} failed: {reasons}")]
     numbers = formula_numbers(page.regions)
-    unread = {error.region: error.message for error in page.errors}
+    unread = {error.region: error.message for error in page.errors if error.component != "describe"}
     parts: list[PartT] = []
     notes: list[PartT] = []
     for region in page.regions:

@@ -44,8 +44,11 @@ def _no_constant(name: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
-def read_answer(answer: Answer) -> Reading:
-    """Find the JSON object in an answer: the first one, after any reasoning, inside or outside of a code fence."""
+def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
+    """Find the JSON object in an answer: the first one, after any reasoning, inside or outside of a code fence.
+
+    Empty texts become nulls, and leave lists, unless they are kept.
+    """
     text = answer.text[:MAX_CHARACTERS]
     text = text[text.rfind(_END_OF_REASONING) + len(_END_OF_REASONING) :] if _END_OF_REASONING in text else text
     if not text.strip():
@@ -67,6 +70,8 @@ def read_answer(answer: Answer) -> Reading:
         return Reading(None, Flaw.INVALID_JSON, "the answer is nested too deeply")
     if count > THRESHOLDS.max_values:
         return Reading(None, Flaw.INVALID_JSON, f"the answer holds more than {THRESHOLDS.max_values:,} values")
+    if keep_blanks:
+        return Reading(values)
     return Reading({key: _without_blanks(value) for key, value in values.items()})
 
 

@@ -52,6 +52,10 @@ class GuidedModel:
     card: ModelCard
     client: ChatClient
     builder: RequestBuilder
+    keeps_blanks: bool = False
+    """Empty texts of an answer are values."""
+    needs_image: bool = False
+    """Without its image a request makes no sense."""
     _is_guided: bool = True
     _is_standard: bool = False
 
@@ -81,7 +85,7 @@ class GuidedModel:
         sampling = self.card.sampling
         for attempt in range(THRESHOLDS.attempts):
             answer = await self._ask(write, sampling, spent, image)
-            values, flaw, message = await asyncio.to_thread(read_answer, answer)
+            values, flaw, message = await asyncio.to_thread(read_answer, answer, keep_blanks=self.keeps_blanks)
             if values is not None:
                 found = await asyncio.to_thread(problems, values)
                 if not found:
@@ -108,14 +112,18 @@ class GuidedModel:
             try:
                 answer = await self.client.ask(write(asked, image, is_guided=self._is_guided))
             except RequestRefusedError as error:
+                smaller = None
                 own = {"top_k", "repetition_penalty", *sampling.extra}
                 if self._is_guided and _ABOUT_GUIDING.search(error.message):
                     self._is_guided = False
                 elif not self._is_standard and any(name in error.message for name in own):
                     self._is_standard = True
                 elif error.status in (400, 413) and image is not None:
-                    may_shrink = shrinks < MAX_SHRINKS
-                    image = await asyncio.to_thread(self.builder.smaller, image) if may_shrink else None
+                    if shrinks < MAX_SHRINKS:
+                        smaller = await asyncio.to_thread(self.builder.smaller, image)
+                    if smaller is None and self.needs_image:
+                        raise
+                    image = smaller
                     shrinks += 1
                 else:
                     raise

@@ -6,11 +6,10 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from pagemill.document.page import ContentFormat
 from pagemill.export.markdown import plain_content
 from pagemill.extraction.thresholds import THRESHOLDS
+from pagemill.recognition.vlm.requests import chat_body, image_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,15 +137,8 @@ def request_body(
         if part.image is None:
             content.append(text)
             continue
-        image = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{part.image.image}"}}
+        image = image_part(part.image)
         content += [image, text] if card.image_first else [text, image]
     content.append({"type": "text", "text": instruction(schema)})
-    messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
-    if card.system is not None:
-        messages.insert(0, {"role": "system", "content": card.system})
-    fields: dict[str, Any] = {"model": served_model, "messages": messages} | msgspec.structs.asdict(sampling)
-    fields |= fields.pop("extra")
-    if is_guided:
-        wanted = {"name": "values", "schema": schema.relaxed}
-        fields["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
+    wanted = {"name": "values", "schema": schema.relaxed} if is_guided else None
+    return chat_body(card, served_model, content, sampling, wanted)

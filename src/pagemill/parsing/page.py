@@ -14,6 +14,7 @@ import msgspec
 
 from pagemill import tracing
 from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
+from pagemill.describing.elements import pictures, requests_for, take
 from pagemill.document.page import (
     DOUBTS,
     PageError,
@@ -47,17 +48,18 @@ from pagemill.parsing.upright import level_page
 from pagemill.sources.items import located
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 
     from pagemill.config.settings import ParseSettings
-    from pagemill.document.page import TextLine
+    from pagemill.describing.elements import ElementRequest
+    from pagemill.document.page import Description, TextLine
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.photographs import Photograph
     from pagemill.parsing.record import Files
     from pagemill.parsing.text_layer_soundness import Judgement
-    from pagemill.recognition.base import PageReading, RecognizedFormula, RegionReader
+    from pagemill.recognition.base import PageReading, Problem, RecognizedFormula, RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 
@@ -94,6 +96,9 @@ class PageServices(Protocol):
 
     async def region_reader(self) -> RegionReader:
         """The region engine of the run, loaded; its answers are checked."""
+
+    async def describe_element(self, element: ElementRequest) -> Description | Problem | None:
+        """What a model says that an element shows, or why it does not; None beyond the limit."""
 
     def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         """Run a function that computes for more than a millisecond on a thread."""
@@ -183,8 +188,8 @@ async def parse_page(
                     if settings.recognition.escalate is None:
                         raise
                 else:
-                    return await _finished(run, prepared)
-            return await _by_model(run, await services.region_reader(), detected)
+                    return await run.described(await _finished(run, prepared))
+            return await run.described(await _by_model(run, await services.region_reader(), detected))
     except Exception as raised:
         return _failed_by(raised, run)
 
@@ -220,6 +225,8 @@ class _PageRun:
     layer: Judgement | None = None
     """What there is to be said of the text layer, where there is one that may be used."""
     unserved: bool = False
+    elements: dict[int, bytes] = field(default_factory=dict)
+    """JPEGs of what a model is to describe, by region."""
 
     @property
     def last_stage(self) -> str:
@@ -283,25 +290,37 @@ class _PageRun:
         with self.stage(stage):
             return await self.services.compute(function, *args, **kwargs)
 
-    async def read_remotely(self, read: Callable[[Any], Coroutine[Any, Any, Any]], prepared: PreparedPage) -> list[Any]:
+    async def described(self, page: ParsedPage) -> ParsedPage:
+        """The page with descriptions of its elements; other pages are decoded and read meanwhile."""
+        if self.elements and page.record.status is Status.DONE:
+            requests = requests_for(page.record, self.elements)
+            kept = sum(len(data) for _, data in page.crops) + sum(map(len, self.elements.values()))
+            answers = await self.ask_remotely("describing", self.services.describe_element, requests, kept)
+            await self.services.compute(take, page.record, dict(zip(self.elements, answers, strict=True)))
+        return page
+
+    async def ask_remotely(
+        self, stage: str, ask: Callable[[Any], Coroutine[Any, Any, Any]], requests: Collection[Any], kept_bytes: int
+    ) -> list[Any]:
         """Release the pixels and have all requests of the page answered at once.
 
         The wait takes seconds, and the next page needs the memory. The page's time limit does not apply: requests have
         limits of their own, and a restarting server is no fault of the page. An error that concerns the whole page
         cancels the other requests.
         """
-        del self.page
+        if hasattr(self, "page"):
+            del self.page
         self.limit.reschedule(None)
         if self.ticket is not None:
-            self.ticket.pixels_gone(kept_bytes=prepared.kept_bytes, requests=len(prepared.requests))
+            self.ticket.pixels_gone(kept_bytes=kept_bytes, requests=len(requests))
         try:
-            with self.stage("recognition"):
-                tracing.moved(prepared.kept_bytes)
+            with self.stage(stage):
+                tracing.moved(kept_bytes)
                 async with asyncio.TaskGroup() as group:
-                    readings = [group.create_task(read(request)) for request in prepared.requests.values()]
-                    for reading in readings:
-                        reading.add_done_callback(self._request_ended)
-            return [reading.result() for reading in readings]
+                    answers = [group.create_task(ask(request)) for request in requests]
+                    for answer in answers:
+                        answer.add_done_callback(self._request_ended)
+            return [answer.result() for answer in answers]
         except BaseExceptionGroup as failures:
             failure = first_of(failures)
             self.unserved = isinstance(failure, (NetworkError, UsageError))
@@ -357,8 +376,9 @@ async def _by_model(run: _PageRun, reader: RegionReader, detected: Sequence[Dete
                 detected = await run.services.detect_regions(run.page.pixels)
     found = detected or ()
     prepared = await run.compute("preparation", prepare, run.ref, run.page, found, reader.prepare, run.settings)
-    readings = await run.read_remotely(read, prepared)
+    readings = await run.ask_remotely("recognition", read, prepared.requests.values(), prepared.kept_bytes)
     crops = await run.compute("analysis", finish, prepared, readings, run.settings)
+    run.elements = prepared.elements
     preview = prepared.preview
     if run.photograph is not None:
         preview = await run.compute("preparation", preview_of, run.ref, run.photograph.turned(0), run.settings)
@@ -427,6 +447,8 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> PreparedPage:
     if run.photograph is not None:  # in their own colours
         pixels = rotate_quarter(run.page.pixels, level.rotation)
     crops = await run.compute("crops", _with_pictures, record, pixels) if settings.crops else ()
+    kinds = settings.describing.kinds
+    elements = await run.compute("crops", pictures, record, pixels, kinds, crops) if kinds else {}
     shown = pixels if run.photograph is None else run.photograph.turned(level.rotation)
     preview = await run.compute("crops", preview_of, run.ref, shown, settings)
     requests: Mapping[int, Any] = {}
@@ -435,16 +457,21 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> PreparedPage:
         reader = await run.services.region_reader()
         least = settings.recognition.escalate_from
         requests, size = await run.compute("preparation", prepare_again, record, pixels, least, reader.prepare)
-    return PreparedPage(record=record, requests=requests, crops=crops, preview=preview, request_pixels=size)
+    return PreparedPage(
+        record=record, requests=requests, crops=crops, elements=elements, preview=preview, request_pixels=size
+    )
 
 
 async def _finished(run: _PageRun, prepared: PreparedPage) -> ParsedPage:
     """A page that was made of lines, its doubtful regions read again where that is wanted."""
     record, indices = prepared.record, list(prepared.requests)
+    run.elements = prepared.elements
     if indices:
         reader = await run.services.region_reader()
         try:
-            readings = await run.read_remotely(reader.read, prepared)
+            readings = await run.ask_remotely(
+                "recognition", reader.read, prepared.requests.values(), prepared.kept_bytes
+            )
         except (NetworkError, UsageError) as error:
             record.errors.append(not_asked(len(indices), error))
         else:

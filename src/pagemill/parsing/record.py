@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pagemill.document.geometry import clip, normalise_1000
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import crop_path
-from pagemill.document.page import ImageCrop, PageError, PageResult, Region
+from pagemill.document.page import WHOLE_PAGE, ImageCrop, PageError, PageResult, Region
 from pagemill.imaging.encode import encode_jpeg, encode_preview
 from pagemill.imaging.transforms import crop
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 Files = tuple[tuple[str, bytes], ...]
 """Relative path and encoded bytes of each picture."""
 
-WHOLE_PAGE = "whole-page"
-"""``Region.source`` of what stands somewhere on a page: its box is the page's."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPage:
@@ -42,6 +39,8 @@ class PreparedPage:
     crops: Files = ()
     copy: bytes | None = None
     """The page as a JPEG in full resolution, to cut pictures out that are not known yet."""
+    elements: dict[int, bytes] = field(default_factory=dict)
+    """JPEGs of what a model is to describe, by region."""
     preview: bytes | None
     request_pixels: int
     """Pixels of all that is asked about."""
@@ -49,7 +48,7 @@ class PreparedPage:
     @property
     def kept_bytes(self) -> int:
         """What all this takes, by estimate: a request is a JPEG in base64, half a byte a pixel for text."""
-        files = (self.copy, self.preview, *(encoded for _, encoded in self.crops))
+        files = (self.copy, self.preview, *(encoded for _, encoded in self.crops), *self.elements.values())
         return self.request_pixels // 2 + sum(len(file or b"") for file in files)
 
 

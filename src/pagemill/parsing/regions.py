@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import simplejpeg
 
+from pagemill.describing.elements import pictures, wanted
 from pagemill.document.geometry import as_array, union_box
 from pagemill.document.labels import FIGURES, TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.document.page import ContentFormat
+from pagemill.document.page import WHOLE_PAGE, ContentFormat
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
 from pagemill.export.model_markdown import without_heading_marks
@@ -30,7 +31,6 @@ from pagemill.parsing.formulas import mark_numbers
 from pagemill.parsing.headings import heading_level, link_captions, plain_text
 from pagemill.parsing.paragraphs import ends_sentence, mark_continuations
 from pagemill.parsing.record import (
-    WHOLE_PAGE,
     PreparedPage,
     add_region,
     begun_record,
@@ -92,10 +92,12 @@ def prepare_page(
         except PagemillError as error:
             record.errors.append(region_error(region.index, error))
         asked += cut.shape[0] * cut.shape[1]
+    crops = cut_pictures(record, pixels) if settings.crops else ()
     return PreparedPage(
         record=record,
         requests=requests,
-        crops=cut_pictures(record, pixels) if settings.crops else (),
+        crops=crops,
+        elements=pictures(record, pixels, settings.describing.kinds, crops),
         preview=preview_of(ref, pixels, settings),
         request_pixels=asked,
     )
@@ -192,11 +194,11 @@ def prepare_whole_page(
         PagemillError: The engine cannot prepare it.
     """
     pixels = page.pixels
-    blank = is_blank(pixels)
+    blank, kinds = is_blank(pixels), settings.describing.kinds
     return PreparedPage(
         record=begun_record(ref, page),
         requests={} if blank else {0: prepare(pixels, Task.PAGE)},
-        copy=encode_jpeg(pixels, _COPY_QUALITY) if settings.crops and not blank else None,
+        copy=encode_jpeg(pixels, _COPY_QUALITY) if (settings.crops or kinds) and not blank else None,
         preview=preview_of(ref, pixels, settings),
         request_pixels=0 if blank else pixels.shape[0] * pixels.shape[1],
     )
@@ -217,8 +219,11 @@ def finish_whole_page(prepared: PreparedPage, readings: Sequence[PageReading], s
         if reading.problem is not None:
             record.errors.append(region_error(None, reading.problem))
     files: Files = ()
-    if prepared.copy is not None and any(map(is_picture, record.regions)):
-        files = cut_pictures(record, simplejpeg.decode_jpeg(prepared.copy, colorspace="RGB"))
+    kinds = settings.describing.kinds
+    if prepared.copy is not None and (any(map(is_picture, record.regions)) or any(wanted(record, kinds))):
+        pixels = simplejpeg.decode_jpeg(prepared.copy, colorspace="RGB")
+        files = cut_pictures(record, pixels) if settings.crops else ()
+        prepared.elements.update(pictures(record, pixels, kinds, files))
     complete(record)
     return files
 

@@ -182,10 +182,10 @@ class _IndexBuilder:
         texts = []
         for content in contents(page, Part.REGIONS, images=True):
             region = regions[content.row.key.region]
-            texts.append(_sound(content.text))
+            texts.append(_sound(content.said))
             execute(
-                "INSERT INTO regions (page, region, label, bbox, crop, text, text_digest, picture_digest)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO regions (page, region, label, bbox, crop, text, description, text_digest, picture_digest)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     number,
                     region.index,
@@ -193,6 +193,7 @@ class _IndexBuilder:
                     msgspec.json.encode(region.bbox_2d).decode(),
                     content.crop.path if content.crop else None,
                     texts[-1],
+                    _sound(content.description and f"\n{content.description}"),
                     text_digests.get(region.index),
                     content.row.digest,
                 ),
@@ -220,14 +221,18 @@ class _IndexBuilder:
 
         Deleting from a contentless full-text table needs the old text.
         """
-        regions = self.connection.execute("SELECT id, text, label FROM regions WHERE page = ? ORDER BY id", (page,))
-        rows = [(command, number, indexed(text), database.label_token(label)) for number, text, label in regions]
+        statement = "SELECT id, text, label, description FROM regions WHERE page = ? ORDER BY id"
+        rows = [
+            (command, number, indexed(text), database.label_token(label), indexed(description))
+            for number, text, label, description in self.connection.execute(statement, (page,))
+        ]
         self.connection.executemany(
-            "INSERT INTO region_words (region_words, rowid, words, label) VALUES (?, ?, ?, ?)", rows
+            "INSERT INTO region_words (region_words, rowid, words, label, description) VALUES (?, ?, ?, ?, ?)", rows
         )
-        words = " ".join(filter(None, (words for _, _, words, _ in rows)))
+        words, described = (" ".join(filter(None, (row[place] for row in rows))) for place in (2, 4))
         self.connection.execute(
-            "INSERT INTO page_words (page_words, rowid, words) VALUES (?, ?, ?)", (command, page, words)
+            "INSERT INTO page_words (page_words, rowid, words, description) VALUES (?, ?, ?, ?)",
+            (command, page, words, described),
         )
         return words
 

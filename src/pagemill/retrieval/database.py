@@ -20,8 +20,10 @@ FILE = f"{FOLDER}/index.sqlite"
 LOCK = f"{FOLDER}/lock"
 APPLICATION_ID = 0x504D4958
 """``PMIX``."""
-FORMAT = 4000 + tokens.VERSION
+FORMAT = 5000 + tokens.VERSION
 """Version of the schema and of the tokens."""
+DESCRIPTION_WEIGHT = 0.5
+"""Of a word in a model's description; one on the page weighs 1. Not measured."""
 _BUSY_S = 10.0
 
 _SCHEMA = f"""
@@ -37,15 +39,17 @@ CREATE INDEX pages_doc_id ON pages (doc_id);
 CREATE INDEX pages_words ON pages (words);
 CREATE TABLE regions (
     id INTEGER PRIMARY KEY, page INTEGER NOT NULL, region INTEGER NOT NULL, label TEXT NOT NULL,
-    bbox TEXT NOT NULL, crop TEXT, text TEXT NOT NULL,
+    bbox TEXT NOT NULL, crop TEXT, text TEXT NOT NULL, description TEXT NOT NULL,
     text_digest TEXT, picture_digest TEXT, UNIQUE (page, region)) STRICT;
 CREATE INDEX regions_label ON regions (label, page);  -- all that a filter by label asks
 CREATE TABLE vectors (       -- the files of vectors as they were, and what each row is of
     part TEXT PRIMARY KEY, info BLOB NOT NULL, stamp TEXT NOT NULL,
     pages BLOB NOT NULL, regions BLOB NOT NULL) STRICT;
-CREATE VIRTUAL TABLE page_words USING fts5(words, content='', tokenize='{tokens.TOKENIZER}');
-CREATE VIRTUAL TABLE region_words USING fts5(words, label, content='', tokenize='{tokens.TOKENIZER}');
-INSERT INTO region_words (region_words, rank) VALUES ('rank', 'bm25(1.0, 0.0)');  -- a label selects and weighs nothing
+CREATE VIRTUAL TABLE page_words USING fts5(words, description, content='', tokenize='{tokens.TOKENIZER}');
+CREATE VIRTUAL TABLE region_words USING fts5(words, label, description, content='', tokenize='{tokens.TOKENIZER}');
+INSERT INTO page_words (page_words, rank) VALUES ('rank', 'bm25(1.0, {DESCRIPTION_WEIGHT})');
+INSERT INTO region_words (region_words, rank)           -- a label selects and weighs nothing
+    VALUES ('rank', 'bm25(1.0, 0.0, {DESCRIPTION_WEIGHT})');
 """
 
 

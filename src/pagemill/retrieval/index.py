@@ -229,14 +229,14 @@ class SearchIndex(ExitStack):
         return self._mapped[part]
 
     def _text(self, page: int, filters: Filters) -> str:
-        statement = f"SELECT text FROM regions WHERE page = ?{filters.condition}"
+        statement = f"SELECT text || description FROM regions WHERE page = ?{filters.condition}"
         return "\n".join(text for (text,) in self._view.query(statement, (page, *filters.classes)))
 
     def _by_words(self, expression: str, fitting: Allowed, filters: Filters) -> list[Ranked]:
         table = "page_words" if fitting.regions is None else "region_words"
         if filters.labels:
             wanted = " OR ".join(f'"{database.label_token(label)}"' for label in filters.classes)
-            expression = f"{{label}} : ({wanted}) AND {{words}} : ({expression})"
+            expression = f"{{label}} : ({wanted}) AND {{words description}} : ({expression})"
         statement = f"SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank"
         if fitting.pages is None and fitting.regions is None:
             statement += f" LIMIT {DEPTH}"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pagemill.retrieval.tokens import Token
     from pagemill.store.database import Database
 
+_TEXT = "text || description"
 _OF_PAGE = ("page_id", "doc_id", "source", "page_number", "language")
 
 
@@ -59,7 +60,7 @@ def _marked(
     if expression is None or not pages:
         return {}
     texts = view.query(
-        f"SELECT id, text, page FROM regions WHERE page IN ({', '.join(map(str, pages))}){filters.condition}",
+        f"SELECT id, {_TEXT}, page FROM regions WHERE page IN ({', '.join(map(str, pages))}){filters.condition}",
         filters.classes,
     )
     page_of = {number: page for number, _, page in texts}
@@ -91,10 +92,10 @@ def _region(
         number, hits = dense[1].region, []
     about: dict[str, Any] = dict.fromkeys(("region", "label", "bbox_2d", "crop"))
     if number:
-        *values, text = view.query("SELECT region, label, bbox, crop, text FROM regions WHERE id = ?", (number,))[0]
+        *values, text = view.query(f"SELECT region, label, bbox, crop, {_TEXT} FROM regions WHERE id = ?", (number,))[0]
         about = dict(zip(about, values, strict=True))
         about["bbox_2d"] = tuple(msgspec.json.decode(about["bbox_2d"]))
     else:
-        text = view.one("SELECT text FROM regions WHERE page = ? ORDER BY region LIMIT 1", (page,)) or ""
+        text = view.one(f"SELECT {_TEXT} FROM regions WHERE page = ? ORDER BY region LIMIT 1", (page,)) or ""
     shown = snippet(text, hits)
     return {**about, "snippet": shown.text, "marks": shown.marks}

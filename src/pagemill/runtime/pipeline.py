@@ -24,6 +24,7 @@ from pagemill.parsing.page import parse_page
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
+from pagemill.runtime.describing import describe, load_describer
 from pagemill.runtime.flight import FlightControl
 from pagemill.runtime.formula_reading import FormulaReading
 from pagemill.runtime.identity import settings_identity, without_credentials
@@ -40,11 +41,14 @@ from pagemill.sources.stream import InputStream
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from pagemill.describing.describer import DescribeCounts, KeptAnswers
+    from pagemill.describing.elements import ElementRequest
     from pagemill.document.catalogue import Catalogue
+    from pagemill.document.page import Description
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion, JpegLayoutEngine, LayoutEngine
     from pagemill.parsing.page import ParsedPage, SkippedPage
-    from pagemill.recognition.base import RecognizedFormula, RegionReader
+    from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.runtime.flight import Ticket
     from pagemill.runtime.stream import Journal
@@ -111,7 +115,8 @@ class Pipeline:
     def describe(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the record of a run."""
         parse = msgspec.to_builtins(self.settings)
-        parse["recognition"]["servers"] = [without_credentials(url) for url in self.settings.recognition.servers]
+        for part, settings in (("recognition", self.settings.recognition), ("describing", self.settings.describing)):
+            parse[part]["servers"] = [without_credentials(url) for url in settings.servers]
         return {
             "parse": parse,
             "runtime": msgspec.to_builtins(self.runtime),
@@ -147,6 +152,10 @@ class Pipeline:
                 lambda reader: reader.aclose(),
             )
             stack.push_async_callback(self._reader.close)
+            self._describer = Once(
+                lambda: load_describer(self.settings, self._threads), lambda describer: describer.aclose()
+            )
+            stack.push_async_callback(self._describer.close)
             stack.push_async_callback(self._close_stream)
             self._stack = stack.pop_all()
         return self
@@ -162,6 +171,9 @@ class Pipeline:
             PagemillError: The layout engine or model that the user chose cannot be loaded, or the region engine's
                 servers do not answer; the class says why.
         """
+        await self._awaited()
+        if self.settings.describing.kinds:
+            await (await self._describer.get()).check()
         if self.settings.recognition.asked is not None:
             reader = await self.region_reader()
             await reader.check()
@@ -179,6 +191,7 @@ class Pipeline:
         *,
         catalogue: Catalogue | None = None,
         journal: Journal | None = None,
+        answers: KeptAnswers | None = None,
         max_attempts: int = 2,
     ) -> AsyncGenerator[ParsedPage | SkippedPage]:
         """Parse all pages of the inputs and yield each when it has ended for good, in no particular order.
@@ -188,9 +201,12 @@ class Pipeline:
             options: What to take of them.
             catalogue: What is known of the inputs from earlier runs; None for a stream on its own.
             journal: Told about attempts before they begin and when they end badly.
+            answers: Where descriptions are kept as they arrive; None for this process alone.
             max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, a time
                 limit, an engine's error), those of earlier processes included; all but the first are made alone.
         """
+        if self.settings.describing.kinds:
+            (await self._describer.get()).answers = answers
         self.source = InputStream(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
         flight = await self._flight_control()
         self._schedule = make_schedule(self.runtime.schedule, self.runtime.pages_in_flight)
@@ -219,8 +235,15 @@ class Pipeline:
         self._stopped = True
         if self._stream is not None:
             self._stream.stop_admitting()
-        if reader := self._reader.made:
-            reader.stop_waiting()
+        for service in (self._reader.made, self._describer.made):
+            if service is not None:
+                service.stop_waiting()
+
+    @property
+    def described(self) -> DescribeCounts | None:
+        """What the second pass did; None where there is none."""
+        describer = self._describer.made
+        return None if describer is None else describer.counts
 
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page."""
@@ -263,9 +286,11 @@ class Pipeline:
 
     async def region_reader(self) -> RegionReader:
         """The region engine, loaded. Pages that wait for it are in flight beside those that compute."""
-        reader = await self._reader.get()
-        self.runtime = self._asked_runtime.resolved(waiting_pages=_READY * reader.in_flight)
-        return reader
+        return await self._reader.get()
+
+    async def describe_element(self, element: ElementRequest) -> Description | Problem | None:
+        """What a model says that an element shows, or why it does not; None beyond the limit."""
+        return await describe(await self._describer.get(), element)
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function on one of the computing threads."""
@@ -279,15 +304,25 @@ class Pipeline:
         return page
 
     async def _flight_control(self) -> FlightControl:
-        if self.settings.recognition.asked is None:
+        waiting = await self._awaited()
+        if not waiting:
             return FlightControl(max_pages=self.runtime.pages_in_flight, max_bytes=self.runtime.bytes_in_flight)
-        reader = await self.region_reader()
         return FlightControl(
             max_pages=self.runtime.pages_in_flight,
             max_bytes=self.runtime.bytes_in_flight,
             max_with_pixels=RuntimeSettings(threads=self.runtime.threads).resolved().pages_in_flight,
-            enough_requests=_READY * reader.in_flight,
+            enough_requests=waiting,
         )
+
+    async def _awaited(self) -> int:
+        """How many answers of servers pages may wait for: they are in flight beside those that compute."""
+        waiting = 0
+        if self.settings.recognition.asked is not None:
+            waiting += _READY * (await self.region_reader()).in_flight
+        if self.settings.describing.kinds:
+            waiting += _READY * (await self._describer.get()).in_flight
+        self.runtime = self._asked_runtime.resolved(waiting_pages=waiting)
+        return waiting
 
     async def _settled(self) -> None:
         """Wait for what pages that were given up have left running, or until it hangs for good."""

@@ -12,12 +12,14 @@ from pagemill.config.modes import ScheduleMode
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
+    from pagemill.describing.elements import ElementRequest
+    from pagemill.document.page import Description
     from pagemill.errors import PagemillError
     from pagemill.imaging.page import DecodedPage
     from pagemill.imaging.types import Pixels
     from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.page import PageServices
-    from pagemill.recognition.base import RecognizedFormula, RegionReader
+    from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
     from pagemill.recognition.reader import ReadPage
     from pagemill.runtime.flight import FlightControl
     from pagemill.sources.base import EncodedImage, PageRef, PdfPage
@@ -201,6 +203,9 @@ class _Gated:
 
     async def region_reader(self) -> RegionReader:
         return await self._services.region_reader()
+
+    async def describe_element(self, element: ElementRequest) -> Description | Problem | None:
+        return await self._services.describe_element(element)
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         await self._gate()

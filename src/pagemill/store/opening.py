@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+_DATABASES = (paths.DATABASE, paths.EARLIER_LEDGER, paths.DESCRIPTIONS)
 _FIXED_FILES = (
-    *(f"{name}{suffix}" for name in (paths.DATABASE, paths.EARLIER_LEDGER) for suffix in ("-shm", "-wal", "")),
+    *(f"{name}{suffix}" for name in _DATABASES for suffix in ("-shm", "-wal", "")),
     *(f"{paths.FOLDER}/previews", paths.RUN_JSON, paths.REPORT, paths.TEXTS, paths.RESULTS),
 )
 _MAX_SETTING = 200

@@ -161,6 +161,20 @@ class RunReader(Database):
             f"p.document = (SELECT document FROM documents WHERE name = ?) {_PAGE_ORDER}", (doc_id.casefold(),)
         )
 
+    def page(self, page_id: str) -> PageResult:
+        """The record of the page of this id.
+
+        Raises:
+            DamagedRunError: It is damaged, or there is none.
+        """
+        for page in list(self._records("p.name = ?", (page_id.casefold(),))):
+            return page
+        raise DamagedRunError(f"the record of page {page_id} is missing", remedy=REPAIR)
+
+    def page_of(self, row: PageRow) -> Iterator[PageResult]:
+        """The record of a page; nothing where it has none."""
+        return self._records("p.record = ?", (row.record,))
+
     def recorded_documents(self) -> Iterator[tuple[str, bool]]:
         """Id of every document that has a record, and whether its files are said to be up to date."""
         last = 0

@@ -23,6 +23,7 @@ from pagemill.store.derived import (
     write_document,
     write_run_json,
 )
+from pagemill.store.descriptions import DescriptionStore
 from pagemill.store.files import output_errors, sync_directory, sync_files, write_whole
 from pagemill.store.lock import DERIVED_WAIT_S, RunLock
 from pagemill.store.opening import OpenMode, clear_folder, crops_of, delete_own, open_run, refuse
@@ -74,6 +75,8 @@ class RunDirectory:
         self.catalogue = RunCatalogue(run, self._replace_source)
         """What is known of sources, and the names that are given out; may be called from any thread."""
         self._results = LineFile(path / paths.RESULTS, run, result_lines)
+        self.descriptions = DescriptionStore(path / paths.DESCRIPTIONS)
+        """Answers about elements of pages, kept before the pages are."""
 
     @classmethod
     def open(
@@ -192,6 +195,29 @@ class RunDirectory:
         self._results.append(number, line)
         self._sync_when_due()
 
+    def replace_page(self, page: PageResult) -> None:
+        """Write another record of a page that has ended: of the same crops, with the same preview.
+
+        Raises:
+            OutputError: It could not be written, and the page is as it was; NoSpaceError when the disk is full.
+            ValueError: The page has no record.
+        """
+        key = PageKey.parse(page.page_key)
+        row = self._run.row(key)
+        if row is None or row.record is None:
+            raise ValueError(f"page {key} has no record")
+        (earlier,) = self._run.page_of(row)
+        with self._counting() as connection:
+            self.summary.add(earlier, -1)
+            self.summary.add(page)
+            preview = self._run.preview(row.page_id)
+            self._run.end_page(connection, page, key, encode_line(page), preview)  # takes over the crops
+            for table in ("previews", "records"):
+                connection.execute(f"DELETE FROM {table} WHERE record = ?", (row.record,))
+            connection.execute("DELETE FROM derived")  # they hold a line that is no longer true
+        self._results.distrust()
+        self._sync_when_due()
+
     def skip_page(self, key: PageKey, place: Place, *, reason: str) -> None:
         """Note that a page is skipped for good; arguments as in :meth:`start_page`.
 
@@ -301,6 +327,7 @@ class RunDirectory:
             return
         self._closed = True
         self._results.close()
+        self.descriptions.close()
         try:
             with contextlib.suppress(OutputError):  # then it looks as if the process had died: no harm
                 self._run.release_in_flight()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 _LARGEST_BODY = 1 << 28
-_PROMPT_ZONE = 2048
+_PROMPT_ZONE = 8192
 """Bytes at either end of a body in which the prompt is looked for."""
 _IMAGE = "{image}"
 _REFUSALS = {
@@ -73,6 +73,8 @@ class StubSettings:
     """Answers by a piece of the prompt, looked for at both ends of the body; the first that is there."""
     by_image: Mapping[str, str] = field(default_factory=dict)
     """Answers by the SHA-256 (hex) of the image file that is sent: a replay. Goes before the others."""
+    fault_by_prompt: Mapping[str, Fault] = field(default_factory=dict)
+    """Faults that happen to every request with a piece in its prompt, likewise."""
     faults: Mapping[Fault, float] = field(default_factory=dict)
     """How often each happens, 0-1; at most one happens to a request."""
     seed: int = 0
@@ -218,6 +220,8 @@ class StubServer:
         fault = self._draw()
         body = await request.read()
         self.bodies.append(body)
+        ends = body[:_PROMPT_ZONE] + body[-_PROMPT_ZONE:]
+        fault = next((each for piece, each in settings.fault_by_prompt.items() if piece.encode() in ends), fault)
         if f'"{settings.model}"'.encode() not in body:
             return _wrong_model(msgspec.json.decode(body)["model"])
         if settings.max_image_pixels and (pixels := stub_answers.image_pixels(body)) > settings.max_image_pixels:

@@ -14,7 +14,7 @@ from pagemill.app.embed import EmbedOptions
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.config.options import Settings, build, option, options_of
 from pagemill.config.serving import ServingOptions
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.settings import DescribeSettings, RecognitionSettings
 from pagemill.embedding.vectors import StoredType
 from pagemill.errors import UsageError
 from pagemill.sources.options import PageRanges
@@ -101,9 +101,9 @@ def test_keys_and_flags_are_unique_and_help_is_a_sentence(settings: type):
 
 
 def test_the_keywords_of_python_are_declared_options():
-    declared = {each.key for each in options_of(ParseOptions)} | {"recognition"}
-    of_recognition = {each.key for each in options_of(RecognitionSettings)}
-    assert set(ParseKeywords.__annotations__) == declared - of_recognition
+    declared = {each.key for each in options_of(ParseOptions)} | {"recognition", "describing"}
+    of_models = {each.key for kind in (RecognitionSettings, DescribeSettings) for each in options_of(kind)}
+    assert set(ParseKeywords.__annotations__) == declared - of_models
     assert set(ParseKeywords.__annotations__) - set(StreamKeywords.__annotations__) == {"crops"}
 
 

@@ -34,6 +34,11 @@ const readImage = (number) => byId(`image-${number}`)?.textContent ?? null;
 
 /** Text of a region as search sees it: without the tags of a table. */
 function plainText(region) {
+  const { summary = "", keywords = [], chart } = region.description ?? {};
+  return [contentText(region), summary, keywords.join(", "), ...(chart ?? []).flat()].filter(Boolean).join(" ");
+}
+
+function contentText(region) {
   if (region.content_format !== "html") return region.content ?? "";
   const body = new DOMParser().parseFromString(region.content ?? "", "text/html").body;
   for (const hidden of body.querySelectorAll("script, style, template")) hidden.remove();

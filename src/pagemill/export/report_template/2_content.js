@@ -109,6 +109,18 @@ function errorNode(error) {
   );
 }
 
+/** What a model says that a region shows; null without a description. */
+function descriptionNode(description, pattern) {
+  if (!description) return null;
+  const shown = make("div", { class: "content description", dir: "auto" }, make("strong", {}, "Description"));
+  for (const text of [description.summary, (description.keywords ?? []).join(", ")]) {
+    if (text) shown.append(appendText(make("p"), text, pattern));
+  }
+  const rows = (description.chart ?? []).map((row, line) => make("tr", {}, ...row.map((cell) => appendText(make(line ? "td" : "th"), cell, pattern))));
+  if (rows.length) shown.append(make("table", {}, ...rows));
+  return shown;
+}
+
 const percent = (share) => `${Math.round(share * 100)} %`;
 /** Confidence as what it means: the share of the characters that is expected to be right. */
 const rightShare = (confidence) => (confidence === null ? null : `about ${percent(confidence)} right`);
@@ -136,6 +148,7 @@ function regionNode(region, number, errors, pattern, image) {
       make("span", { class: "more" }, facts.join(" · ")),
     ),
     contentNode(region, pattern, image),
+    descriptionNode(region.description, pattern),
     ...errors.map(errorNode),
   );
 }

@@ -78,14 +78,40 @@ class RequestBuilder:
         """The JSON body of a chat completion."""
         card = self._card
         text = {"type": "text", "text": card.prompts[prepared.task.value]}
-        image = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{prepared.image}"}}
+        image = image_part(prepared)
         content = [image, text] if card.image_first else [text, image]
-        messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
-        if card.system is not None:
-            messages.insert(0, {"role": "system", "content": card.system})
-        fields = {"model": self._served_model, "messages": messages} | msgspec.structs.asdict(sampling)
-        fields |= fields.pop("extra")
-        return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
+        return chat_body(card, self._served_model, content, sampling)
+
+
+def chat_body(
+    card: ModelCard,
+    served_model: str,
+    content: list[dict[str, Any]],
+    sampling: Sampling,
+    wanted: dict[str, Any] | None = None,
+) -> bytes:
+    """The JSON body of a chat completion.
+
+    Args:
+        card: Of the model.
+        served_model: Its name on the server.
+        content: Texts and images of the user's message.
+        sampling: Of this attempt.
+        wanted: Name and JSON Schema of the answer, for a server that is to enforce it while it decodes.
+    """
+    messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
+    if card.system is not None:
+        messages.insert(0, {"role": "system", "content": card.system})
+    fields = {"model": served_model, "messages": messages} | msgspec.structs.asdict(sampling)
+    fields |= fields.pop("extra")
+    if wanted is not None:
+        fields["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
+
+
+def image_part(prepared: PreparedRegion) -> dict[str, Any]:
+    """An image as a part of a message."""
+    return {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{prepared.image}"}}
 
 
 def shrink(crop: Pixels, max_pixels: int) -> Pixels:

@@ -1,0 +1,179 @@
+"""Describes the elements of a run that exists, with a model behind servers; nothing is read again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pagemill.app.exporters import default_exporters
+from pagemill.app.options import ImageSources
+from pagemill.app.page_images import PageImages, WantedPage
+from pagemill.config.modes import Described
+from pagemill.config.settings import DescribeSettings, RecognitionSettings
+from pagemill.describing.describer import DescribeCounts, Describer
+from pagemill.describing.elements import pictures, requests_for, take, wanted
+from pagemill.document.page import Description, PageResult
+from pagemill.errors import DamagedRunError, ExitCode, PagemillError, first_of
+from pagemill.recognition.base import Problem
+from pagemill.runtime.describing import describe
+from pagemill.store.opening import OpenMode
+from pagemill.store.reading import RunReader
+from pagemill.store.repair import refresh
+from pagemill.store.run_directory import RunDirectory
+
+KINDS = (Described.FIGURES, Described.CHARTS, Described.TABLES)
+"""What is described where nothing else is said."""
+_PAGES_IN_FLIGHT = 64
+MAX_FAILURES = 20
+
+
+@dataclass(slots=True)
+class DescribeOutcome:
+    """The result of describing a run."""
+
+    counts: DescribeCounts
+    pages: int = 0
+    """Pages with elements that were to be described."""
+    failures: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Page, message and remedy of the first ``MAX_FAILURES``."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 if everything asked for was described, else 3."""
+        return ExitCode.PAGES_FAILED if self.counts.failed else ExitCode.OK
+
+
+async def describe_run(
+    out: Path,
+    settings: DescribeSettings,
+    sources: ImageSources,
+    tell: Callable[[int, int, str], object] = lambda *_: None,
+) -> DescribeOutcome:
+    """Describe the elements of a run that have no description, and write them into its records.
+
+    Args:
+        out: The run directory.
+        settings: What is described, by which model.
+        sources: Where the parsed files are now, for pictures that the run does not hold: of tables, or all of them.
+        tell: Called with the number of pages that are done, that of all, and what they are.
+
+    Raises:
+        NetworkError: No server answers.
+        UsageError: The servers do not serve the model, or there is none.
+        OutputError: ``out`` holds no run, is in use, or cannot be written.
+    """
+    describer = Describer(settings, RecognitionSettings())
+    try:
+        await describer.check()
+        with RunReader.open(out) as reader:
+            identity = reader.summary.identity
+        exporters = default_exporters()
+        try:
+            with (
+                RunDirectory.open(
+                    out, exporters=exporters, identity=identity, settings=None, mode=OpenMode.RESUME
+                ) as run,
+                RunReader.open(out) as reader,
+            ):
+                describer.answers = run.descriptions
+                return await _Describing(run, reader, describer, settings, sources).all(tell)
+        finally:
+            await asyncio.to_thread(refresh, out, exporters)
+    except BaseExceptionGroup as group:
+        raise first_of(group) from None
+    finally:
+        await describer.aclose()
+
+
+class _Describing:
+    """One invocation. Pictures come from ``crops/``, and else out of the sources; pages are in flight together."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        reader: RunReader,
+        describer: Describer,
+        settings: DescribeSettings,
+        sources: ImageSources,
+    ) -> None:
+        self._run = run
+        self._reader = reader
+        self._describer = describer
+        self._kinds = settings.kinds or KINDS
+        self._sources = sources
+        self._places = asyncio.Semaphore(_PAGES_IN_FLIGHT)
+        self._outcome = DescribeOutcome(describer.counts)
+        self._done = 0
+
+    async def all(self, tell: Callable[[int, int, str], object]) -> DescribeOutcome:
+        page_ids = await asyncio.to_thread(lambda: [page.page_id for page in self._undescribed()])
+        self._outcome.pages = len(page_ids)
+
+        def step() -> None:
+            self._done += 1
+            tell(self._done, len(page_ids), "pages")
+
+        async with asyncio.TaskGroup() as group:
+            without: list[WantedPage] = []
+            for page_id in page_ids:
+                page = await asyncio.to_thread(self._reader.page, page_id)
+                saved = await asyncio.to_thread(self._saved, page)
+                if saved is None:
+                    without.append(WantedPage.of(page))
+                else:
+                    await self._places.acquire()
+                    group.create_task(self._page(page, saved, step))
+            async with PageImages.opened(self._reader, self._sources) as images, aclosing(images.find(without)) as each:
+                async for found in each:
+                    page = await asyncio.to_thread(self._reader.page, found.wanted.page_id)
+                    try:
+                        pixels = await images.pixels(found)
+                        cut = await asyncio.to_thread(pictures, page, pixels, self._kinds)
+                        del pixels
+                    except PagemillError as error:
+                        problem = Problem(error.category, error.message, error.remedy)
+                        missing = dict.fromkeys((region.index for region in wanted(page, self._kinds)), problem)
+                        self._describer.counts.failed += len(missing)
+                        await self._write(page, missing, step)
+                        continue
+                    finally:
+                        found.leave()
+                    await self._places.acquire()
+                    group.create_task(self._page(page, cut, step))
+        return self._outcome
+
+    def _undescribed(self) -> Iterator[PageResult]:
+        return (page for page in self._reader.pages() if any(wanted(page, self._kinds)))
+
+    def _saved(self, page: PageResult) -> dict[int, bytes] | None:
+        """The pictures of a page's elements that the run holds; None where one is missing."""
+        crops = {crop.region: crop for crop in page.image_crops}
+        regions = [region.index for region in wanted(page, self._kinds)]
+        try:
+            return {index: self._reader.crop(crops[index]) for index in regions}
+        except (KeyError, DamagedRunError):
+            return None
+
+    async def _page(self, page: PageResult, cut: Mapping[int, bytes], step: Callable[[], None]) -> None:
+        try:
+            requests = requests_for(page, cut)
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(describe(self._describer, request)) for request in requests]
+            answers = {request.index: task.result() for request, task in zip(requests, tasks, strict=True)}
+            await self._write(page, answers, step)
+        finally:
+            self._places.release()
+
+    async def _write(
+        self, page: PageResult, answers: Mapping[int, Description | Problem | None], step: Callable[[], None]
+    ) -> None:
+        if any(answer is not None for answer in answers.values()):
+            await asyncio.to_thread(take, page, answers)
+            await asyncio.to_thread(self._run.replace_page, page)
+        problems = [answer for answer in answers.values() if isinstance(answer, Problem)]
+        room = max(0, MAX_FAILURES - len(self._outcome.failures))
+        self._outcome.failures += [(page.page_id, each.message, each.remedy) for each in problems[:room]]
+        step()

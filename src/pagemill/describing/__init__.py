@@ -1,0 +1,1 @@
+"""The second pass: what figures, charts, tables and formulas show, as a model describes them."""

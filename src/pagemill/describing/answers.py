@@ -1,0 +1,83 @@
+"""From the values of a model's answer to a description: untrusted, bounded, in linear time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pagemill.document.page import Description
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_SUMMARY, MAX_KEYWORD, MAX_KEYWORDS = 2_000, 80, 16
+MAX_ROWS, MAX_COLUMNS, MAX_CELL = 200, 30, 200
+_LONGEST = 20_000
+"""Characters of any value that are looked at."""
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
+_UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]+")
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "language": {"type": "string"},
+        "summary": {"type": "string"},
+        "keywords": {"type": "array", "items": {"type": "string"}, "maxItems": 12},
+        "data": {
+            "anyOf": [
+                {"type": "array", "items": {"type": "array", "items": {"type": "string"}}, "maxItems": 40},
+                {"type": "null"},
+            ]
+        },
+    },
+    "required": ["language", "summary", "keywords", "data"],
+    "additionalProperties": False,
+}  # fmt: skip
+"""Of an answer."""
+
+
+def problems(values: Mapping[str, Any]) -> list[str]:
+    """What is wrong with an answer, so that it is asked for again."""
+    found = [] if _line(values.get("summary"), MAX_SUMMARY) else ["the answer holds no summary"]
+    if not isinstance(values.get("keywords"), list):
+        found.append("the answer holds no list of keywords")
+    return found
+
+
+def read_description(values: Mapping[str, Any]) -> Description | None:
+    """The description in an answer, within its bounds; None where there is no summary."""
+    summary = _line(values.get("summary"), MAX_SUMMARY)
+    if not summary:
+        return None
+    said = values.get("keywords")
+    keywords = [_line(word, MAX_KEYWORD) for word in (said if isinstance(said, list) else [])[: 4 * MAX_KEYWORDS]]
+    language = values.get("language")
+    is_language = isinstance(language, str) and _LANGUAGE.fullmatch(language[:40])
+    return Description(
+        summary=summary,
+        keywords=tuple({word.casefold(): word for word in reversed(keywords) if word}.values())[::-1][:MAX_KEYWORDS],
+        chart=_table(values.get("data")),
+        language=str(language) if is_language else "",
+    )
+
+
+def _table(data: Any) -> tuple[tuple[str, ...], ...] | None:
+    """Rows of equal length; None for what is no table of at least two rows and columns."""
+    if not isinstance(data, list):
+        return None
+    rows = [[_line(cell, MAX_CELL) for cell in row[:MAX_COLUMNS]] for row in data[:MAX_ROWS] if isinstance(row, list)]
+    rows = [row for row in rows if any(row)]
+    width = max(map(len, rows), default=0)
+    if len(rows) < 2 or width < 2:
+        return None
+    return tuple(tuple(row + [""] * (width - len(row))) for row in rows)
+
+
+def _line(value: Any, longest: int) -> str:
+    """A text, or a number, in one line of bounded length; empty for all else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    if isinstance(value, int) and abs(value) > 10**18:  # as text it takes quadratic time
+        return ""
+    text = _UNSEEN.sub(" ", str(value)[:_LONGEST]).strip()
+    return text if len(text) <= longest else text[: longest - 2].rstrip() + " …"

@@ -1,0 +1,76 @@
+"""Answers of a model, kept as they arrive, by what was asked: a run that is killed asks nothing twice."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from typing import TYPE_CHECKING
+
+from pagemill.store.database import database_errors, is_damage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TABLE = "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB NOT NULL) STRICT, WITHOUT ROWID"
+
+
+class DescriptionStore:
+    """An SQLite file of its own, made on first use: it may be lost, which costs requests. Thread-safe.
+
+    Args:
+        file: In the private folder of the run directory.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    def get(self, key: bytes) -> bytes | None:
+        """What was kept under a key.
+
+        Raises:
+            OutputError: The file cannot be read.
+        """
+        with self._lock, database_errors(self._file):
+            row = self._opened().execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def put(self, key: bytes, answer: bytes) -> None:
+        """Keep an answer.
+
+        Raises:
+            OutputError: The file cannot be written; NoSpaceError when the disk is full.
+        """
+        with self._lock, database_errors(self._file):
+            self._opened().execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, answer))
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            try:
+                self._connection = self._connect()
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                for suffix in ("-wal", "-shm", ""):
+                    self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+                self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_TABLE)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
