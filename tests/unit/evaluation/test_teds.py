@@ -174,3 +174,10 @@ def test_equal_tables_are_never_too_large(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(teds_module, "MAX_NODES", 2)
     table = "<html><body><table><tr><td>a</td><td>b</td></tr></table></body></html>"
     assert teds_module.reference_teds(table, table) == teds_module.teds(table, table) == 1.0
+
+
+def test_a_scorer_may_give_up_earlier() -> None:
+    pair = "<html><body><table><tr><td>a</td></tr></table></body></html>", "<html><body><table></table></body></html>"
+    assert reference_teds(*pair) == 0.0
+    with pytest.raises(TooLargeError, match="at most 1"):
+        reference_teds(*pair, most_nodes=1)

@@ -24,6 +24,8 @@ RECOGNITION = (
 )
 """Types of questions that make "OCRBench (Text)"."""
 _HANDWRITTEN_FORMULAS = "HME100k"
+_IMAGES = "OCRBench_Images"
+"""Folder that the published images unpack to, beside that of ``OCRBench.json``."""
 
 
 class _Question(msgspec.Struct):
@@ -53,11 +55,13 @@ class OcrBench(base.Benchmark):
         tables = [path] if path.suffix == ".parquet" else sorted(path.rglob("*.parquet")) if path.is_dir() else []
         if tables:
             return base.checked_ids(list(_table_samples(tables)), path)
-        file = one_file(path, ("OCRBench.json", "*.json"), "questions")
+        file = one_file(path, ("OCRBench.json", "OCRBench/OCRBench.json", "*.json"), "questions")
+        folders = (file.parent, file.parent / _IMAGES, file.parent.parent / _IMAGES)
         samples = []
         for number, question in enumerate(read_json(file, list[_Question])):
-            image = file.parent / base.contained(question.image_path) if question.image_path else None
-            samples.append(_sample(number, question, base.Input(path=image) if image and image.is_file() else None))
+            name = base.contained(question.image_path or "-")
+            image = next((folder / name for folder in folders if (folder / name).is_file()), None)
+            samples.append(_sample(number, question, base.Input(path=image) if image else None))
         return base.checked_ids(samples, file)
 
     def predictions(self, path: Path, samples: Sequence[base.Sample]) -> Callable[[base.Sample], base.Prediction]:

@@ -35,6 +35,7 @@ class UniMerNet(base.Benchmark):
     kind = base.Kind.LATEX
     origin = "opendatalab/UniMERNet 5a2c80d"
     hub_id = "wanderkid/UniMER_Dataset"
+    hub_files = ("UniMER-?est.zip",)
     primary = "edit_distance"
     batch = RUN_FORMULAS // 2
     metrics = (
@@ -47,7 +48,7 @@ class UniMerNet(base.Benchmark):
         """Formulas of a folder with ``spe.txt`` and ``spe/0000000.png``, and so on."""
         if not path.is_dir():
             raise MissingInputError(f"{path} is not a folder", remedy="Give the folder that holds spe.txt.")
-        folder = next((each for each in (path, path / "UniMER-Test") if (each / "spe.txt").is_file()), path)
+        folder = next((each for each in (path, *path.glob("UniMER-?est")) if (each / "spe.txt").is_file()), path)
         samples = []
         for subset in SUBSETS:
             if not (folder / f"{subset}.txt").is_file():
@@ -65,7 +66,8 @@ class UniMerNet(base.Benchmark):
                 )
         if not samples:
             raise InputError(
-                f"{folder} holds none of spe.txt, cpe.txt, sce.txt, hwe.txt", remedy="Unpack UniMER-Test.zip."
+                f"{folder} holds none of spe.txt, cpe.txt, sce.txt, hwe.txt",
+                remedy="Unpack UniMER-Test.zip, and give its folder.",
             )
         return base.checked_ids(samples, folder)
 

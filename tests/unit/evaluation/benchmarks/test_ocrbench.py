@@ -72,3 +72,15 @@ def test_predictions_of_other_questions(tmp_path: Path) -> None:
     samples = OcrBench().load(tmp_path / "OCRBench.json")
     with pytest.raises(InputError, match="2 questions"):
         OcrBench().predictions(tmp_path / "other.json", samples)
+
+
+def test_images_as_they_are_published(tmp_path: Path) -> None:
+    """Two downloads: the JSON file in a folder of its own, and the images beside that."""
+    image = tmp_path / "OCRBench_Images" / "IIIT5K" / "1.png"
+    image.parent.mkdir(parents=True)
+    image.touch()
+    (tmp_path / "OCRBench").mkdir()
+    (tmp_path / "OCRBench" / "OCRBench.json").write_text(json.dumps([question("a", image_path="IIIT5K/1.png")]))
+    for given in (tmp_path, tmp_path / "OCRBench", tmp_path / "OCRBench" / "OCRBench.json"):
+        (sample,) = OcrBench().load(given)
+        assert sample.input is not None and sample.input.path == image

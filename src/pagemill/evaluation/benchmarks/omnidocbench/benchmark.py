@@ -40,7 +40,7 @@ from pagemill.evaluation.teds import reference_teds
 from pagemill.evaluation.text import edit_distance, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 MAX_CHARACTERS = 500_000
@@ -60,6 +60,9 @@ class OmniDocBenchV15(Benchmark):
     origin = "OmniDocBench v1.5 (pichiu/OmniDocBench 7bd6c2e)"
     hub_id: ClassVar[str | None] = "opendatalab/OmniDocBench"
     hub_files: ClassVar[tuple[str, ...]] = ("OmniDocBench.json", "images/*")
+    most_nodes: ClassVar[int | None] = None
+    """Of a table that is scored, if the official scorer gives up earlier than TEDS has to."""
+    image_folders: ClassVar[tuple[str, ...]] = ("images",)
     skips_missing: ClassVar[bool] = True
     """Whether the official scorer leaves a page without a prediction out."""
     primary = "overall"
@@ -92,38 +95,28 @@ class OmniDocBenchV15(Benchmark):
                 Sample(
                     id=name,
                     truth=page,
-                    input=_image(file.parent, name),
+                    input=self._image(file.parent, name),
                     prediction_names=prediction_names(name),
                     groups=_groups(page),
                 )
             )
         return checked_ids(samples, file)
 
+    def _image(self, folder: Path, name: str) -> Input | None:
+        places = (folder / each / name for each in (*self.image_folders, "."))
+        return next((Input(path=place) for place in places if place.is_file()), None)
+
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Match the page and score its pairs."""
         markdown, note = markdown_of(prediction)
         if prediction.status is not Status.SCORED and rules is Rules.OFFICIAL and self.skips_missing:
-            return SampleScore(
-                id=sample.id,
-                status=prediction.status,
-                metrics=dict.fromkeys((metric.name for metric in self.metrics), None),
-                groups=sample.groups,
-                error=prediction.error or "",
-            )
+            return prediction.score(sample, dict.fromkeys((metric.name for metric in self.metrics), None))
         page = sample.truth
         if rules is Rules.PAGEMILL:
             markdown, page = unicodedata.normalize("NFC", markdown), composed(page)
         found = self.match(page, markdown, rules)
-        metrics, terms, pairs = page_scores(found, self.cdm_rules, self.normal_table)
-        return SampleScore(
-            id=sample.id,
-            status=prediction.status,
-            metrics=metrics,
-            pairs=pairs,
-            terms=terms,
-            groups=sample.groups,
-            error=prediction.error or note or found.note or too_large(pairs),
-        )
+        metrics, terms, pairs = page_scores(found, self)
+        return prediction.score(sample, metrics, *pairs, terms=terms, note=note or found.note or too_large(pairs))
 
     def normal_table(self, text: str) -> str:
         """What of a table counts."""
@@ -194,12 +187,12 @@ def prediction_names(image: str) -> tuple[str, ...]:
 
 
 def page_scores(
-    found: PageMatch, cdm_rules: CdmRules, normal: Callable[[str], str]
+    found: PageMatch, benchmark: OmniDocBenchV15
 ) -> tuple[dict[str, float | None], dict[str, Any], list[Pair]]:
     """A page's metrics, what figures over pages need beside them, and the pairs to show."""
     tables, pairs = [], []
     for truth, predicted in found.tables:
-        score, structure, note = _teds(truth, predicted, normal)
+        score, structure, note = _teds(truth, predicted, benchmark)
         tables.append((score, structure))
         pairs.append(
             Pair(
@@ -212,7 +205,7 @@ def page_scores(
             )
         )
     formulas = [(pair.raw_prediction, pair.raw_truth) for pair in found.formulas]
-    drawn = [] if unavailable() else cdm(formulas, cdm_rules)
+    drawn = [] if unavailable() else cdm(formulas, benchmark.cdm_rules)
     cdms = [each.f1 or 0.0 for each in drawn]  # a true formula that cannot be drawn is 0 by the rules
     pairs += [_shown(pair, Kind.TEXT) for pair in found.texts]
     pairs += [_shown(pair, Kind.LATEX, each.note if each else "") for pair, each in zip_longest(found.formulas, drawn)]
@@ -275,12 +268,16 @@ def _shown(pair: TextPair, kind: Kind, note: str = "") -> Pair:
     )
 
 
-def _teds(truth: str, predicted: str, normal: Callable[[str], str]) -> tuple[float, float, str]:
+def _teds(truth: str, predicted: str, benchmark: OmniDocBenchV15) -> tuple[float, float, str]:
     if not predicted:
         return 0.0, 0.0, "no table was predicted"
-    one, two = normal(predicted), normal(truth)
+    one, two, most = benchmark.normal_table(predicted), benchmark.normal_table(truth), benchmark.most_nodes
     try:
-        return reference_teds(one, two), reference_teds(one, two, structure_only=True), ""
+        return (
+            reference_teds(one, two, most_nodes=most),
+            reference_teds(one, two, structure_only=True, most_nodes=most),
+            "",
+        )
     except TooLargeError as error:
         return 0.0, 0.0, error.message
 
@@ -310,17 +307,10 @@ def markdown_of(prediction: Prediction) -> tuple[str, str]:
     return text or "", ""
 
 
-def _image(folder: Path, name: str) -> Input | None:
-    for place in (folder / "images" / name, folder / name):
-        if place.is_file():
-            return Input(path=place)
-    return None
-
-
 def _groups(page: Page) -> dict[str, str]:
     attributes = page.page_info.page_attribute
     found = {}
-    for name in ("data_source", "language", "layout"):
+    for name in ("data_source", "language", "layout", "subset"):
         value = attributes.get(name)
         if isinstance(value, str) and value:
             found[name] = value

@@ -28,8 +28,9 @@ class MdpBench(OmniDocBenchV15):
     name = "mdpbench"
     title = "MDPBench"
     origin = "Yuliang-Liu/MultimodalOCR 794c36d (MDPBench)"
-    hub_id = None
-    hub_files = ()
+    hub_id = "Delores-Lin/MDPBench"
+    hub_files = ("MDPBench_public.json", "MDPBench_img_public/*")
+    image_folders = ("MDPBench_img_public", "images")
     metrics = (
         Metric(name="overall", description="Mean of 1 - text edit distance, TEDS and, with LaTeX, CDM of the page"),
         *OmniDocBenchV15.metrics[1:],

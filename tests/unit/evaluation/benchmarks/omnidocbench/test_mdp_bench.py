@@ -34,3 +34,12 @@ def test_languages_and_captures(tmp_path: Path) -> None:
         "overall_de": 87.5,
         "overall_ko": 87.5,
     }
+
+
+def test_the_published_folder(tmp_path: Path) -> None:
+    page = {"page_info": {"image_path": "ko_book_1.jpg"}, "layout_dets": []}
+    (tmp_path / "MDPBench_public.json").write_text(json.dumps([page]))
+    (tmp_path / "MDPBench_img_public").mkdir()
+    (tmp_path / "MDPBench_img_public" / "ko_book_1.jpg").touch()
+    (sample,) = MdpBench().load(tmp_path)
+    assert sample.input is not None

@@ -8,7 +8,12 @@ import pytest
 
 from pagemill.evaluation.benchmark import Prediction, Rules, SampleScore
 from pagemill.evaluation.benchmarks.omnidocbench.v17 import OmniDocBenchV17
-from pagemill.evaluation.benchmarks.omnidocbench.v17_normalise import plain_formula, plain_table, plain_text
+from pagemill.evaluation.benchmarks.omnidocbench.v17_normalise import (
+    plain_formula,
+    plain_latex,
+    plain_table,
+    plain_text,
+)
 
 TABLE = "<table><tr><td>mill</td><td>sheets</td></tr></table>"
 
@@ -62,6 +67,32 @@ def test_text(given: str, expected: str) -> None:
 )
 def test_formula(given: str, expected: str) -> None:
     assert plain_formula(given) == expected
+
+
+def test_braces_of_formulas_that_are_not_needed_go() -> None:
+    assert plain_formula("{{a}} + \\phantom{b{c}}{d_1} \\tag{1 {x}} \\vert") == "a+d_1|"
+    assert plain_formula("\\[ {\\alpha\\beta} \\]") == "{\\alpha\\beta}"
+    assert plain_formula("\\tag \\tagx \\nonumber \\hspace{1em}①") == "\\tag\\tagx1"
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        ("a + b", "a + b"),
+        ("\\alpha_1", "α_1"),
+        ("some plain words \\", "some plain words \\"),
+        ("\\left( a", "\\left( a"),
+        ("\\begin{a}x\\end{b}", "\\begin{a}x\\end{b}"),
+        ("x" * 8001 + "\\alpha", "x" * 8001 + "\\alpha"),
+    ],
+)
+def test_what_is_hardly_latex_stays(latex: str, expected: str) -> None:
+    assert plain_latex(latex) == expected
+
+
+def test_each_text_of_a_cell_is_stripped() -> None:
+    assert "<td>H2O</td>" in plain_table("<table><tr><th> H<sub>2</sub> O</th></tr></table>")
+    assert plain_table("none") == ""
 
 
 def test_symbols_in_cells_are_unified() -> None:
