@@ -11,6 +11,7 @@ from lxml import etree, html
 
 from pagemill.errors import InputError, MissingInputError, TooLargeError
 from pagemill.evaluation import benchmark as base
+from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.files import read_text
 from pagemill.evaluation.teds import LabelledTree, check_nodes, descendants, span_of
 from pagemill.evaluation.text import indel_similarity
@@ -52,7 +53,7 @@ class DpBench(base.Benchmark):
         base.Metric(name="mhs_s", description="The same without texts"),
     )
 
-    def load(self, path: Path) -> list[base.Sample]:
+    def load(self, path: Path) -> list[Sample]:
         """Documents of a folder with ``ground-truth/markdown/ID.md`` and, if there, ``pdfs/ID.pdf``."""
         if not path.is_dir():
             raise MissingInputError(
@@ -63,7 +64,7 @@ class DpBench(base.Benchmark):
         if folder is None:
             raise InputError(f"{path} holds no ground-truth/markdown/*.md", remedy="Give the published files.")
         samples = [
-            base.Sample(
+            Sample(
                 id=file.stem,
                 truth=read_text(file),
                 input=_document(path, file.stem),
@@ -73,9 +74,7 @@ class DpBench(base.Benchmark):
         ]
         return base.checked_ids(samples, folder)
 
-    def score(
-        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
-    ) -> base.SampleScore:
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """NID, TEDS and MHS; a missing prediction is an empty document."""
         text = prediction.scored_text
         true, predicted = with_html_tables(sample.truth), with_html_tables(text)
@@ -94,9 +93,7 @@ class DpBench(base.Benchmark):
         )
         return prediction.score(sample, metrics, pair, note=note)
 
-    def aggregate(
-        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
-    ) -> dict[str, base.Figure]:
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Means over the documents that have the metric."""
         return {
             metric.name: base.mean(base.scores_by_metric(scores, metric.name), "mean over documents that have it")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pagemill.errors import CorruptInputError, InputError, MissingInputError
 from pagemill.evaluation import benchmark as base
+from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.files import parquet_rows
 from pagemill.evaluation.kie import field_scores
 
@@ -55,20 +56,20 @@ class _FieldBenchmark(base.Benchmark):
     split: ClassVar[str]
     column: ClassVar[str]
 
-    def load(self, path: Path) -> list[base.Sample]:
+    def load(self, path: Path) -> list[Sample]:
         """Documents of a Parquet table, or of the tables of the scored split in a folder."""
         if not path.exists():
             raise MissingInputError(f"{path} does not exist", remedy="Check the path.")
         files = [path] if path.is_file() else sorted(path.rglob(f"*{self.split}*.parquet"))
         if not files:
             raise InputError(f"{path} holds no *{self.split}*.parquet", remedy="Give the published Parquet files.")
-        samples: list[base.Sample] = []
+        samples: list[Sample] = []
         for file in files:
             for row, values in enumerate(parquet_rows(file, [self.column])):
                 truth = self.fields_of(values.get(self.column), f"{file}: row {row + 1}")
                 number = len(samples)
                 samples.append(
-                    base.Sample(
+                    Sample(
                         id=str(number),
                         truth=truth,
                         input=base.Input(path=file, row=row, column="image"),
@@ -86,9 +87,7 @@ class _FieldBenchmark(base.Benchmark):
             CorruptInputError: It has another form.
         """
 
-    def score(
-        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
-    ) -> base.SampleScore:
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Score each field."""
         text = prediction.scored_text
         found = field_scores(sample.truth, text)
@@ -104,9 +103,7 @@ class _FieldBenchmark(base.Benchmark):
         metrics = {"field_similarity": similarity, "fields_exact": exact}
         return prediction.score(sample, metrics, pair, terms={"fields": found})
 
-    def aggregate(
-        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
-    ) -> dict[str, base.Figure]:
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Means over all fields of all documents, and of each field."""
         fields: dict[str, list[float | None]] = {}
         for score in scores:
@@ -123,7 +120,7 @@ class _FieldBenchmark(base.Benchmark):
         """Stamp of a result."""
         return base.stamp(self.origin, "json-repair")
 
-    def truth_text(self, sample: base.Sample) -> str:
+    def truth_text(self, sample: Sample) -> str:
         """The true values as JSON."""
         return _json(sample.truth)
 

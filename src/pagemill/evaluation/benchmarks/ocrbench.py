@@ -8,6 +8,7 @@ import msgspec
 
 from pagemill.errors import InputError, MissingInputError
 from pagemill.evaluation import benchmark as base
+from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.files import one_file, parquet_rows, read_json
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class OcrBench(base.Benchmark):
     primary = "correct"
     metrics = (base.Metric(name="correct", description="1 if an answer is contained in the prediction, else 0"),)
 
-    def load(self, path: Path) -> list[base.Sample]:
+    def load(self, path: Path) -> list[Sample]:
         """Questions of ``OCRBench.json`` or of a Parquet table."""
         if not path.exists():
             raise MissingInputError(f"{path} does not exist", remedy="Check the path.")
@@ -64,7 +65,7 @@ class OcrBench(base.Benchmark):
             samples.append(_sample(number, question, base.Input(path=image) if image else None))
         return base.checked_ids(samples, file)
 
-    def predictions(self, path: Path, samples: Sequence[base.Sample]) -> Callable[[base.Sample], base.Prediction]:
+    def predictions(self, path: Path, samples: Sequence[Sample]) -> Callable[[Sample], Prediction]:
         """Answers in a folder, or in a copy of ``OCRBench.json`` as ``predict``."""
         if not path.is_file():
             return super().predictions(path, samples)
@@ -76,9 +77,7 @@ class OcrBench(base.Benchmark):
             )
         return _Answers([None if each.predict is None else str(each.predict) for each in questions])
 
-    def score(
-        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
-    ) -> base.SampleScore:
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Right or wrong."""
         text = prediction.scored_text
         is_scored = prediction.status is base.Status.SCORED
@@ -87,9 +86,7 @@ class OcrBench(base.Benchmark):
         pair = base.Pair(kind=self.kind, truth=answers, prediction=text, metric="correct", score=correct)
         return prediction.score(sample, {"correct": correct}, pair)
 
-    def aggregate(
-        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
-    ) -> dict[str, base.Figure]:
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Share of right answers to the recognition questions, and points of all."""
         recognition = [score for score in scores if score.groups.get("type") in RECOGNITION]
         points = base.mean(base.scores_by_metric(scores, "correct"), "points, one for each right answer")
@@ -104,7 +101,7 @@ class OcrBench(base.Benchmark):
         """Stamp of a result."""
         return base.stamp(self.origin)
 
-    def truth_text(self, sample: base.Sample) -> str:
+    def truth_text(self, sample: Sample) -> str:
         """Answers that are right."""
         return " | ".join(sample.truth)
 
@@ -113,9 +110,9 @@ class _Answers:
     def __init__(self, answers: Sequence[str | None]) -> None:
         self._answers = answers
 
-    def __call__(self, sample: base.Sample) -> base.Prediction:
+    def __call__(self, sample: Sample) -> Prediction:
         """The answer with the question's number."""
-        return base.Prediction(text=self._answers[int(sample.id)])
+        return Prediction(text=self._answers[int(sample.id)])
 
 
 def is_correct(prediction: str, answers: Sequence[str], dataset: str) -> bool:
@@ -129,9 +126,9 @@ def is_correct(prediction: str, answers: Sequence[str], dataset: str) -> bool:
     return any(normal(answer) in said for answer in answers)
 
 
-def _sample(number: int, question: _Question, image: base.Input | None) -> base.Sample:
+def _sample(number: int, question: _Question, image: base.Input | None) -> Sample:
     answers = question.answers if isinstance(question.answers, list) else [question.answers]
-    return base.Sample(
+    return Sample(
         id=str(number),
         truth=[str(answer) for answer in answers],
         input=image,
@@ -141,7 +138,7 @@ def _sample(number: int, question: _Question, image: base.Input | None) -> base.
     )
 
 
-def _table_samples(files: Sequence[Path]) -> Iterator[base.Sample]:
+def _table_samples(files: Sequence[Path]) -> Iterator[Sample]:
     number = 0
     for file in files:
         for row, values in enumerate(parquet_rows(file, ["dataset", "question", "question_type", "answer"])):

@@ -13,6 +13,7 @@ from rapidfuzz import fuzz
 
 from pagemill.errors import CorruptInputError, InputError, MissingInputError, lacks_extra
 from pagemill.evaluation import benchmark as base
+from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.benchmarks.olmocr_tables import Grid, html_grids, markdown_grids
 from pagemill.evaluation.files import read_json_lines
 
@@ -102,7 +103,7 @@ class OlmOcrBench(base.Benchmark):
     primary = "pass_rate"
     metrics = (base.Metric(name="pass_rate", description="Share of the page's tests that pass"),)
 
-    def load(self, path: Path) -> list[base.Sample]:
+    def load(self, path: Path) -> list[Sample]:
         """Pages of a folder with ``*.jsonl`` files of tests and ``pdfs/``."""
         if not path.is_dir():
             raise MissingInputError(f"{path} is not a folder", remedy="Give the folder that holds *.jsonl and pdfs/.")
@@ -127,9 +128,7 @@ class OlmOcrBench(base.Benchmark):
                 pages[pdf, 1].append(FileTest(BASELINE, added))
         return base.checked_ids([_sample(folder, pdf, page, tests) for (pdf, page), tests in pages.items()], folder)
 
-    def score(
-        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
-    ) -> base.SampleScore:
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Run the page's tests. None of a page without a prediction passes."""
         is_scored = prediction.status is base.Status.SCORED
         text = prediction.scored_text
@@ -150,9 +149,7 @@ class OlmOcrBench(base.Benchmark):
         terms = {"tests": [[each.file, each.test.id, each.test.type, passed] for each, passed in results]}
         return prediction.score(sample, metrics, *pairs, terms=terms)
 
-    def aggregate(
-        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
-    ) -> dict[str, base.Figure]:
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Mean over files of their pass rates, and each file's; baseline tests that no file names are a file."""
         files: dict[str, list[float | None]] = defaultdict(list)
         for score in scores:
@@ -162,16 +159,16 @@ class OlmOcrBench(base.Benchmark):
         note = f"{left_out} tests of formulas were not run: they need olmocr[bench] and its browser" if left_out else ""
         rates = {file: base.mean(values, "share of tests") for file, values in sorted(files.items())}
         overall = base.mean([rate.value for rate in rates.values()], "mean over files of pass rates", note)
-        if rules is base.Rules.OFFICIAL and any(score.status is not base.Status.SCORED for score in scores):
+        if rules is Rules.OFFICIAL and any(score.status is not base.Status.SCORED for score in scores):
             void = "a page without a prediction voids the score"
-            overall = base.Figure(value=None, samples=0, aggregation=overall.aggregation, note=void)
+            overall = Figure(value=None, samples=0, aggregation=overall.aggregation, note=void)
         return {"overall": overall, **{f"pass_rate_{file}": rate for file, rate in rates.items()}}
 
     def scorer(self) -> str:
         """Stamp of a result."""
         return base.stamp(self.origin, "fuzzysearch", "beautifulsoup4")
 
-    def truth_text(self, sample: base.Sample) -> str:
+    def truth_text(self, sample: Sample) -> str:
         """What the page's tests ask."""
         return "\n\n".join(f"- {each.test.id}: {_described(each.test)}" for each in sample.truth)
 
@@ -198,11 +195,11 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFC", text).translate(_ASCII)
 
 
-def _sample(folder: Path, pdf: str, page: int, tests: list[FileTest]) -> base.Sample:
+def _sample(folder: Path, pdf: str, page: int, tests: list[FileTest]) -> Sample:
     relative = base.contained(pdf)
     stem = str(PurePosixPath(pdf).with_suffix(""))
     file = folder / "pdfs" / relative
-    return base.Sample(
+    return Sample(
         id=f"{stem}_pg{page}",
         truth=tests,
         input=base.Input(path=file, page=page) if file.is_file() else None,

@@ -10,6 +10,7 @@ import msgspec
 
 from pagemill.errors import CorruptInputError, InputError, TooLargeError
 from pagemill.evaluation import benchmark as base
+from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.files import one_file, read_json, read_json_lines
 from pagemill.evaluation.teds import reference_teds, teds
 
@@ -58,7 +59,7 @@ class _TableBenchmark(base.Benchmark):
     )
     annotations: ClassVar[tuple[str, ...]]
 
-    def load(self, path: Path) -> list[base.Sample]:
+    def load(self, path: Path) -> list[Sample]:
         """Tables of a folder with annotations and images, or of a file of annotations.
 
         Where rows have a split and some are of the validation split, only those count.
@@ -68,7 +69,7 @@ class _TableBenchmark(base.Benchmark):
         if any(split == _VALIDATION for _, _, split in rows):
             rows = [row for row in rows if row[2] == _VALIDATION]
         samples = [
-            base.Sample(
+            Sample(
                 id=name,
                 truth=html,
                 input=_image(file.parent, name, split),
@@ -78,17 +79,15 @@ class _TableBenchmark(base.Benchmark):
         ]
         return base.checked_ids(samples, file)
 
-    def predictions(self, path: Path, samples: Sequence[base.Sample]) -> Callable[[base.Sample], base.Prediction]:
+    def predictions(self, path: Path, samples: Sequence[Sample]) -> Callable[[Sample], Prediction]:
         """HTML from a JSON object by image name, or from a folder."""
         if not path.is_file():
             return super().predictions(path, samples)
         return _TablesByName(_html_by_name(path))
 
-    def score(
-        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
-    ) -> base.SampleScore:
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """TEDS and TEDS-S; 0 without a prediction or without a table in it."""
-        score, note = reference_teds if rules is base.Rules.OFFICIAL else teds, ""
+        score, note = reference_teds if rules is Rules.OFFICIAL else teds, ""
         metrics: dict[str, float | None] = {"teds": 0.0, "teds_s": 0.0}
         if text := prediction.scored_text:
             try:
@@ -108,9 +107,7 @@ class _TableBenchmark(base.Benchmark):
         )
         return prediction.score(sample, metrics, pair, note=note)
 
-    def aggregate(
-        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
-    ) -> dict[str, base.Figure]:
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Means over tables."""
         return {name: base.mean(base.scores_by_metric(scores, name), "mean over tables") for name in ("teds", "teds_s")}
 
@@ -139,9 +136,9 @@ class _TablesByName:
     def __init__(self, tables: Mapping[str, str]) -> None:
         self._tables = tables
 
-    def __call__(self, sample: base.Sample) -> base.Prediction:
+    def __call__(self, sample: Sample) -> Prediction:
         """The table under the image's name, or under its stem."""
-        return base.Prediction(text=self._tables.get(sample.id, self._tables.get(_stem(sample.id))))
+        return Prediction(text=self._tables.get(sample.id, self._tables.get(_stem(sample.id))))
 
 
 def table_html(structure: Iterable[str], cells: Iterable[Sequence[str]]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import InputError, MissingInputError
 from pagemill.evaluation import benchmark as base
+from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.cdm import UNIMERNET as CDM_RULES
 from pagemill.evaluation.cdm import Cdm, cdm
 from pagemill.evaluation.cdm.drawing import RUN_FORMULAS, draw, unavailable, version
@@ -44,7 +45,7 @@ class UniMerNet(base.Benchmark):
         base.Metric(name="exact", description="1 if the normalised source is equal"),
     )
 
-    def load(self, path: Path) -> list[base.Sample]:
+    def load(self, path: Path) -> list[Sample]:
         """Formulas of a folder with ``spe.txt`` and ``spe/0000000.png``, and so on."""
         if not path.is_dir():
             raise MissingInputError(f"{path} is not a folder", remedy="Give the folder that holds spe.txt.")
@@ -56,7 +57,7 @@ class UniMerNet(base.Benchmark):
             for number, latex in enumerate(_lines(folder / f"{subset}.txt")):
                 image = folder / subset / f"{number:07}.png"
                 samples.append(
-                    base.Sample(
+                    Sample(
                         id=f"{subset}/{number:07}",
                         truth=latex,
                         input=base.Input(path=image) if image.is_file() else None,
@@ -71,21 +72,19 @@ class UniMerNet(base.Benchmark):
             )
         return base.checked_ids(samples, folder)
 
-    def predictions(self, path: Path, samples: Sequence[base.Sample]) -> Callable[[base.Sample], base.Prediction]:
+    def predictions(self, path: Path, samples: Sequence[Sample]) -> Callable[[Sample], Prediction]:
         """LaTeX in a folder: a file a subset with a line for each formula, or a file a formula."""
         files = {subset: path / f"{subset}.txt" for subset in SUBSETS if (path / f"{subset}.txt").is_file()}
         if not files:
             return super().predictions(path, samples)
         return _Lines({subset: _lines(file) for subset, file in files.items()})
 
-    def prepare(self, batch: Sequence[tuple[base.Sample, base.Prediction]]) -> None:
+    def prepare(self, batch: Sequence[tuple[Sample, Prediction]]) -> None:
         """Draw all formulas of a batch in one run."""
         if not unavailable():
             draw(latex for sample, prediction in batch for latex in (sample.truth, prediction.text or ""))
 
-    def score(
-        self, sample: base.Sample, prediction: base.Prediction, rules: base.Rules = base.Rules.PAGEMILL
-    ) -> base.SampleScore:
+    def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Edit distance of the normalised source, and CDM."""
         text = prediction.scored_text
         predicted, truth = normal(text), normal(sample.truth)
@@ -102,16 +101,14 @@ class UniMerNet(base.Benchmark):
         metrics = {"edit_distance": distance, "cdm": drawn.f1, "exact": float(distance == 0.0)}
         return prediction.score(sample, metrics, pair, terms={"bleu": bleu_counts(predicted, truth)})
 
-    def aggregate(
-        self, scores: Sequence[base.SampleScore], rules: base.Rules = base.Rules.PAGEMILL
-    ) -> dict[str, base.Figure]:
+    def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Mean of the subsets' means, and means over all formulas."""
         subsets = [[score for score in scores if score.groups.get("subset") == subset] for subset in SUBSETS]
         cdms = base.scores_by_metric(scores, "cdm")
         undrawn = 0 if unavailable() else cdms.count(None)
         note = unavailable() or (f"{undrawn:,} true formulas cannot be drawn and do not count" if undrawn else "")
 
-        def of_subsets(name: str, note: str = "") -> base.Figure:
+        def of_subsets(name: str, note: str = "") -> Figure:
             values = [base.mean(base.scores_by_metric(each, name), "").value for each in subsets]
             return base.mean(values, "mean of the subsets' means", note)
 
@@ -138,11 +135,11 @@ class _Lines:
     def __init__(self, lines: dict[str, list[str]]) -> None:
         self._lines = lines
 
-    def __call__(self, sample: base.Sample) -> base.Prediction:
+    def __call__(self, sample: Sample) -> Prediction:
         """The line of a formula; beyond the last one it is missing."""
         subset, number = sample.id.split("/")
         lines = self._lines.get(subset, [])
-        return base.Prediction(text=lines[int(number)] if int(number) < len(lines) else None)
+        return Prediction(text=lines[int(number)] if int(number) < len(lines) else None)
 
 
 def normal(latex: str) -> str:

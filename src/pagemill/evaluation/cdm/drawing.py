@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
+    from pypdfium2 import PdfPage
 
 DPI = 200
 MAX_PIXELS = 30_000_000
@@ -29,10 +31,8 @@ MAX_PIXELS = 30_000_000
 RUN_FORMULAS = 64
 """That one run of LaTeX draws: it starts in 0.1 s and draws a formula in 1 ms."""
 RUN_S = 60.0
-"""Of one run, which takes 0.2 s; formulas that take longer than 5 s of the processor end it before (Linux)."""
-_RUN_PROCESSOR_S = 5
-_RUN_MEMORY = 2**30
-_RUN_FILE = 2**26
+"""Of one run, which takes 0.2 s; on Linux one that takes over 5 s of the processor is ended before."""
+_LIMITS = ((resource.RLIMIT_AS, 2**30), (resource.RLIMIT_FSIZE, 2**26), (resource.RLIMIT_CPU, 5))
 _REMEMBERED = 4096
 """Drawn formulas of a process: truths come again for every tool, and short formulas often."""
 _REMEDY = (
@@ -51,8 +51,8 @@ _HEAD = r"""\documentclass[12pt]{article}
 \shipout\box\drawn}
 \begin{document}
 """
-_FATAL = re.compile(r"^!(?:pdfTeX error: )?(.{1,80})", re.MULTILINE)
-_PROGRESS = re.compile(r"^formula (\d+) 1$|^(!) |^(Output written on) ", re.MULTILINE)
+_PROGRESS = re.compile(r"^(?:formula (\d+) 1$|! ?(.{1,80}))", re.MULTILINE)
+"""The number of a formula that begins, outside of any other's groups; an error."""
 
 
 class Drawing(NamedTuple):
@@ -76,10 +76,9 @@ def draw(formulas: Iterable[str]) -> dict[str, Drawing | str]:
     Returns:
         By formula; in place of one that cannot be drawn, why.
     """
-    wanted = list(dict.fromkeys(formulas))
     found: dict[str, Drawing | str] = {}
     waiting: dict[str, Formula] = {}
-    for latex in wanted:
+    for latex in dict.fromkeys(formulas):
         if latex in _drawn:
             _drawn.move_to_end(latex)
             found[latex] = _drawn[latex]
@@ -91,9 +90,9 @@ def draw(formulas: Iterable[str]) -> dict[str, Drawing | str]:
     names = list(waiting)
     for start in range(0, len(names), RUN_FORMULAS):
         run = names[start : start + RUN_FORMULAS]
-        found.update(zip(run, _draw_all([waiting[latex] for latex in run]), strict=True))
-    for latex in names:
-        _drawn[latex] = found[latex]
+        drawn = dict(zip(run, _draw_all([waiting[latex] for latex in run]), strict=True))
+        found |= drawn
+        _drawn.update(drawn)
     while len(_drawn) > _REMEMBERED:
         _drawn.popitem(last=False)
     return found
@@ -128,17 +127,14 @@ def _draw_all(formulas: Sequence[Formula]) -> list[Drawing | str]:
         ended = _run(folder)
         said = (folder / "said").read_text(encoding="utf-8", errors="replace")
         errors: dict[int, str] = {}
-        number, complete = -1, False
-        for match in _PROGRESS.finditer(said):
-            if match[1]:
-                number = int(match[1])
-            elif match[2]:
-                errors.setdefault(number, said[match.end() : match.end() + 80].split("\n")[0])
+        number, reason = -1, ended or "LaTeX ended"
+        for formula, error in _PROGRESS.findall(said):
+            if formula:
+                number = int(formula)
             else:
-                complete = True
-        if complete and ended == "" and number == len(formulas) - 1 and -1 not in errors:
+                reason = errors[number] = errors.get(number, error)
+        if not ended and number == len(formulas) - 1 and "\nOutput written on " in said:
             return _pages(folder / "formulas.pdf", formulas, errors)
-    reason = ended or errors.get(number) or (f"LaTeX: {fatal[1]}" if (fatal := _FATAL.search(said)) else "LaTeX ended")
     if number < 0 or len(formulas) == 1:
         return [reason] * len(formulas)
     if ended or number == len(formulas) - 1:  # by any of them: what was said last is lost, or a font is not there
@@ -168,7 +164,8 @@ def _run(folder: Path) -> str:
         )
         try:
             if sys.platform == "linux":
-                _limit(process.pid)
+                for what, most in _LIMITS:
+                    resource.prlimit(process.pid, what, (most, most))
             process.wait(RUN_S)
         except subprocess.TimeoutExpired:
             return f"LaTeX took over {RUN_S:g} s"
@@ -177,17 +174,6 @@ def _run(folder: Path) -> str:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     return f"LaTeX was ended by signal {-process.returncode}" if process.returncode < 0 else ""
-
-
-def _limit(process: int) -> None:
-    import resource
-
-    for what, most in (
-        (resource.RLIMIT_AS, _RUN_MEMORY),
-        (resource.RLIMIT_FSIZE, _RUN_FILE),
-        (resource.RLIMIT_CPU, _RUN_PROCESSOR_S),
-    ):
-        resource.prlimit(process, what, (most, most))
 
 
 def _pages(file: Path, formulas: Sequence[Formula], errors: dict[int, str]) -> list[Drawing | str]:
@@ -203,27 +189,25 @@ def _pages(file: Path, formulas: Sequence[Formula], errors: dict[int, str]) -> l
         document.close()
 
 
-def _boxes(page: object, formula: Formula) -> Drawing | str:
+def _boxes(page: PdfPage, formula: Formula) -> Drawing | str:
     """The box of each token that has pixels of its colour."""
-    width, height = page.get_size()  # type: ignore[attr-defined]
+    width, height = page.get_size()
     if width * height * (DPI / 72) ** 2 > MAX_PIXELS:
         return "the drawn formula is too large"
-    pixels = page.render(  # type: ignore[attr-defined]
+    pixels = page.render(
         scale=DPI / 72, draw_annots=False, no_smoothtext=True, no_smoothpath=True, rev_byteorder=True
     ).to_numpy()
-    colours = (pixels[..., 0].astype(np.int64) << 16) | (pixels[..., 1].astype(np.int64) << 8) | pixels[..., 2]
-    rows, columns = np.nonzero((colours > 0) & (colours <= len(formula.tokens)))
-    numbers = colours[rows, columns] - 1
-    boxes = np.empty((len(formula.tokens), 4), np.int64)
-    boxes[:, :2], boxes[:, 2:] = np.iinfo(np.int64).max, -1
-    for edge, (extreme, where) in enumerate(
-        ((np.minimum, columns), (np.minimum, rows), (np.maximum, columns), (np.maximum, rows))
-    ):
-        extreme.at(boxes[:, edge], numbers, where)
-    kept = np.flatnonzero(boxes[:, 2] >= 0)
-    if not kept.size:
+    colours = pixels[..., 1].astype(np.uint16) << 8 | pixels[..., 2]  # no token has red
+    rows, columns = np.nonzero((pixels[..., 0] == 0) & (colours > 0) & (colours <= len(formula.tokens)))
+    numbers = colours[rows, columns].astype(np.int64) - 1
+    if not numbers.size:
         return "nothing is drawn"
-    boxes = boxes[kept] + np.array([-1, -1, 1, 1])
-    boxes -= np.tile(boxes[:, :2].min(axis=0), 2)
-    right, bottom = (int(edge) for edge in boxes[:, 2:].max(axis=0))
+    points = np.stack([columns, rows], axis=1)
+    low, high = (np.full((len(formula.tokens), 2), start) for start in (np.iinfo(np.int64).max, -1))
+    np.minimum.at(low, numbers, points)
+    np.maximum.at(high, numbers, points)
+    kept = np.flatnonzero(high[:, 0] >= 0)
+    low, high = low[kept] - 1, high[kept] + 1
+    boxes = np.hstack([low, high]) - np.tile(low.min(axis=0), 2)
+    right, bottom = boxes[:, 2:].max(axis=0).tolist()
     return Drawing(tuple(formula.tokens[index] for index in kept), boxes, (right, bottom))

@@ -55,10 +55,18 @@ def test_a_formula_with_an_error_costs_no_other() -> None:
 
 
 @with_latex
-@pytest.mark.parametrize("bad", ["\\end{document}", "}\\textsf{", "\\loop\\iftrue\\repeat", "\\fonttwo"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "\\end{document}",
+        "}\\textsf{",
+        "\\fonttwo",
+        pytest.param("\\loop\\iftrue\\repeat", marks=pytest.mark.slow),
+    ],
+)
 def test_one_that_ends_the_run_costs_no_other(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What :func:`parse` does not let in, given to LaTeX all the same."""
-    monkeypatch.setattr(drawing, "_RUN_PROCESSOR_S", 1)
+    monkeypatch.setattr(drawing, "RUN_S", 5.0)
     bad = bad.replace("\\fonttwo", "\\font\\two=nosuch \\two x")
     sources = ["\\ON{0 0 .0039}a\\OFF ", bad, "\\ON{0 0 .0039}b\\OFF "]
     found = drawing._draw_all([Formula((TOKEN,), source) for source in sources])
@@ -81,6 +89,7 @@ def test_no_file_is_read_or_written_elsewhere(tmp_path: Path) -> None:
 
 
 @with_latex
+@pytest.mark.slow
 def test_latex_itself_has_every_command_that_is_let_in() -> None:
     found = draw(f"\\{name}" for name in KNOWN)
     reasons = {why for why in found.values() if isinstance(why, str)}
