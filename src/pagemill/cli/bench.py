@@ -14,9 +14,10 @@ from click.core import ParameterSource
 
 from pagemill.bench.table import FigureTable, show
 from pagemill.cli.bench_server import server, sweep
-from pagemill.cli.options import FOLDER, json_option
+from pagemill.cli.options import FILE, FOLDER, json_option
 from pagemill.cli.wording import number
 from pagemill.errors import lacks_extra
+from pagemill.export.target import whole_file
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -176,6 +177,34 @@ def arrow_extract(pages: int, threads: int, as_json: bool) -> None:
     table = FigureTable(f"{pages} pages of 2480 x 3508 pixels", columns, tuple(rows))
     note = f"At most {RECODED} pages are encoded again. times: as fast as that; files: as stored, or others."
     show("arrow-extract", [table], as_json, notes=[note])
+
+
+@command.command("all", short_help="Run every benchmark that needs nothing but this machine.")
+@click.option("--json", "target", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures to a file.")
+@click.option("--compare", type=FILE, metavar="OLD.json", help="Compare with figures that --json has written.")
+def every(target: Path | None, compare: Path | None) -> None:
+    """Measure data sets, layout and parsing on this machine; some minutes.
+
+    Nothing else should run meanwhile. Servers are measured by `pagemill bench server`.
+    """
+    import json
+
+    from pagemill.bench import every as benchmarks
+
+    old = compare and benchmarks.read_report(compare)
+    found = []
+    for each in benchmarks.run_all():
+        tables = [benchmarks.table_of(table["title"], table["rows"]) for table in each["tables"] if table["rows"]]
+        show(each["benchmark"], tables, False, notes=each["notes"])
+        found.append(each)
+    benchmarks.require_some(found)
+    report = benchmarks.report(found)
+    if target is not None:
+        with whole_file(target, overwrite=True) as stream:
+            stream.write(json.dumps(report, indent=2).encode() + b"\n")
+    if old is not None:
+        differences = [f"The machine differs: {each}" for each in benchmarks.differences(old, report)]
+        show("compare", [benchmarks.compare(old, report)], False, notes=differences)
 
 
 def _is_given(name: str) -> bool:
