@@ -36,11 +36,11 @@ def run_all() -> Iterator[dict[str, Any]]:
     """The figures of each benchmark, as soon as they are there; one that fails has its message in place of tables."""
     for name, words in COMMANDS.items():
         with tempfile.TemporaryDirectory(prefix="pagemill-bench-") as folder:
-            more = ("--json",)
+            more = ["--json"]
             if name == PARSING:
                 for seed in range(_DRAWN):
                     Path(folder, f"page-{seed}.jpg").write_bytes(encode_jpeg(draw_page(seed, _SIZE)))
-                more = ("--json", "-o", str(Path(folder, "profile")), folder)
+                more += ["-o", str(Path(folder, "profile")), folder]
             command = [sys.executable, "-P", "-m", "pagemill", *words, *more]
             ended = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         try:

@@ -191,7 +191,7 @@ def every(target: Path | None, compare: Path | None) -> None:
 
     from pagemill.bench import every as benchmarks
 
-    old = compare and benchmarks.read_report(compare)
+    old = None if compare is None else benchmarks.read_report(compare)
     found = []
     for each in benchmarks.run_all():
         tables = [benchmarks.table_of(table["title"], table["rows"]) for table in each["tables"] if table["rows"]]
