@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from pagemill.errors import CorruptInputError, InputError, unreadable
+from pagemill.evaluation.files import image_bytes, read_json_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -76,8 +77,6 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
                 return self.path.read_bytes()
             except OSError as error:
                 raise unreadable(str(self.path), error) from error
-        from pagemill.evaluation.files import image_bytes
-
         return image_bytes(self.path, self.row, self.column)
 
 
@@ -234,6 +233,8 @@ class Benchmark(ABC):
     """The metric of samples by which two results are compared, worst first."""
     metrics: ClassVar[tuple[Metric, ...]]
     """All metrics of samples, the primary one first."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Those that compute its values, beside rapidfuzz."""
     batch: ClassVar[int] = 4
     """Samples that go to a process together: few, so that all cores finish together."""
 
@@ -273,7 +274,7 @@ class Benchmark(ABC):
 
     def scorer(self) -> str:
         """Stamp of a result: rules' origin, packages and versions."""
-        return stamp(self.origin)
+        return stamp(self.origin, *self.packages)
 
     def truth_text(self, sample: Sample) -> str:
         """The truth for people, of the kind of the predictions."""
@@ -363,21 +364,13 @@ def scores_by_metric(scores: Sequence[SampleScore], name: str) -> list[float | N
     return [score.metrics.get(name) for score in scores]
 
 
-def _failures(path: Path) -> dict[str, str]:
-    class Failure(msgspec.Struct):
-        id: str
-        error: str
+class _Failure(msgspec.Struct):
+    id: str
+    error: str
 
-    try:
-        if not path.exists():
-            return {}
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise unreadable(str(path), error) from error
-    try:
-        rows = [msgspec.json.decode(line, type=Failure) for line in lines if line.strip()]
-    except msgspec.DecodeError as error:
-        raise CorruptInputError(f"{path}: {error}", remedy="Each line is an object with id and error.") from error
+
+def _failures(path: Path) -> dict[str, str]:
+    rows = read_json_lines(path, _Failure) if path.exists() else ()
     return {row.id: row.error for row in rows}
 
 

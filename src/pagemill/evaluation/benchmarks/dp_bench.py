@@ -41,6 +41,7 @@ class DpBench(base.Benchmark):
     origin = "opendataloader-bench b4b9505"
     hub_id = "upstage/dp-bench"
     primary = "overall"
+    packages = ("lxml",)
     metrics = (
         base.Metric(name="overall", description="Mean of those of NID, TEDS and MHS that the document has"),
         base.Metric(
@@ -99,10 +100,6 @@ class DpBench(base.Benchmark):
             metric.name: base.mean(base.scores_by_metric(scores, metric.name), "mean over documents that have it")
             for metric in self.metrics
         }
-
-    def scorer(self) -> str:
-        """Stamp of a result."""
-        return base.stamp(self.origin, "lxml")
 
 
 def document_scores(true: str, predicted: str) -> dict[str, float | None]:

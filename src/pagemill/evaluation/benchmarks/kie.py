@@ -47,6 +47,7 @@ class _FieldBenchmark(base.Benchmark):
     kind = base.Kind.JSON
     origin = "NanoNets/docext 0edc8f5"
     primary = "field_similarity"
+    packages = ("json-repair",)
     metrics = (
         base.Metric(
             name="field_similarity", description="Mean over the document's fields of 1 - normalised edit distance"
@@ -115,10 +116,6 @@ class _FieldBenchmark(base.Benchmark):
             "fields_exact": base.mean([float(value == 1.0) for value in values], "share of fields"),
             **{f"field_{name}": base.mean(each, "mean over documents") for name, each in sorted(fields.items())},
         }
-
-    def scorer(self) -> str:
-        """Stamp of a result."""
-        return base.stamp(self.origin, "json-repair")
 
     def truth_text(self, sample: Sample) -> str:
         """The true values as JSON."""

@@ -97,10 +97,6 @@ class OcrBench(base.Benchmark):
             "final_score": msgspec.structs.replace(points, value=final),
         }
 
-    def scorer(self) -> str:
-        """Stamp of a result."""
-        return base.stamp(self.origin)
-
     def truth_text(self, sample: Sample) -> str:
         """Answers that are right."""
         return " | ".join(sample.truth)

@@ -101,6 +101,7 @@ class OlmOcrBench(base.Benchmark):
     origin = "allenai/olmocr f7cfe4c"
     hub_id = "allenai/olmOCR-bench"
     primary = "pass_rate"
+    packages = ("fuzzysearch", "beautifulsoup4")
     metrics = (base.Metric(name="pass_rate", description="Share of the page's tests that pass"),)
 
     def load(self, path: Path) -> list[Sample]:
@@ -163,10 +164,6 @@ class OlmOcrBench(base.Benchmark):
             void = "a page without a prediction voids the score"
             overall = Figure(value=None, samples=0, aggregation=overall.aggregation, note=void)
         return {"overall": overall, **{f"pass_rate_{file}": rate for file, rate in rates.items()}}
-
-    def scorer(self) -> str:
-        """Stamp of a result."""
-        return base.stamp(self.origin, "fuzzysearch", "beautifulsoup4")
 
     def truth_text(self, sample: Sample) -> str:
         """What the page's tests ask."""

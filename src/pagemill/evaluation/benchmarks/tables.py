@@ -53,6 +53,7 @@ class _TableBenchmark(base.Benchmark):
     kind = base.Kind.HTML
     origin = "ibm-aur-nlp/PubTabNet 8ffde90"
     primary = "teds"
+    packages = ("lxml",)
     metrics = (
         base.Metric(name="teds", description="Tree edit distance similarity of structure and content"),
         base.Metric(name="teds_s", description="Tree edit distance similarity of the structure"),
@@ -110,10 +111,6 @@ class _TableBenchmark(base.Benchmark):
     def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:
         """Means over tables."""
         return {name: base.mean(base.scores_by_metric(scores, name), "mean over tables") for name in ("teds", "teds_s")}
-
-    def scorer(self) -> str:
-        """Stamp of a result."""
-        return base.stamp(self.origin, "lxml")
 
 
 class PubTabNet(_TableBenchmark):
