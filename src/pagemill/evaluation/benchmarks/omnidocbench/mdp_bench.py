@@ -47,11 +47,11 @@ class MdpBench(OmniDocBenchV15):
         return samples
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
-        """As OmniDocBench v1.5, the components cut to 0 to 1."""
+        """As OmniDocBench v1.5, cut to 0 to 1; TEDS and CDM of a page are not cut before their mean."""
         score = super().score(sample, prediction, rules)
         text, *others = (score.metrics[name] for name in ("text_edit_distance", "teds", "cdm"))
-        parts = [min(1.0, max(0.0, part)) for part in (None if text is None else 1 - text, *others) if part is not None]
-        overall = math.fsum(parts) / len(parts) if parts else None
+        parts = [part for part in (None if text is None else max(0.0, 1 - text), *others) if part is not None]
+        overall = min(1.0, max(0.0, math.fsum(parts) / len(parts))) if parts else None
         return msgspec.structs.replace(score, metrics={**score.metrics, "overall": overall})
 
     def aggregate(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> dict[str, Figure]:

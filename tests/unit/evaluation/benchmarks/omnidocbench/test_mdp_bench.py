@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pagemill.evaluation.benchmark import Prediction
+from pagemill.evaluation.benchmarks.omnidocbench import benchmark as module
 from pagemill.evaluation.benchmarks.omnidocbench.mdp_bench import MdpBench
 
 
@@ -43,3 +44,17 @@ def test_the_published_folder(tmp_path: Path) -> None:
     (tmp_path / "MDPBench_img_public" / "ko_book_1.jpg").touch()
     (sample,) = MdpBench().load(tmp_path)
     assert sample.input is not None
+
+
+def test_a_negative_teds_is_cut_with_the_page_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "reference_teds", lambda *_, **__: -0.5)
+    table = "<table><tr><td>a</td></tr></table>"
+    detections = [
+        {"category_type": "text_block", "anno_id": 1, "order": 1, "text": "abcdefgh"},
+        {"category_type": "table", "anno_id": 2, "order": 2, "html": table},
+    ]
+    page = {"page_info": {"image_path": "ko_book_1.jpg"}, "layout_dets": detections}
+    (tmp_path / "pages.json").write_text(json.dumps([page]))
+    (sample,) = MdpBench().load(tmp_path)
+    assert MdpBench().score(sample, Prediction(text=f"abcdefgh\n\n{table}")).metrics["overall"] == 0.25
+    assert MdpBench().score(sample, Prediction(text=f"xxxxxxxx\n\n{table}")).metrics["overall"] == 0.0
