@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.document.labels import TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.document.page import DOUBTS, LOW_CONFIDENCE, READING, UNREAD_SCRIPT, UNRELIABLE, ContentFormat, PageError
+from pagemill.document.page import DOUBTS, LAYER_MISMATCH, READING, UNREAD_SCRIPT, UNRELIABLE, ContentFormat, PageError
 from pagemill.errors import PagemillError
 from pagemill.export.embedding_text import region_text
 from pagemill.export.markdown import page_markdown
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from pagemill.recognition.base import RegionReading
 
 
+_OF_THE_WHOLE_PAGE = frozenset({UNRELIABLE, LAYER_MISMATCH})
+"""Categories of page-wide warnings about all regions; the others are about lines, whose confidence tells which."""
+
+
 def to_ask(record: PageResult, least: float) -> dict[int, Task]:
     """The regions to send, with their tasks: those with errors to be expected, with a warning, or not read at all.
 
@@ -42,17 +46,21 @@ def to_ask(record: PageResult, least: float) -> dict[int, Task]:
     doubted = {
         error.region
         for error in record.errors
-        if error.component in READING and (error.region is not None or error.category != LOW_CONFIDENCE)
+        if error.component in READING and (error.region is not None or error.category in _OF_THE_WHOLE_PAGE)
     }
     asked: dict[int, Task] = {}
     for region in record.regions:
         task = Task.TEXT if region.label is Label.FOOTNOTE else TASK_OF_LABEL[region.label]
-        wrong = 0.0 if region.confidence is None else (1 - region.confidence) * sum(len(x.text) for x in region.lines)
-        is_sure = region.confidence is None or wrong < least
+        is_sure = region.confidence is None or expected_wrong(region) < least
         if task in (Task.SKIP, Task.ABANDON) or (is_sure and region.content and not doubted & {None, region.index}):
             continue
         asked[region.index] = task
     return asked
+
+
+def expected_wrong(region: Region) -> float:
+    """Characters of a region that are expected to be wrong; 0 where nobody knows."""
+    return 0.0 if region.confidence is None else (1 - region.confidence) * sum(len(line.text) for line in region.lines)
 
 
 def prepare_again(
@@ -106,7 +114,7 @@ def keep_better(record: PageResult, readings: Mapping[int, RegionReading]) -> No
         # The marks of a list are in its Markdown; the lines and their confidence are of the reading that lost.
         region.lines, region.confidence, region.structure, region.list_item = (), None, None, False
         settled.add(index)
-    whole = settled == set(readings)  # a doubt about the page sends all its regions
+    whole = settled == set(readings)
     record.errors = [
         error
         for error in record.errors
