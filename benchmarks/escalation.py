@@ -75,7 +75,7 @@ def regions_of(record: PageResult, truth: str) -> Iterator[Asked]:
         text, errors, told = errors_in(region_text(region).replace(" | ", " "), truth)
         misread = sum(errors_in(line.text, truth)[1] for line in region.lines)
         answer = RegionReading(content=told, content_format=ContentFormat.MARKDOWN, engine="stub")
-        taken = is_better(region, answer, any_script=True)
+        taken = is_better(region, answer)
         if text:
             yield Asked(index in always, expected_wrong(region), misread, errors, taken, len(text))
 

@@ -1,11 +1,13 @@
 """A second reading: doubtful regions of a page read on the CPU go to a region engine, and the better reading stays.
 
 What is doubtful, the warnings and the confidence say (:mod:`pagemill.parsing.quality`). A model may invent text, so its
-answer has to be sound, of about the length of the first reading, and in a script of it.
+answer has to be sound, of about the length of the first reading, and as like it as its confidence lets expect.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,7 +22,6 @@ from pagemill.formulas.check import renders
 from pagemill.imaging.transforms import crop
 from pagemill.parsing.record import region_error
 from pagemill.parsing.thresholds import PARSING
-from pagemill.recognition.languages import script_of, script_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -140,9 +141,16 @@ def is_better(region: Region, reading: RegionReading, *, any_script: bool = Fals
     sizes = [sum(map(str.isalnum, text)) for text in (first, second)]
     if region.content_format is ContentFormat.FORMULA_TEXT or sizes[0] < PARSING.doubtful_length:
         return sizes[1] > 0
-    scripts = frozenset(script for script in map(script_of, first) if script)
-    same_script = any_script or not scripts or script_share(second, scripts) >= PARSING.answer_script
-    return least * sizes[0] <= sizes[1] <= most * sizes[0] and same_script
+    if not least * sizes[0] <= sizes[1] <= most * sizes[0]:
+        return False
+    # Two letters side by side are right in both readings as often as a single one, squared.
+    return any_script or _agreement(first, second) >= PARSING.answer_agreement * (region.confidence or 0.0) ** 2
+
+
+def _agreement(first: str, second: str) -> float:
+    """Share of the pairs of neighbouring letters and digits of one reading that the other one has, too, 0-1."""
+    pairs, others = (Counter(pairwise(filter(str.isalnum, text.casefold()))) for text in (first, second))
+    return (pairs & others).total() / max(1, pairs.total())
 
 
 def _read_again(region: Region, reading: RegionReading) -> Region:

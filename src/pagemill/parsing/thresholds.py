@@ -49,9 +49,10 @@ class ParsingThresholds:
     low_share = 0.1
     """Share of a page's text in such lines from which the page is doubtful: of 86 pages 4 have as much, and a warning
     of their own besides; 2 to 4 % of their characters are wrong, of all pages 1 %."""
-    answer_length, answer_script = (0.5, 2.0), 0.5
-    """Letters and digits of a model's answer over those of the first reading, and the share of its letters in the
-    first reading's scripts, within which it may take the place of that."""
+    answer_length, answer_agreement = (0.5, 2.0), 0.6
+    """Letters and digits of a model's answer over those of the first reading, and the pairs of letters that both have
+    over those to be expected, within which it may take the place of that. Of 1,187 regions of drawn pages 1,174 take
+    the truth; of 4,227 texts of other regions, many of the same words, 624 would be taken (length alone: 4,070)."""
     doubtful_length = 4
     """Letters and digits of a region from which its confidence is looked at."""
 

@@ -62,10 +62,11 @@ def test_a_warning_about_the_page_sends_all_that_is_read_of_it():
         (reading(TRUTH, problem=Problem("repetition", "it repeats itself")), False),
         (reading(TRUTH * 3), False),  # invented
         (reading("The mill"), False),  # cut
-        (reading("방앗간은 강가에 서 있고 물레는 밤낮으로 돈다"), False),  # another script
+        (reading("방앗간은 강가에 서 있고 물레는 밤낮으로 돈다"), False),
+        (reading("A cat sleeps under an old table."), False),
     ],
 )
-def test_an_answer_must_be_sound_and_about_as_long_and_in_the_script(answer, better):
+def test_an_answer_must_be_sound_and_about_as_long_and_like_the_first_reading(answer, better):
     assert is_better(region(0, line(DOUBTFUL, 0.7)), answer) is better
 
 
