@@ -37,6 +37,7 @@ def quiet_console(browser: Chromium) -> Iterator[None]:
 def report(tmp_path: Path) -> Path:
     pages = [*(synthetic_page(index) for index in range(6)), failed_page(6)]
     pages[3].errors.append(PageError(component="table", category="timeout", message="took too long", region=7))
+    pages[4].confidence, pages[4].review = 0.91, True
     return synthetic_report(tmp_path, pages)
 
 
@@ -118,6 +119,9 @@ def test_filters(browser: Chromium, report: Path) -> None:
     assert "needs a password" in text(browser, ".error")
     browser.click('#status input[value="warned"]')
     assert text(browser, "#where") == "mill-report, page 4"
+    browser.click('#status input[value="review"]')
+    assert text(browser, "#where") == "mill-report, page 5"
+    assert "about 91 % right" in text(browser, "#facts")
     browser.click('#status input[value="all"]')
     browser.click("#label-filter summary")
     browser.click('#labels input[value="table"]')
