@@ -44,6 +44,10 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
             message=f"{where} of Korean text with Chinese characters (Hanja), which no engine reads in Korean text",
             remedy="Compare the text with the page, or read it with a model: --recognition-engine vlm.",
         )
+    if read.signs:
+        found = "1 sign was" if read.signs == 1 else f"{read.signs} signs were"
+        message = f"{found} found in vertical lines and could not be read"
+        yield PageError(component="recognition", category=LOW_CONFIDENCE, message=message)
     doubtful = list(filter(_is_doubtful, record.regions))
     yield from map(_doubt, doubtful)
     enough = sum(len(line.text) for line in read.lines) >= PARSING.sample

@@ -58,7 +58,7 @@ def unread_share(line: Pixels, read: RecognizedText) -> float:
     letters = [script_of(character) for character in read.text if character.isalpha()]
     if len(letters) >= 4 and sum(script in _INCOMPLETE_SCRIPTS for script in letters) > len(letters) / 2:
         return 1.0
-    ink = _ink(line)
+    ink = ink_of(line)
     if ink is None or (not read.centers and read.text):
         return 0.0
     inked = np.flatnonzero(ink.any(axis=0))
@@ -72,11 +72,11 @@ def unread_share(line: Pixels, read: RecognizedText) -> float:
 
 def holds_writing(line: Pixels) -> bool:
     """Whether a line image may hold writing in any script: not where all its ink is rules, dashes or strokes."""
-    ink = _ink(line)
+    ink = ink_of(line)
     return ink is None or _is_writing(ink)
 
 
-def _ink(line: Pixels) -> NDArray[np.bool_] | None:
+def ink_of(line: Pixels) -> NDArray[np.bool_] | None:
     """Where the middle rows of a line have ink, shape (rows, width); None without any contrast to tell it by."""
     height = line.shape[0]
     rows = line[height // 8 : height - height // 8, :, 1].astype(np.int16)

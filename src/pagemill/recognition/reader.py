@@ -51,6 +51,7 @@ from pagemill.recognition.verdict import (
     strange_script,
     upright_shares,
 )
+from pagemill.recognition.vertical import stood_up
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -117,6 +118,8 @@ class ReadPage(NamedTuple):
     """A script of the page that no engine reads, a key of ``LANGUAGE_OF_SCRIPT``; its lines hold look-alikes."""
     foreign: int = 0
     """Lines in it."""
+    signs: int = 0
+    """Characters of lines that run down the page of which only the ink was found."""
 
 
 class PageReader:
@@ -149,8 +152,22 @@ class PageReader:
             lines, shares = await self._first_reading(page, found)
         if flip or head_down:
             await self._read_others(lines, shares)
+        signs = await self._read_signs(lines) if rotation % 180 else 0
         script, foreign = self._unread_script(lines, shares)
-        return await self._services.compute(_finish, lines, self._plan, rotation, script, foreign)
+        read = await self._services.compute(_finish, lines, self._plan, rotation, script, foreign)
+        return read._replace(signs=signs)
+
+    async def _read_signs(self, lines: list[Line]) -> int:
+        """Add the signs that the primary leaves out in lines that run down the page; how many are still missing."""
+        own = [line for line in lines if line.engine == self._plan.primary]
+        upright = await self._services.compute(lambda: [stood_up(line.image, line.text) for line in own])
+        doubtful = [(line, found) for line, found in zip(own, upright, strict=True) if found is not None]
+        texts = await self._services.recognize(self._plan.primary, [found.image for _, found in doubtful])
+        lost = 0
+        for (line, found), text in zip(doubtful, texts, strict=True):
+            line.text, unread = found.completed(text)
+            lost += unread
+        return lost
 
     def _unread_script(self, lines: list[Line], shares: dict[str, float]) -> tuple[str | None, int]:
         """The script that no engine of the plan reads, and the number of lines in it.
