@@ -278,6 +278,15 @@ _FULL_WIDTH_SCRIPT = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 """Scripts whose punctuation is full-width."""
 
 
+_SARA_AM = re.compile("\u0e4d([\u0e48-\u0e4b]?)\u0e32")
+"""The Thai vowel in its two parts, which fonts draw and recognizers read; a tone mark stands between them."""
+
+
+def composed(text: str) -> str:
+    """Thai with the vowel sara am as one character."""
+    return _SARA_AM.sub("\\1\u0e33", text) if "\u0e4d" in text else text
+
+
 def half_width(text: str) -> str:
     """Full-width letters and digits in their usual form; signs, too, where the text is not Chinese or Japanese."""
     if _FULL_WIDTH_SIGN.search(text) is None:
@@ -287,7 +296,7 @@ def half_width(text: str) -> str:
 
 
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
-    """Take unprintable characters out, polygons that are not four corners, and full-width forms of ASCII.
+    """Take unprintable characters out, polygons that are not four corners, full-width forms of ASCII, vowels in parts.
 
     Lines whose box is no box are left out, which the errors say; so are lines that hold nothing to print.
     """
@@ -303,8 +312,8 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         if _UNPRINTABLE.search(line.text):
             words = tuple(msgspec.structs.replace(word, text=_UNPRINTABLE.sub("", word.text)) for word in line.words)
             line = msgspec.structs.replace(line, text=_UNPRINTABLE.sub("", line.text), words=words)
-        if (text := half_width(line.text)) != line.text:
-            words = tuple(msgspec.structs.replace(word, text=half_width(word.text)) for word in line.words)
+        if (text := composed(half_width(line.text))) != line.text:
+            words = tuple(msgspec.structs.replace(word, text=composed(half_width(word.text))) for word in line.words)
             line = msgspec.structs.replace(line, text=text, words=words)
         if line.text.strip():
             kept.append(line)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from pagemill.imaging.page import TextLayer
     from pagemill.imaging.types import Pixels
 
+_INDIC_WORD = re.compile("\\S*[\u0900-\u0dff]\\S*")
+_THAI = re.compile("[\u0e01-\u0eff]")
+_TWICE = re.compile(r"([\u0e01-\u0e30\u0e40-\u0e46][\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]+)\S{0,2} \1(?!\S)")
+"""A consonant with the marks on it, given once more, alone."""
 _MOJIBAKE = re.compile("Ã[\u0080-\u00bf©¨ª«¤¶¼]|â€|Â[\u00a0-\u00bf]|ï»¿")
 
 SOUND = "sound"
@@ -92,6 +96,8 @@ def is_garbled(text: str) -> bool:
     compact = "".join(char for char in text if not char.isspace() and char not in ".…_-–—·")
     if len(compact) < PARSING.sample:
         return False
+    if _is_shattered(text):
+        return True
     commonest, times = Counter(compact).most_common(1)[0]
     if (
         sum(char.isalnum() for char in compact) < PARSING.letters * len(compact)
@@ -105,6 +111,15 @@ def is_garbled(text: str) -> bool:
     least, most = PARSING.vowels
     plausible = least <= len(re.findall(r"[aeiouy]", letters)) / len(letters) <= most
     return not plausible or len(letters) > PARSING.word_length * len(re.findall(r"[A-Za-z]+", text))
+
+
+def _is_shattered(text: str) -> bool:
+    """Whether clusters of letters and marks are torn apart or given twice, as browsers print Indic scripts and Thai."""
+    words = _INDIC_WORD.findall(text)
+    lone, twice = sum(len(word) == 1 for word in words), len(_TWICE.findall(text))
+    return lone > max(2, PARSING.lone_letters * len(words)) or twice > max(
+        1, PARSING.given_twice * len(_THAI.findall(text))
+    )
 
 
 def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:

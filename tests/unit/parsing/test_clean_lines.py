@@ -54,3 +54,11 @@ def test_full_width_forms_are_normalised_but_for_the_punctuation_of_chinese_and_
     assert half_width(text) == normal
     (cleaned,), _ = clean_lines([TextLine(text=text, box=(0, 0, 9, 5), words=(Word(text, (0, 0, 9, 5)),))])
     assert (cleaned.text, cleaned.words[0].text) == (normal, normal)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "text"), [("ประจ\u0e4d\u0e32ปี", "ประจำปี"), ("น\u0e4d\u0e49\u0e32", "น้ำ"), ("สํ", "สํ")]
+)
+def test_the_thai_vowel_in_two_parts_is_one_character(drawn, text):
+    (line,), _ = clean_lines([TextLine(text=drawn, box=(0, 0, 90, 20), words=(Word(drawn, (0, 0, 90, 20)),))])
+    assert (line.text, line.words[0].text) == (text, text)

@@ -54,6 +54,9 @@ def test_verdicts(given, verdict):
         PROSE,
         "다음과 같이 체험 교실을 운영합니다. 종이에 관심이 있는 시민 여러분의 많은 참여를 바랍니다. " * 3,
         "1,284.5 899.2 70.0 % 612.0 475.9 77.8 1,310.2 904.0 " * 4,
+        "वा र्षिक",
+        "इसी कारण से विद्यालय मंडल ने औसत प्रतीक्षा समय घटाकर 18 मिनट किया। नगर परिषद ने नदी के किनारे व बाहर काम किया। " * 2,
+        "กลุ่มวิจัยขนาดเล็กเผยแพร่งบประมาณประจำปี 2019 หลังการตรวจสอบครั้งที่สอง ทำงานช้าๆ ทุกวัน วันละสองครั้ง " * 2,
         "too short to tell",
     ],
 )
@@ -68,6 +71,8 @@ def test_plausible_text(text):
         pytest.param("a" * 200, id="one glyph"),
         pytest.param("bcd fgh jkl mnp qrs tvw xz " * 10, id="letters"),
         pytest.param("thequickbrownfoxjumpsoverthelazydog" * 5, id="no spaces"),
+        pytest.param("इसी का रण से वि द्या लय मंडल ने औसत प्रती क्षा समय घटा कर 18 मि नट कि या । दैनि क या ता या त " * 3, id="torn"),
+        pytest.param("ใช้เ ช้ฉพาะวัส วั ดุที่ผ่า ผ่ นการรับ รั รอง เก็บสารเคมีไว้ใ ว้นห้อ ห้ งแห้ง " * 3, id="twice"),
         pytest.param("cafÃ© naÃ¯ve Ã©tude dÃ©jÃ  vu Ã¶ffnen Ã¼ber" * 4, id="mojibake"),
     ],
 )
