@@ -131,27 +131,31 @@ def _row_links(lines: Floats, free: Flags) -> list[tuple[int, int]]:
         if not (free[i] and free[j]):
             continue
         marker = x2[i] - x1[i] < LAYOUT.marker_width * unit
-        if (marker and distance < LAYOUT.marker_width * unit) or (
-            distance < LAYOUT.word_gap * unit and not _is_gutter(lines, i, j, unit)
-        ):
+        reach = LAYOUT.marker_width if marker else LAYOUT.word_gap
+        if distance < reach * unit and not _is_gutter(lines, i, j, unit, LAYOUT.marker_width if marker else 0.0):
             links.append((i, j))
     return links
 
 
-def _is_gutter(lines: Floats, left: int, right: int, unit: float) -> bool:
-    """Whether the gap between two pieces goes on above or below them, with text on both sides."""
+def _is_gutter(lines: Floats, left: int, right: int, unit: float, least_width: float) -> bool:
+    """Whether the gap between two pieces goes on above or below them, with text on both sides, so wide on the left."""
     start, end = lines[left, 2], lines[right, 0]
     if end - start < LAYOUT.least_gutter * unit:
         return False
-    centre = (lines[left, 1] + lines[left, 3]) / 2
-    distance = np.abs((lines[:, 1] + lines[:, 3]) / 2 - centre)
+    below = (lines[:, 1] + lines[:, 3] - lines[left, 1] - lines[left, 3]) / 2
     nearest, farthest = LAYOUT.gutter_reach
-    near = (distance > nearest * unit) & (distance < farthest * unit)
     slack = LAYOUT.gutter_slack * unit
-    crossing = near & (lines[:, 0] < end - slack) & (lines[:, 2] > start + slack)
-    before = near & (lines[:, 2] <= start + slack) & (lines[:, 2] > lines[left, 0])
-    after = near & (lines[:, 0] >= end - slack) & (lines[:, 0] < lines[right, 2])
-    return bool(not crossing.any() and before.any() and after.any())
+    crossing = (lines[:, 0] < end - slack) & (lines[:, 2] > start + slack)
+    before = (lines[:, 2] <= start + slack) & (lines[:, 2] > lines[left, 0])
+    before &= lines[:, 2] - lines[:, 0] >= least_width * unit
+    after = (lines[:, 0] >= end - slack) & (lines[:, 0] < lines[right, 2])
+
+    def goes_on(near: Flags, least: int) -> bool:
+        return bool(not (near & crossing).any() and min((near & before).sum(), (near & after).sum()) >= least)
+
+    downwards, upwards = ((sign * below > nearest * unit) & (sign * below < farthest * unit) for sign in (1, -1))
+    # What stands across it on one side, a caption or a heading, does not end it where it goes on for two rows.
+    return goes_on(downwards | upwards, 1) or goes_on(downwards, 2) or goes_on(upwards, 2)
 
 
 def _column_links(pieces: Floats, free: Flags) -> Flags:

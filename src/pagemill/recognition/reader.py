@@ -14,6 +14,7 @@ from pagemill.errors import LanguageError
 from pagemill.imaging.transforms import crop_quad, rotate_quarter
 from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.calibration import expected_right
+from pagemill.recognition.gutters import cut_at_gutters
 from pagemill.recognition.ink import holds_writing, unread_share
 from pagemill.recognition.languages import (
     LANGUAGE_OF_SCRIPT,
@@ -216,6 +217,7 @@ class PageReader:
 
     async def _first_reading(self, page: Pixels, found: list[DetectedLine]) -> tuple[list[Line], dict[str, float]]:
         """Read all lines with the primary engine, and tell the scripts of a sample by its looks."""
+        found = await self._services.compute(cut_at_gutters, page, found)
         quads = [reading_quad(line.polygon) for line in found]
         images = await self._services.compute(_cut, page, quads)
         lines = [Line(quad, image) for quad, image in zip(quads, images, strict=True)]

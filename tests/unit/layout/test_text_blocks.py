@@ -24,6 +24,16 @@ def test_a_paragraph_gap_parts_blocks() -> None:
     assert sizes(group_lines(np.concatenate([column(0, 200, 0, 5), column(0, 200, 95, 4)]))) == [4, 5]
 
 
+def test_a_caption_across_a_narrow_gutter_does_not_end_it() -> None:
+    lines = np.concatenate([column(150, 260, -15, 1), column(0, 200, 0, 5), column(206, 400, 0, 5)])
+    assert sizes(group_lines(lines)) == [1, 5, 5]
+
+
+def test_the_short_last_line_of_a_column_is_no_marker_of_the_next() -> None:
+    lines = np.concatenate([column(0, 200, 0, 5), column(206, 400, 0, 7), [[180, 75, 200, 85]]])
+    assert sizes(group_lines(lines)) == [6, 7]
+
+
 def test_pieces_of_a_line_and_list_markers_belong_to_it() -> None:
     lines = np.array([[0, 0, 100, 10], [106, 0, 200, 10], [0, 15, 200, 25], [0, 30, 8, 40], [25, 30, 200, 40]], float)
     assert sizes(group_lines(lines)) == [5]
