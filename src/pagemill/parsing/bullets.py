@@ -36,6 +36,7 @@ _CLOSING = ")]}"
 _DASH_READ = frozenset("ㅡ一ー—–―_~=‐−")
 _CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩"
 _NUMERALS = frozenset(_CIRCLED + "123456789")
+_TICKED, _NOT_TICKED = "☑", "☐"
 _RING = "ring"
 """A circle with something in it: a circled number or letter."""
 _BARS = re.compile(r"\s*((?!1)[|Il1ㅣｌⅠⅡ!\[\]ㅐㅔ]{1,4}|IV|VI{0,3}|IX|X)(\s?\.)?\s+")
@@ -72,7 +73,17 @@ def restore_bullets(lines: Sequence[TextLine], pixels: Pixels) -> list[TextLine]
     result = list(lines)
     for bullet in _numbered(_confirmed(found, lines), lines):
         result[bullet.line] = _with_bullet(lines[bullet.line], bullet)
+    if any(bullet.sign == _TICKED for bullet in found):
+        result = [_as_check_box(line) for line in result]
     return result
+
+
+def _as_check_box(line: TextLine) -> TextLine:
+    """A line with its empty square as a check box: so it is beside ticked ones."""
+    if not line.text.startswith("□"):
+        return line
+    first = tuple(msgspec.structs.replace(word, text=word.text.replace("□", _NOT_TICKED)) for word in line.words[:1])
+    return msgspec.structs.replace(line, text=_NOT_TICKED + line.text[1:], words=first + line.words[1:])
 
 
 def _bullet(index: int, lines: Sequence[TextLine], boxes: Floats, pixels: Pixels) -> _Found | None:
@@ -186,6 +197,8 @@ def _is_plausible(sign: str, said: str, rest: str) -> bool:
         return not said or said in _DASH_READ
     if sign in _SMALL:
         return not any(map(str.isalnum, said.replace("ㅇ", "").replace("ㅎ", "")))
+    if sign == _TICKED:  # characters such as 国 are drawn alike
+        return not any(map(str.isalpha, said))
     if sign == _RING:
         return east_asian
     if sign in "○◦◯" and not east_asian:
@@ -241,6 +254,8 @@ def shape_of(glyph: Flags, size: float) -> str | None:
         return "○" if extent >= PARSING.bullet_large else "◦"
     if form == "square" and inner is not None and inner.mean() > PARSING.bullet_core:
         return "▣"
+    if form == "square" and inner is not None and core >= PARSING.bullet_empty:
+        return _TICKED
     if form == "circle" and core >= PARSING.bullet_empty:
         return _RING if inner is None or not _is_target(inner) else "◎"
     return None

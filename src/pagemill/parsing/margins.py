@@ -98,7 +98,7 @@ def _is_inside(block: Block, width: int, height: int) -> bool:
 
 def _is_large(block: Block, body: float) -> bool:
     """Whether what layout takes for a running head is set too large for one: the title of a newspaper or a leaflet."""
-    large = block.size > (PARSING.title_size if block.measured else PARSING.promoted_size_read) * body
+    large = block.size > PARSING.title_size * body
     return block.label is Label.HEADER and large and HAS_WORD.search(block.plain) is not None
 
 

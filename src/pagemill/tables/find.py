@@ -25,6 +25,8 @@ from pagemill.tables.words import is_number, usual_height
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from pagemill.document.geometry import Box
     from pagemill.document.page import TextLine
     from pagemill.imaging.types import Pixels
@@ -85,12 +87,21 @@ def _ruled_both_ways(rules: Rules, lines: Sequence[TextLine], text_height: float
         ys, xs = boxes[group[group < len(across)], 1], boxes[group[group >= len(across)], 0]
         rows, columns = (len(np.unique(np.rint(places / (2 * near)))) for places in (ys, xs))
         x1, y1, x2, y2 = box = union_box(as_boxes(boxes[group]))
+        if not len(xs) or _through(boxes[group[group >= len(across)]], near) < 2:
+            continue
         # Large letters and logos have strokes like rules, but neither a table's size nor rows of text between them.
         large = x2 - x1 >= TABLES.least_width * text_height and y2 - y1 >= TABLES.least_height * text_height
         small = min(rows, columns) >= 3 and _texts_inside(box, lines) >= TABLES.small_table_texts
         if min(rows, columns) >= 2 and rows * columns >= TABLES.crossings and (large or small):
             found.append(box)
     return found
+
+
+def _through(upright: NDArray[np.float64], near: float) -> int:
+    """How many places have rules down half of a grid: the frames of a form's fields, one below the other, have one."""
+    places = np.rint(upright[:, 0] / (2 * near)).astype(np.intp)
+    length = np.bincount(places - places.min(), upright[:, 3] - upright[:, 1])
+    return int((length >= TABLES.rule_through * np.ptp(upright[:, 1::2])).sum())
 
 
 def _texts_inside(box: Box, lines: Sequence[TextLine]) -> int:

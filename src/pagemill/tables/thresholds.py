@@ -50,6 +50,8 @@ class TableThresholds:
     """Share of a table ruled across that lies in one ruled both ways from which it is part of that one."""
     max_rules = 2000
     """Rules beyond which a page is a drawing: rules are compared with each other and with the lines of text."""
+    rule_through = 0.5
+    """Share of a grid's height that its sides cover; the left sides of a form's fields cover up to a quarter."""
     crossings = 8
     """Least crossings of connected rules; fewer are a box or a logo."""
     least_width = 8.0

@@ -25,7 +25,7 @@ def test_a_paragraph_gap_parts_blocks() -> None:
 
 
 def test_a_caption_across_a_narrow_gutter_does_not_end_it() -> None:
-    lines = np.concatenate([column(150, 260, -15, 1), column(0, 200, 0, 5), column(206, 400, 0, 5)])
+    lines = np.concatenate([column(150, 260, -13, 1), column(0, 200, 0, 5, 13), column(206, 400, 0, 5, 13)])
     assert sizes(group_lines(lines)) == [1, 5, 5]
 
 

@@ -163,3 +163,13 @@ def test_syllables_and_rules_are_no_bullets() -> None:
 
     for pixels in (page([lambda _: None]), page([rule])):
         assert restore_bullets([line(0, "")], pixels)[0].text == TEXT
+
+
+def test_a_ticked_box_is_one_and_the_empty_ones_beside_it_are_too() -> None:
+    def ticked(canvas: ImageDraw.ImageDraw) -> None:
+        before(square, 17)(canvas)
+        canvas.line((LEFT + 9, 62, LEFT + 13, 67, LEFT + 20, 56), fill=0, width=3)
+
+    lines = [line(0, ""), line(1, "", rest="□ 둘째")]
+    assert [restored.text[:1] for restored in restore_bullets(lines, page([ticked]))] == ["☑", "☐"]
+    assert restore_bullets([line(0, "国")], page([ticked]))[0].text.startswith("国")

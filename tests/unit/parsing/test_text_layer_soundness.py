@@ -71,7 +71,9 @@ def test_plausible_text(text):
         pytest.param("a" * 200, id="one glyph"),
         pytest.param("bcd fgh jkl mnp qrs tvw xz " * 10, id="letters"),
         pytest.param("thequickbrownfoxjumpsoverthelazydog" * 5, id="no spaces"),
-        pytest.param("इसी का रण से वि द्या लय मंडल ने औसत प्रती क्षा समय घटा कर 18 मि नट कि या । दैनि क या ता या त " * 3, id="torn"),
+        pytest.param(
+            "इसी का रण से वि द्या लय मंडल ने औसत प्रती क्षा समय घटा कर 18 मि नट कि या । दैनि क या ता या त " * 3, id="torn"
+        ),
         pytest.param("ใช้เ ช้ฉพาะวัส วั ดุที่ผ่า ผ่ นการรับ รั รอง เก็บสารเคมีไว้ใ ว้นห้อ ห้ งแห้ง " * 3, id="twice"),
         pytest.param("cafÃ© naÃ¯ve Ã©tude dÃ©jÃ  vu Ã¶ffnen Ã¼ber" * 4, id="mojibake"),
     ],
