@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
-    """What to say about a page or region whose text is not to be relied upon, or none of whose lines could be read."""
-    if not lines and read.illegible:
+    """What to say about a page or region whose text is not to be relied upon, or lines that could not be read."""
+    if read.illegible > min(1, len(lines)):  # one beside others may be a logo
         found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
         yield PageError(
             component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"

@@ -1,8 +1,8 @@
 """Line images read by the ``tesseract`` program, one short-lived process a batch.
 
 A process of its own keeps a crash on hostile pixels away from the run and can be ended when it takes too long;
-loading a language costs about 60 ms, which a batch of lines makes up for. Lines are read as *raw lines* (page
-segmentation mode 13): the detector has found them already.
+loading a language costs about 60 ms, which a batch of lines makes up for. Lines are read as single lines (page
+segmentation mode 7), and where Tesseract sees no line in them as *raw lines* (13): the detector has found them already.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NAME = "tesseract"
 
-_SINGLE_LINE = "7"
+_SINGLE_LINE, _RAW_LINE = "7", "13"
 _LINE_HEIGHT = 64  # lower loses commas and strokes of short table cells, higher only time
 _MAX_WIDTH = 8000
 _LEAST_CONTRAST = 24  # grey levels
@@ -74,13 +74,17 @@ class TesseractRecognizer:
             WorkerCrashError: The process failed.
         """
         inked = [index for index, line in enumerate(lines) if _has_ink(line)]  # on blank paper it reads figures
-        read = dict(zip(inked, self._read([lines[index] for index in inked]), strict=True)) if inked else {}
+        read: dict[int, RecognizedText] = {}
+        for mode in (_SINGLE_LINE, _RAW_LINE):
+            left = [index for index in inked if index not in read or not read[index].text]
+            if left:
+                read |= zip(left, self._read([lines[index] for index in left], mode), strict=True)
         return [read.get(index, RecognizedText(text="", confidence=0.0)) for index in range(len(lines))]
 
     def close(self) -> None:
         """Nothing is kept between calls."""
 
-    def _read(self, lines: list[Pixels]) -> list[RecognizedText]:
+    def _read(self, lines: list[Pixels], mode: str) -> list[RecognizedText]:
         with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:  # mode 0700
             paths = [Path(folder, f"{index}.pgm") for index in range(len(lines))]
             widths = []
@@ -93,9 +97,7 @@ class TesseractRecognizer:
             limit = START_SECONDS + SECONDS_PER_LINE * len(lines)
             output = str(Path(folder, "read"))
             try:
-                ended = _tesseract(
-                    [str(listing), output, "-l", self._tessdata, "--psm", _SINGLE_LINE, "txt", "tsv"], limit
-                )
+                ended = _tesseract([str(listing), output, "-l", self._tessdata, "--psm", mode, "txt", "tsv"], limit)
             except subprocess.TimeoutExpired as error:
                 raise PageTimeoutError(f"tesseract took longer than {limit:.0f} s for {len(lines)} lines") from error
             if ended.returncode:

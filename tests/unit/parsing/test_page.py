@@ -117,10 +117,17 @@ async def test_lines_none_of_which_can_be_read_are_said_on_a_page_that_is_done(i
     assert not said or page.record.errors[0].message.startswith(said)
 
 
-async def test_a_line_left_out_beside_others_is_not_worth_a_word():
+@pytest.mark.parametrize(("illegible", "said"), [(1, []), (2, ["empty_text"])])
+async def test_a_line_left_out_beside_others_is_not_worth_a_word_but_two_are(illegible, said):
     line = TextLine(text="alpha", box=(2.0, 2.0, 30.0, 10.0), engine="e")
-    page = await parse_page(REF, Services(read=ReadPage(lines=[line], illegible=1)), ParseSettings())
-    assert not page.record.errors
+    page = await parse_page(REF, Services(read=ReadPage(lines=[line], illegible=illegible)), ParseSettings())
+    assert [error.category for error in page.record.errors] == said
+
+
+async def test_signs_of_vertical_lines_that_were_not_read_are_said():
+    line = TextLine(text="alpha", box=(2.0, 2.0, 30.0, 10.0), engine="e")
+    page = await parse_page(REF, Services(read=ReadPage(lines=[line], signs=3)), ParseSettings())
+    assert [error.message[:12] for error in page.record.errors] == ["3 signs were"]
 
 
 @pytest.mark.parametrize(
