@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 _HYPHENS = "-\u2010\u2011"
+_ADDRESS = re.compile(r"(?:://|\bwww\.)\S*$")
+_IN_ADDRESS = frozenset("/-_=?&#%~")
+"""Signs at which a line breaks an address, without adding one."""
 _KEPT_PREFIXES = frozenset(
     {"all", "cross", "ever", "ex", "full", "half", "high", "long", "low", "mid", "near", "new", "quasi", "self", "semi"}
     | {"short", "so", "two", "three", "well"}
@@ -68,6 +71,8 @@ class KoreanWords:
 def join_pair(before: str, after: str) -> str:
     """Join two consecutive pieces of a running text at a line's end."""
     last, first = before[-1], after[0]
+    if _IN_ADDRESS.intersection((last, first)) and _ADDRESS.search(before[-200:]):
+        return before + after
     if last in _HYPHENS and len(before) > 1 and before[-2].isalpha():
         return before[:-1] + after if first.islower() and not _keeps_hyphen(before) else before + after
     if _NO_SPACE.match(last) and _NO_SPACE.match(first):

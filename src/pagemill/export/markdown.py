@@ -30,6 +30,12 @@ _BLOCK_START = re.compile(
 )
 _INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
 """Before a tag or character reference, with the backslashes there, and between the text and the address of a link."""
+_EMPHASIS = re.compile(
+    r"(?<![\\*])(\*{1,3})(?=[^\s*])([^\n]*?[^\s*])(\1)(?!\*)|(?<![\w\\])(_{1,3})(?=[^\s_])([^\n]*?[^\s_])(\4)(?!\w)"
+)
+"""Pairs of signs that would make letters italic or bold; in prose, a sign alone stays as printed."""
+_MATHEMATICS = re.compile(r"(?<!\\)\$(?=\S)[^$]*(?<=\S)\$(?!\d)")
+"""Two dollars between which a reader of Markdown would see a formula."""
 _DEEPER = 5
 """Spaces before an item below another: what ``100. `` takes up; with fewer it would be a part of that item's text."""
 
@@ -147,11 +153,20 @@ def table_markdown(html: str) -> str:
 def escape(text: str) -> str:
     r"""Escape only what would change the structure: block markers at a line's start, tags, character references, links.
 
-    Pictures and links are no document's to place: a reader of the Markdown would fetch them. Emphasis marks inside
-    prose stay as printed; who reads the plain text must find the words as they are on the page.
+    Pictures and links are no document's to place: a reader of the Markdown would fetch them. Emphasis marks and dollars
+    stay as printed but where two of them would be taken as marks; who reads the plain text must find the words as they
+    are on the page.
     """
+    if _MATHEMATICS.search(text):
+        text = text.replace("$", r"\$")
+    text = _EMPHASIS.sub(_as_printed, text)
     # A backslash before a tag is text as well: alone it would cancel ours.
     return _INLINE_MARKUP.sub(lambda place: f"{2 * (place[1] or '')}\\", _BLOCK_START.sub(r"\\", text))
+
+
+def _as_printed(match: re.Match[str]) -> str:
+    opening, text, closing = (match[i] or match[i + 3] for i in (1, 2, 3))
+    return "".join(rf"\{sign}" for sign in opening) + text + "".join(rf"\{sign}" for sign in closing)
 
 
 def _item(line: str) -> str:

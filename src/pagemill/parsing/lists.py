@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHAPES = "□■▢▣○●◯◎⊙❍◇◆❖△▲▽▼▷▶►▻☆★※"
 """Bullets whose shape tells the level, as in Korean and Japanese official documents, in the order of the levels."""
 BULLET = re.compile(
-    rf"^[{SHAPES}•‣◦▪▫➢➤✓✔∙⁃☐☑☒\uf0b7\u00b7ㆍ](?=\s|\w)\s*|^[-–—*ㅁㅇ\ufffd\uf06c-\uf0fc]\s+(?=\S)|^o\s+(?=[\uac00-\ud7a3])"
+    rf"^[{SHAPES}•‣◦▪▫➢➤✓✔∙⁃☐☑☒\uf0b7\u00b7ㆍ・](?=\s|\w)\s*|^[-–—*ㅁㅇ\ufffd\uf06c-\uf0fc]\s+(?=\S)|^o\s+(?=[\uac00-\ud7a3])"
 )
 _SYLLABLES = "가나다라마바사아자차카타파하"
 _ROMAN = "ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ"
@@ -38,7 +38,7 @@ _BETWEEN = PICTURES | {Label.NUMBER, Label.HEADER, Label.FOOTER, Label.FIGURE_TI
 _DASHES = "-–—―*"
 _ORDERED = ("1.", "가.", "1)", "가)", "(1)", "(가)", "①", "㉮")
 """Korean official documents nest numbers in this order (Regulation on Administrative Efficiency, article 4)."""
-_BULLETS = ("□■▢▣◇◆❖☆★", "○●◯◎⊙❍△▲▽▼▷▶►▻ㅁㅇo•◦➢➤", _DASHES + "⁃", "·ㆍ∙▪▫‣")
+_BULLETS = ("□■▢▣◇◆❖☆★", "○●◯◎⊙❍△▲▽▼▷▶►▻ㅁㅇo•◦➢➤", _DASHES + "⁃", "·ㆍ・∙▪▫‣")
 """The usual order of bullets."""
 
 

@@ -99,3 +99,17 @@ def test_a_word_written_elsewhere_is_whole_again(words: list[str], data: st.Data
     known = KoreanWords()
     known.add(" ".join(words))
     assert known.goes_on(word[:cut], word[cut:])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "joined"),
+    [
+        ("see https://a.org/x-", "y/z", "see https://a.org/x-y/z"),
+        ("see https://a.org/x", "/y", "see https://a.org/x/y"),
+        ("at www.a.org/?q=", "b now", "at www.a.org/?q=b now"),
+        ("see https://a.org/x", "and more", "see https://a.org/x and more"),
+        ("this is well-", "known", "this is well-known"),
+    ],
+)
+def test_an_address_goes_on_without_a_space(before, after, joined):
+    assert join_pair(before, after) == joined

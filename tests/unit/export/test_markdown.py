@@ -123,7 +123,7 @@ def test_a_failed_page_says_so_and_no_pages_are_nothing():
 
 def test_escaping_changes_structure_only():
     assert escape("# not a heading\n> nor a quote") == "\\# not a heading\n\\> nor a quote"
-    assert escape("a*b*c_d 3 < 4 $5") == "a*b*c_d 3 < 4 $5"
+    assert escape("a*b c_d 3 < 4 $5") == "a*b c_d 3 < 4 $5"
     assert escape("<script>") == "\\<script>"
     assert escape("---") == "\\---"
     assert escape("* a note\n- - -\n=") == "\\* a note\n\\- - -\n\\="
@@ -205,3 +205,17 @@ def test_a_document_is_saved_inside_its_directory(tmp_path):
     saved = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert saved == {markdown.name, markdown.with_suffix(".json").name, "crops/up.jpg"}
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("costs A$30 and 40$ today", r"costs A\$30 and 40\$ today"),
+        ("costs $30 and $40", "costs $30 and $40"),
+        ("__init__ of snake_case_name", r"\_\_init\_\_ of snake_case_name"),
+        ("2*3*4", r"2\*3\*4"),
+        ("p < 0.05* and 3 * 4", "p < 0.05* and 3 * 4"),
+    ],
+)
+def test_signs_of_the_page_make_no_formulas_and_no_emphasis(text, markdown):
+    assert escape(text) == markdown
