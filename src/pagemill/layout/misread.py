@@ -198,7 +198,9 @@ def find_table(lines: Floats) -> Indices | None:
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in full]) / extent
     # Pieces of a formula lie across each other.
     apart = (frames[1:, 1] >= frames[:-1, 3] - LAYOUT.rows_apart * unit).all()
-    if len(full) < 3 or not apart or filled > LAYOUT.table_filled or _gutters(cells, unit) < 2:
+    short = np.median(cells[:, 2] - cells[:, 0]) < LAYOUT.short_cell * unit  # no column of a newspaper is so narrow
+    most = LAYOUT.table_filled[1 if short else 0]
+    if len(full) < 3 or not apart or filled > most or _gutters(cells, unit) < 2:
         return None
     return np.concatenate(rows[start:end])
 

