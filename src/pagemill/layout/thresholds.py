@@ -84,8 +84,8 @@ class LayoutThresholds:
     gutter_crossed = 0.1
     """Share of rows that may cross a gutter: headings and wide notes."""
     table_filled = (0.65, 0.85)
-    """Share of the width that cells fill above which lines are columns of a newspaper and not of a table; the same where
-    they are short: compact tables of drawn pages have up to 0.72, columns of prose 0.9."""
+    """Share of the width that cells fill above which lines are columns of a newspaper and not of a table; the same
+    where they are short: compact tables of drawn pages have up to 0.72, columns of prose 0.9."""
     short_cell = 5.0
     """Width of cells that are short."""
     rows_apart = 0.5

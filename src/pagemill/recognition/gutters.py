@@ -60,7 +60,8 @@ def cut_at_gutters(page: Pixels, found: Sequence[DetectedLine]) -> list[Detected
     lines = [
         _Line(line, union_box((x, y, x, y) for x, y in line.polygon), math.dist(line.polygon[0], line.polygon[3]))
         for line in found
-        if abs(line.polygon[1][1] - line.polygon[0][1]) <= _LEVEL * (line.polygon[1][0] - line.polygon[0][0])
+        if math.dist(line.polygon[0], line.polygon[1]) > math.dist(line.polygon[0], line.polygon[3])
+        and abs(line.polygon[1][1] - line.polygon[0][1]) <= _LEVEL * (line.polygon[1][0] - line.polygon[0][0])
     ]
     if len(lines) < _ROWS:
         return list(found)
