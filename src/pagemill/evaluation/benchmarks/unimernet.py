@@ -82,7 +82,7 @@ class UniMerNet(base.Benchmark):
     def prepare(self, batch: Sequence[tuple[Sample, Prediction]]) -> None:
         """Draw all formulas of a batch in one run."""
         if not unavailable():
-            draw(latex for sample, prediction in batch for latex in (sample.truth, prediction.text or ""))
+            draw(latex for sample, prediction in batch for latex in (sample.truth, prediction.scored_text))
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Edit distance of the normalised source, and CDM."""

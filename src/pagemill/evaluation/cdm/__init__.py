@@ -92,10 +92,15 @@ def f1(predicted: Drawing, true: Drawing, rules: CdmRules) -> float:
 
 
 def _token_costs(predicted: Drawing, true: Drawing, synonym: float) -> NDArray[np.float64]:
-    equal, alike = (
-        np.array([[one[part] == two[part] for two in true.tokens] for one in predicted.tokens]) for part in (0, 1)
-    )
-    return np.where(equal, 0.0, np.where(alike, synonym, 1.0))
+    def differ(part: int) -> NDArray[np.bool_]:
+        codes: dict[str, int] = {}
+        one, two = (
+            np.array([codes.setdefault(token[part], len(codes)) for token in each.tokens]) for each in (predicted, true)
+        )
+        found: NDArray[np.bool_] = np.not_equal.outer(one, two)
+        return found
+
+    return np.where(differ(1), 1.0, synonym * differ(0))
 
 
 def _order_differences(predicted: int, true: int, rules: CdmRules) -> NDArray[np.float64]:
