@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.errors import DamagedRunError, InputError
+from pagemill.errors import DamagedRunError, ExitCode, InputError
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
@@ -28,6 +28,15 @@ class ExportOutcome:
     documents: int = 0
     damages: list[str] = field(default_factory=list)
     """Messages about damaged pieces of the run."""
+    left_out: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Documents that could not be written: name, message and remedy."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Of the command."""
+        if self.damages:
+            return ExitCode.DAMAGED
+        return ExitCode.PAGES_FAILED if self.left_out else ExitCode.OK
 
 
 @dataclass(slots=True)
@@ -48,8 +57,8 @@ class ExportContent:
         """
         for page in self.reader.pages(on_damage=self.damaged):
             if self.options.wants(page):
-                yield self._counted(page)
-        self._refuse_nothing()
+                yield self.counted(page)
+        self.refuse_nothing(self.outcome.pages)
 
     def documents(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
         """The documents with selected pages, and these, in page order.
@@ -57,15 +66,20 @@ class ExportContent:
         Raises:
             InputError: There is none.
         """
+        for doc_id, pages in self.selected():
+            self.outcome.documents += 1
+            yield doc_id, map(self.counted, pages)
+        self.refuse_nothing(self.outcome.pages)
+
+    def selected(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
+        """As :meth:`documents`, but what is given does not count as exported, and there may be nothing."""
         for doc_id, pages in self.reader.documents(on_damage=self.damaged):
             if not self.options.wants_document(doc_id):
                 continue
-            wanted = (self._counted(page) for page in pages if self.options.wants(page))
+            wanted = filter(self.options.wants, pages)
             first = next(wanted, None)
             if first is not None:
-                self.outcome.documents += 1
                 yield doc_id, chain([first], wanted)
-        self._refuse_nothing()
 
     def with_crops(self, folder: Path, pages: Iterable[PageResult]) -> Iterator[PageResult]:
         """Copy the crops of pages into a folder; crops that are not copied are removed from the records."""
@@ -90,14 +104,16 @@ class ExportContent:
         """Note a damaged piece of the run, which is left out."""
         self.outcome.damages.append(error.message)
 
-    def _counted(self, page: PageResult) -> PageResult:
+    def counted(self, page: PageResult) -> PageResult:
+        """The page, which is exported."""
         self.outcome.pages += 1
         if self.tell is not None:
             self.tell(page)
         return page
 
-    def _refuse_nothing(self) -> None:
-        if not self.outcome.pages:
+    def refuse_nothing(self, pages: int) -> None:
+        """Refuse an export of no pages."""
+        if not pages:
             raise InputError(
                 f"there is no page of {self.reader.path} to export",
                 remedy=f"No page is finished yet (see: pagemill status {self.reader.path}), or none matches the"

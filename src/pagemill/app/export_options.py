@@ -7,6 +7,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from pagemill.app.options import ImageSources
 from pagemill.config.chunking import ChunkSettings
 from pagemill.config.options import Settings, option, options_of
 from pagemill.document.page import Status
@@ -29,6 +30,9 @@ class Format(StrEnum):
     CHUNKS = "chunks"
     HTML = "html"
     CSV_TABLES = "csv-tables"
+    PDF = "pdf"
+    HOCR = "hocr"
+    ALTO = "alto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +52,22 @@ TRAITS: dict[Format, FormatTraits] = {
     Format.PARQUET: FormatTraits(ending=".parquet", crops=False),
     Format.MARKDOWN: FormatTraits(ending="-markdown", crops=True, own=frozenset({"single"})),
     Format.DOCJSON: FormatTraits(ending="-docjson", crops=True),
-    Format.DOCLINGDOCUMENT: FormatTraits(ending="-docling", crops=True, own=frozenset({"page_images", "inputs"})),
+    Format.DOCLINGDOCUMENT: FormatTraits(ending="-docling", crops=True, own=frozenset({"page_images", "sources"})),
     Format.CHUNKS: FormatTraits(ending=".chunks.jsonl", own=frozenset({"parquet", "chunks"})),
     Format.HTML: FormatTraits(ending="-html", crops=True),
     Format.CSV_TABLES: FormatTraits(ending="-tables", own=frozenset({"bom"})),
+    Format.PDF: FormatTraits(ending="-pdf", own=frozenset({"sources"})),
+    Format.HOCR: FormatTraits(ending="-hocr"),
+    Format.ALTO: FormatTraits(ending="-alto"),
 }
 _SINGLE = FormatTraits(ending=".md")
 """Of Markdown in one file."""
 _PARQUET_CHUNKS = FormatTraits(ending=".chunks.parquet")
 _TEXT = (".jsonl", ".md")
 """Endings of files that can also be written to a stream."""
+
+
+_LEFT_OUT = frozenset(ImageSources.NOT_NEEDED)
 
 
 def _status(name: str) -> Status | None:
@@ -80,7 +90,11 @@ class ExportOptions(Settings):
         default=(), metavar="GLOB", help="Only documents whose id matches; may be repeated."
     )
     pages: tuple[str, ...] = option(
-        default=(), metavar="GLOB", help="Only pages whose page id matches; may be repeated."
+        "--pages",
+        key="page_ids",  # the option of the same flag of sources is another one
+        default=(),
+        metavar="GLOB",
+        help="Only pages whose page id matches; may be repeated.",
     )
     status: Status | None = option(parse=_status, help="Only pages with this status.", shown_default="all")
     single: bool = option(default=False, help="markdown: write all documents to one file.")
@@ -94,25 +108,32 @@ class ExportOptions(Settings):
     page_images: bool = option(
         "--with-page-images", default=False, help="doclingdocument: include the images of the pages."
     )
-    inputs: tuple[str, ...] = option(
-        "--input", default=(), metavar="PATH", help="Current path of the parsed files, to read page images."
-    )
     bom: bool = option(default=False, help="csv-tables: mark the files as UTF-8 for Excel.")
     overwrite: bool = option(default=False, help="Replace the file, or the folder of an earlier export.")
+    sources: ImageSources = ImageSources()
+    """Where the parsed files are now; of formats that read them again."""
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         if self.format is None:
             return
         for name in frozenset().union(*(traits.own for traits in TRAITS.values())) - TRAITS[self.format].own:
-            if getattr(self, name) != getattr(_NONE, name):
+            if self._says(name):
                 takers = " or ".join(kind for kind, traits in TRAITS.items() if name in traits.own)
                 flags = [each.flags[-1] for each in options_of(ExportOptions) if each.key == name]
-                flag = ", ".join(flags or (each.flags[-1] for each in options_of(type(getattr(self, name)))))
+                several = [each for each in options_of(type(getattr(self, name))) if each.key not in _LEFT_OUT]
+                flag = ", ".join(flags or (each.flags[-1] for each in several))
                 raise UsageError(f"{flag} goes with --format {takers}, not with {self.format}")
         if self.crops is not None and self.traits.crops is None:
             one_file = " in one file" if self.single else ""
             raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")
+
+    def _says(self, name: str) -> bool:
+        """Whether an option is given. A password may be that of all commands, from the environment."""
+        value = getattr(self, name)
+        if isinstance(value, ImageSources):
+            return bool(value.inputs or value.options.image_column)
+        return bool(value != getattr(_NONE, name))
 
     @property
     def traits(self) -> FormatTraits:

@@ -86,11 +86,9 @@ def _docling_document(content: ExportContent, folder: Path) -> None:
     if not content.options.page_images:
         write_each(content, folder, ".json", docling_document)
         return
-    from pagemill.app.options import ImageSources
     from pagemill.app.publish import PublishedImages
 
-    sources = ImageSources(inputs=content.options.inputs)
-    taken = PublishedImages(content.reader, lambda: None, sources, content.options.wants)
+    taken = PublishedImages(content.reader, lambda: None, content.options.sources, content.options.wants)
     with taken.opened() as images:
         for page_id, error in images.problems:
             raise type(error)(f"the image of {page_id} cannot be read: {error.message}", remedy=error.remedy)
@@ -104,6 +102,24 @@ def _docling_document(content: ExportContent, folder: Path) -> None:
             return PageImage(name, page.width, page.height)
 
         write_each(content, folder, ".json", partial(docling_document, page_image=saved))
+
+
+def _pdf(content: ExportContent, folder: Path) -> None:
+    from pagemill.app.export_pdf import write_pdfs
+
+    write_pdfs(content, folder)
+
+
+def _hocr(content: ExportContent, folder: Path) -> None:
+    from pagemill.export.hocr import document_hocr
+
+    write_each(content, folder, ".hocr", document_hocr)
+
+
+def _alto(content: ExportContent, folder: Path) -> None:
+    from pagemill.export.alto import document_alto
+
+    write_each(content, folder, ".xml", document_alto)
 
 
 def write_each(
@@ -129,5 +145,8 @@ FOLDER_WRITERS: dict[Format, Callable[[ExportContent, Path], None]] = {
     Format.MARKDOWN: _markdown,
     Format.DOCJSON: _docjson,
     Format.DOCLINGDOCUMENT: _docling_document,
+    Format.PDF: _pdf,
+    Format.HOCR: _hocr,
+    Format.ALTO: _alto,
 }
 """Of formats that are a folder, which is empty but for ``crops/``."""

@@ -11,8 +11,9 @@ import click
 from pagemill.app.export import Exporter
 from pagemill.app.export_options import ExportOptions, Format
 from pagemill.app.exporters import default_exporters
-from pagemill.cli.options import quiet_option, run_directory, takes
-from pagemill.cli.progress import ProgressBar, messages
+from pagemill.app.options import ImageSources
+from pagemill.cli.options import given, quiet_option, run_directory, takes
+from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import number, short
 from pagemill.errors import ExitCode
 from pagemill.store.reading import RunReader
@@ -24,7 +25,11 @@ _MAX_DAMAGES = 20
 
 @click.command(name="export")
 @run_directory
-@takes(options=ExportOptions, changes={"status": {"type": click.Choice(["done", "failed", "all"])}})
+@takes(
+    options=ExportOptions,
+    leave_out=ImageSources.NOT_NEEDED,
+    changes={"status": {"type": click.Choice(["done", "failed", "all"])}},
+)
 @click.option(
     *("-o", "--output"),
     type=click.Path(path_type=Path, allow_dash=True),
@@ -49,7 +54,7 @@ def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool)
     if options.format is Format.CHUNKS and output is not None and output.suffix == ".parquet":
         options = replace(options, parquet=True)
     if options.format is None:
-        if output or options != ExportOptions():
+        if output or given(ExportOptions):
             raise click.UsageError("these options go with --format")
         owner = refresh(out, default_exporters())
         beside = f"; ocr_results.jsonl is written by {owner}" if owner else ""
@@ -76,4 +81,6 @@ def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool)
         console.say(
             f"{number(len(damages), 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
         )
-    return ExitCode.DAMAGED if damages else ExitCode.OK
+    left_out = exporter.outcome.left_out
+    print_failures(left_out[:_MAX_DAMAGES], len(left_out), console, mark="left out")
+    return int(exporter.outcome.exit_code)

@@ -26,6 +26,7 @@ from pagemill.export.html_lists import list_html
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import markdown_html
 from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
+from pagemill.export.placed_text import LANGUAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +43,6 @@ _PARAGRAPH_CLASS = {
     Label.VISION_FOOTNOTE: "note",
 }
 _FORMULA_CLASS = {ContentFormat.LATEX: "formula latex", ContentFormat.FORMULA_TEXT: "formula"}
-_LANGUAGE = re.compile(r"(?!und)[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _BLANK = re.compile(r"\n\s*\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _PAGE_WIDTH = 760
@@ -116,7 +116,7 @@ def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Itera
     """
     stream = iter(pages)
     first = next(stream)
-    language = next((code for code in first.languages if _LANGUAGE.fullmatch(code)), None)
+    language = next((code for code in first.languages if LANGUAGE.fullmatch(code)), None)
     yield _head(first.doc_id, language)
     yield "<main>\n"
     numbers: list[int] = []

@@ -1,0 +1,154 @@
+"""Exports searchable PDFs: what was read of each page, and the page itself from its source."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pagemill.app.page_images import PageImages, WantedPage
+from pagemill.document.names import file_stem
+from pagemill.errors import MissingInputError, PagemillError
+from pagemill.export.pdf_images import as_stored, of_pixels
+from pagemill.export.searchable_pdf import CopiedPdf, ImagePdf
+from pagemill.sources.base import PdfPage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pagemill.app.export_content import ExportContent
+    from pagemill.app.page_images import FoundPage
+    from pagemill.document.page import PageResult
+    from pagemill.export.pdf_images import PdfImage
+    from pagemill.sources.base import EncodedImage
+
+_PENDING = 64 * 2**20
+"""Bytes of images that wait in memory; the rows of a dataset may belong to many documents in turn."""
+
+
+@dataclass(slots=True)
+class _Document:
+    """A document on its way out."""
+
+    doc_id: str
+    path: Path
+    places: dict[str, int] = field(default_factory=dict)
+    """Of its pages, by page id."""
+    added: int = 0
+    left: int = 0
+    """Pages that are to come."""
+    pdf: CopiedPdf | ImagePdf | None = None
+    source: object = None
+    """May be a temporary file, which is needed to the end."""
+    error: PagemillError | None = None
+
+    def add(self, payload: PdfPage | PdfImage, record: PageResult) -> None:
+        """Add a page."""
+        if isinstance(payload, PdfPage):
+            if not isinstance(self.pdf, CopiedPdf):
+                self.pdf, self.source = CopiedPdf(payload.path, payload.password), payload
+            self.pdf.add(payload.page_index, record)
+        else:
+            if not isinstance(self.pdf, ImagePdf):
+                self.pdf = ImagePdf(self.path, self.doc_id)
+            self.pdf.add(self.places[record.page_id], payload, record)
+        self.added += 1
+
+
+def write_pdfs(content: ExportContent, folder: Path) -> None:
+    """Write a PDF per document. Documents of which a page cannot be had are left out, and named in the outcome.
+
+    Raises:
+        InputError: There is no page to export.
+        PagemillError: No document can be written; the class says why of the first one.
+    """
+    documents: dict[str, _Document] = {}
+    wanted: list[WantedPage] = []
+    for doc_id, pages in content.selected():
+        document = _Document(doc_id, folder / f"{file_stem(doc_id)}.pdf")
+        for page in pages:
+            document.places[page.page_id] = document.left
+            document.left += 1
+            documents[page.page_id] = document
+            wanted.append(WantedPage.of(page))
+    content.refuse_nothing(len(wanted))
+    asyncio.run(_Writing(content, documents).run(wanted))
+
+
+@dataclass(slots=True)
+class _Writing:
+    content: ExportContent
+    documents: dict[str, _Document]
+    """By page id."""
+    images: list[ImagePdf] = field(default_factory=list)
+    """Those that are open."""
+    first_error: PagemillError | None = None
+
+    async def run(self, wanted: list[WantedPage]) -> None:
+        """Write all documents."""
+        reader, sources = self.content.reader, self.content.options.sources
+        async with PageImages.opened(reader, sources) as images, aclosing(images.find(wanted)) as pages:
+            async for found in pages:
+                document = self.documents[found.wanted.page_id]
+                try:
+                    if document.error is None:
+                        await self._add(document, images, found)
+                except PagemillError as error:
+                    document.error = error
+                finally:
+                    found.leave()
+                document.left -= 1
+                if not document.left:
+                    await asyncio.to_thread(self._end, document)
+        if self.first_error is not None and not self.content.outcome.documents:
+            raise self.first_error
+
+    async def _add(self, document: _Document, images: PageImages, found: FoundPage) -> None:
+        payload, page_id = found.payload, found.wanted.page_id
+        if payload is None:
+            raise found.error or MissingInputError(f"{page_id} has no image")
+        record = await asyncio.to_thread(self.content.reader.page, page_id)
+        if isinstance(payload, PdfPage):
+            await asyncio.to_thread(document.add, payload, record)
+        else:
+            image = await asyncio.to_thread(_stored, payload)
+            if image is None:
+                image = await asyncio.to_thread(of_pixels, (await images.decoding.decode(payload)).pixels)
+            await asyncio.to_thread(document.add, image, record)
+            await asyncio.to_thread(self._flush, document)
+        if self.content.tell is not None:
+            self.content.tell(record)
+
+    def _flush(self, document: _Document) -> None:
+        if isinstance(document.pdf, ImagePdf) and document.pdf not in self.images:
+            self.images.append(document.pdf)
+        if sum(pdf.pending for pdf in self.images) > _PENDING:
+            for pdf in self.images:
+                pdf.flush()
+
+    def _end(self, document: _Document) -> None:
+        """Write a document of which all pages have come."""
+        if isinstance(document.pdf, ImagePdf):
+            self.images.remove(document.pdf)
+        try:
+            if document.error is None and document.pdf is not None:
+                document.pdf.save(document.path)
+        except PagemillError as error:
+            document.error = error
+        finally:
+            if document.pdf is not None:
+                document.pdf.close()
+            document.pdf = document.source = None
+        outcome = self.content.outcome
+        if document.error is None:
+            outcome.documents += 1
+            outcome.pages += document.added
+        else:
+            outcome.left_out.append((document.doc_id, document.error.message, document.error.remedy))
+            self.first_error = self.first_error or document.error
+
+
+def _stored(payload: EncodedImage) -> PdfImage | None:
+    data = payload.source if isinstance(payload.source, bytes) else payload.source.read_bytes()
+    return as_stored(data, payload.frame)
