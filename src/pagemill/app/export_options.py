@@ -67,9 +67,6 @@ _TEXT = (".jsonl", ".md")
 """Endings of files that can also be written to a stream."""
 
 
-_LEFT_OUT = frozenset(ImageSources.NOT_NEEDED)
-
-
 def _status(name: str) -> Status | None:
     return None if name == "all" else Status(name)
 
@@ -121,9 +118,10 @@ class ExportOptions(Settings):
             if self._says(name):
                 takers = " or ".join(kind for kind, traits in TRAITS.items() if name in traits.own)
                 flags = [each.flags[-1] for each in options_of(ExportOptions) if each.key == name]
-                several = [each for each in options_of(type(getattr(self, name))) if each.key not in _LEFT_OUT]
-                flag = ", ".join(flags or (each.flags[-1] for each in several))
-                raise UsageError(f"{flag} goes with --format {takers}, not with {self.format}")
+                if not flags:  # those of settings in these settings
+                    kind = type(getattr(self, name))
+                    flags = [each.flags[-1] for each in options_of(kind) if each.key not in ImageSources.NOT_NEEDED]
+                raise UsageError(f"{', '.join(flags)} goes with --format {takers}, not with {self.format}")
         if self.crops is not None and self.traits.crops is None:
             one_file = " in one file" if self.single else ""
             raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")

@@ -66,9 +66,9 @@ def _region(region: Region, name: str) -> Iterator[str]:
         yield f'<TextBlock ID="{name}" {attributes}>{shape}\n'
         for line, words in lines:
             yield f"<TextLine {_place(line.box)}>{_shape(line.polygon)}"
-            confidence = f'WC="{min(max(line.confidence, 0.0), 1.0):.2f}"'
+            known = "" if line.confidence is None else f' WC="{min(max(line.confidence, 0.0), 1.0):.2f}"'
             for index, (word, spaced) in enumerate(words, 1):
-                yield f"<String CONTENT={quoteattr(word.text)} {_place(word.box)} {confidence}/>"
+                yield f"<String CONTENT={quoteattr(word.text)} {_place(word.box)}{known}/>"
                 yield "<SP/>" if spaced and index < len(words) else ""
             yield "</TextLine>\n"
         yield "</TextBlock>\n"

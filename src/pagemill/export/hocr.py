@@ -66,10 +66,10 @@ def _region(region: Region, page: str) -> Iterator[str]:
 
 
 def _line(line: TextLine) -> Iterator[str]:
-    confidence = f"x_wconf {round(100 * min(max(line.confidence, 0.0), 1.0))}"
+    known = "" if line.confidence is None else f"; x_wconf {round(100 * min(max(line.confidence, 0.0), 1.0))}"
     yield f'<span class="ocr_line" title="{_bbox(line.box)}{_baseline(line)}">'
     for word, spaced in words_of(line):
-        yield f'<span class="ocrx_word" title="{_bbox(word.box)}; {confidence}">{escape(word.text)}</span>'
+        yield f'<span class="ocrx_word" title="{_bbox(word.box)}{known}">{escape(word.text)}</span>'
         yield " " if spaced else ""
     yield "</span>\n"
 

@@ -43,7 +43,7 @@ def lines_of(region: Region) -> Sequence[TextLine]:
         TextLine(
             text=text,
             box=(x1, y1 + index * height, x2, y1 + (index + 1) * height),
-            confidence=1.0 if region.confidence is None else region.confidence,
+            confidence=region.confidence,
             engine=region.engine or "",
         )
         for index, text in enumerate(texts)
