@@ -129,7 +129,8 @@ class RecognitionSettings(Settings):
         """The settings of the region engine that is asked at all: about every page, or about doubtful regions."""
         if self.escalate is None:
             return self if self.reads_regions else None
-        return replace(self, engine=self.escalate, escalate=None, reading=ReadingMode.REGIONS)
+        settings = replace(self, engine=self.escalate, escalate=None, escalate_from=ESCALATE_FROM)
+        return replace(settings, reading=ReadingMode.REGIONS)
 
     def reading_mode(self) -> ReadingMode | None:
         """What the model is sent, as far as known without the engine: opens the model card.

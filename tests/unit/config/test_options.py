@@ -90,6 +90,18 @@ def test_values_of_parsing():
         build(ParseOptions, {"recognition": recognition, "languages": ["ko"]})
 
 
+def test_escalation_asks_a_region_engine_beside_line_recognition():
+    escalating = RecognitionSettings(escalate="vlm", escalate_from=0.0, servers=("http://127.0.0.1:1",))
+    assert not escalating.reads_regions
+    assert escalating.asked is not None
+    assert (escalating.asked.engine, escalating.asked.reading, escalating.asked.escalate) == ("vlm", "regions", None)
+    assert RecognitionSettings().asked is None
+    assert build(ParseOptions, {"recognition": escalating, "languages": ["ko"]}).settings.text_layer == "auto"
+    for wrong in ({"engine": "vlm", "escalate": "vlm"}, {"escalate": "lines"}, {"escalate_from": 0.0}):
+        with pytest.raises(UsageError):
+            RecognitionSettings(**wrong)
+
+
 @pytest.mark.parametrize("settings", [ParseOptions, DirectoryOptions, ServingOptions])
 def test_keys_and_flags_are_unique_and_help_is_a_sentence(settings: type):
     options = list(options_of(settings))

@@ -156,3 +156,16 @@ def test_layout_counts_where_pages_are_laid_out(reading, text_layer, counts):
             settings_identity(settings, LayoutChoice(model=missing))
     else:
         assert settings_identity(settings, LayoutChoice(model=missing))["layout_model"] is None
+
+
+def test_escalation_belongs_to_a_run_that_has_it_alone():
+    plain = settings_identity(ParseSettings(), LayoutChoice())
+    assert not any("escalate" in key for key in plain)
+    escalating = RecognitionSettings(escalate="vlm", servers=("http://127.0.0.1:1",))
+    with_model = settings_identity(ParseSettings(recognition=escalating), LayoutChoice())
+    assert (with_model["recognition_engine"], with_model["escalate"], with_model["reading"]) == (
+        "lines",
+        "vlm",
+        "regions",
+    )
+    assert with_model["model_card"] and with_model["text_layer"] == "auto"
