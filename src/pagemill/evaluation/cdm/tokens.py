@@ -252,7 +252,8 @@ class _Reader:
         template = TEMPLATES[word]
         mark = self._mark(word) if template[:1] == "@" else ""
         depth += _REPEATED if word in REPEATED else 0
-        font = word if word in FONTS else font
+        head = template.partition("{")[0]
+        font = head if head in FONTS else font
         source = ""
         for piece in _SLOT.split(template.removeprefix("@")):
             if piece == "#":

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pagemill.evaluation.cdm import drawing
+from pagemill.evaluation.cdm.commands import TEMPLATES
 from pagemill.evaluation.cdm.drawing import Drawing, draw, unavailable
 from pagemill.evaluation.cdm.tokens import Formula, Token
 from pagemill.formulas.check import KNOWN
@@ -91,7 +92,11 @@ def test_no_file_is_read_or_written_elsewhere(tmp_path: Path) -> None:
 @with_latex
 @pytest.mark.slow
 def test_latex_itself_has_every_command_that_is_let_in() -> None:
-    found = draw(f"\\{name}" for name in KNOWN)
+    with_arguments = {name: template.count("#") + template.count("!") for name, template in TEMPLATES.items()}
+    commands = with_arguments | {f"\\{name}": 0 for name in KNOWN - {name[1:] for name in TEMPLATES}}
+    found = draw(name + "{a}" * arguments for name, arguments in commands.items())
+    drawn = {name for name, arguments in commands.items() if isinstance(found[name + "{a}" * arguments], Drawing)}
+    assert drawn >= {name for name, template in TEMPLATES.items() if template.startswith("@") and "[" not in template}
     reasons = {why for why in found.values() if isinstance(why, str)}
     assert not {why for why in reasons if "ndefined" in why or "LaTeX" in why}
 
