@@ -21,7 +21,7 @@ SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "language": {"type": "string"},
-        "summary": {"type": "string"},
+        "summary": {"type": "string", "minLength": 1},
         "keywords": {"type": "array", "items": {"type": "string"}, "maxItems": 12},
         "data": {
             "anyOf": [
