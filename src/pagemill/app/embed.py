@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
+from pagemill.config.chunking import ChunkSettings
 from pagemill.config.options import Settings, option
 from pagemill.document.page import ImageCrop, PageResult
 from pagemill.embedding.base import (
@@ -28,7 +29,7 @@ from pagemill.embedding.base import (
     Role,
     normalised,
 )
-from pagemill.embedding.contents import Content, contents, query
+from pagemill.embedding.contents import Content, chunk_content, contents, query
 from pagemill.embedding.images import within_budget
 from pagemill.embedding.outcome import EmbedOutcome, PartOutcome
 from pagemill.embedding.vectors import (
@@ -54,6 +55,8 @@ from pagemill.errors import (
     UsageError,
     first_of,
 )
+from pagemill.export.chunks import cut
+from pagemill.export.token_count import token_counter
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.types import Pixels
 from pagemill.runtime import engines
@@ -69,7 +72,7 @@ Make = Callable[[], Awaitable[EmbeddingInput]]
 Inputs = AsyncGenerator[tuple[VectorRow, Make]]
 """What has no vector yet, and what makes the input of the engine for it."""
 
-_WHAT = ("text", "images", "regions")
+_WHAT = ("text", "images", "regions", "chunks")
 _CORPUS = (Part.TEXT, Part.REGIONS, Part.IMAGES)
 _FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
 """Errors that every further item would raise as well."""
@@ -96,9 +99,10 @@ class EmbedOptions(Settings):
         comma_separated=True,
         parse=_named_parts,
         help=f"Some of {','.join(_WHAT)}.",
-        shown_default="all that the engine can embed",
+        shown_default="all that the engine can embed, without chunks",
     )
-    """None for all that the engine can make, except queries."""
+    """None for all that the engine can make, except queries and chunks."""
+    chunks: ChunkSettings = ChunkSettings()
     queries: tuple[tuple[str, str], ...] = ()
     """Ids and texts (:func:`pagemill.evaluation.query_sets.read_query_texts`), for :attr:`Part.QUERIES`."""
     dtype: StoredType = option(default=StoredType.FLOAT32, help="Data type of the files.")
@@ -152,16 +156,19 @@ async def embed(
 
 
 def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
-    order = (Part.TEXT, Part.REGIONS, Part.IMAGES, Part.QUERIES)
+    order = (Part.TEXT, Part.REGIONS, Part.CHUNKS, Part.IMAGES, Part.QUERIES)
     possible = [part for part in order if _needed(part) in engine.modalities]
     wanted = options.parts
     if wanted is None:
-        wanted = tuple(part for part in possible if part is not Part.QUERIES or options.queries)
+        left_out = {Part.CHUNKS, *(() if options.queries else (Part.QUERIES,))}
+        wanted = tuple(part for part in possible if part not in left_out)
     if impossible := [part.choice for part in wanted if part not in possible]:
         raise UsageError(
             f"the engine {engine.name!r} cannot embed {' and '.join(impossible)}",
             remedy="Remove it from --what, or choose another --engine.",
         )
+    if options.chunks != ChunkSettings() and Part.CHUNKS not in wanted:
+        raise UsageError("--max-tokens, --tokenizer and --overlap are for chunks", remedy="Add chunks to --what.")
     if options.sources.inputs and Part.IMAGES not in wanted:
         raise UsageError(
             f"--input is for page images, and the engine {engine.name!r} embeds none of them here",
@@ -276,9 +283,44 @@ class _Embedding:
                 yield query(query_id, text, statistics)
                 self._tell(done, len(self._options.queries), part.plural)
             return
+        if part is Part.CHUNKS:
+            async for content in self._chunks():
+                yield content
+            return
         async for page in self._pages(part):
             for content in contents(page, part, images=Modality.IMAGE in self._engine.modalities):
                 yield content
+
+    async def _chunks(self) -> AsyncIterator[Content]:
+        """The chunks of all documents."""
+        counts = await asyncio.to_thread(self._reader.counts)
+        settings = self._options.chunks
+        count = token_counter(settings.tokenizer)
+        read = 0
+
+        def made() -> Iterator[Content]:
+            digests: dict[str, str] = {}
+
+            def noted(pages: Iterator[PageResult]) -> Iterator[PageResult]:
+                nonlocal read
+                for page in pages:
+                    read += 1
+                    digests.update(
+                        (each.row.key.page_id, each.row.digest) for each in contents(page, Part.TEXT, images=False)
+                    )
+                    yield page
+
+            for _, pages in self._reader.documents(
+                on_damage=lambda error: self.outcome.add(Part.CHUNKS, "a page", error)
+            ):
+                digests.clear()
+                for chunk in cut(noted(iter(pages)), count, settings.max_tokens, settings.overlap):
+                    yield chunk_content(chunk, digests.get(chunk.places[0].page_id, ""))
+
+        async with aclosing(on_thread(made())) as contents_made:
+            async for content in contents_made:
+                yield content
+                self._tell(read, counts[PageState.DONE] + counts[PageState.FAILED], Part.CHUNKS.plural)
 
     async def _pages(self, part: Part) -> AsyncIterator[PageResult]:
         counts = await asyncio.to_thread(self._reader.counts)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pagemill.document.page import ImageCrop, PageResult
+    from pagemill.export.chunks import Chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]
 
     Args:
         page: Its record.
-        part: Any but the queries.
+        part: Any but the queries and the chunks, which are of whole documents.
         images: The engine takes images: pictures of regions count, also those without a caption.
     """
     if page.status is not Status.DONE:
@@ -57,6 +58,23 @@ def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]
         yield Content(row=VectorRow(RowKey(page.page_id), digest("image", page.page_key, str(page.rotation))))
     elif part is Part.REGIONS:
         yield from _regions(page, images=images)
+
+
+def chunk_content(chunk: Chunk, page_digest: str) -> Content:
+    """A chunk: its id tells its text, and its row is good as long as the page on which it begins has not changed.
+
+    Args:
+        chunk: The chunk.
+        page_digest: Digest of the text of that page; empty for a page without text.
+    """
+    first = chunk.places[0]
+    key = RowKey(first.page_id, int(first.element.rpartition("/")[2]), chunk.id)
+    return Content(row=chunk_row(key, page_digest), text=chunk.contextualized)
+
+
+def chunk_row(key: RowKey, page_digest: str) -> VectorRow:
+    """The row of a chunk while the page on which it begins has a text with this digest."""
+    return VectorRow(key, digest("chunk", key.chunk, page_digest))
 
 
 def query(query_id: str, text: str, statistics: str = "") -> Content:

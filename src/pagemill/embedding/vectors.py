@@ -48,6 +48,7 @@ class Part(StrEnum):
     IMAGES = "corpus_images"
     TEXT = "corpus_ocr_text"
     REGIONS = "corpus_regions"
+    CHUNKS = "corpus_chunks"
     QUERIES = "queries"
 
     @property
@@ -72,9 +73,13 @@ class RowKey(NamedTuple):
     page_id: str
     """Of queries: their id."""
     region: int | None = None
-    """Index of the region in its page; None for a whole page and for a query."""
+    """Index of the region in its page, of chunks that in which they begin; None for a whole page and for a query."""
+    chunk: str = ""
+    """Id of the chunk."""
 
     def __str__(self) -> str:
+        if self.chunk:
+            return f"{self.page_id}, chunk {self.chunk}"
         return self.page_id if self.region is None else f"{self.page_id}, region {self.region}"
 
 
@@ -180,9 +185,9 @@ class VectorFile:
                 raise _damaged(paths, f"row {index} of {paths.vectors.name} is not the vector of {rows[index].key}")
         return cls(paths, info, rows, vectors)
 
-    def find(self, page_id: str, region: int | None = None) -> NDArray[Any] | None:
-        """The vector of a page, region or query; None where it has none."""
-        index = self._places.get(RowKey(page_id, region))
+    def find(self, page_id: str, region: int | None = None, chunk: str = "") -> NDArray[Any] | None:
+        """The vector of a page, region, chunk or query; None where it has none."""
+        index = self._places.get(RowKey(page_id, region, chunk))
         return None if index is None else np.asarray(self.vectors[index])
 
     def place(self, row: VectorRow) -> int | None:
@@ -206,6 +211,7 @@ def ids_table(info: VectorsInfo, rows: list[VectorRow], checksums: list[int]) ->
         range(len(rows)),
         [row.key.page_id for row in rows],
         [row.key.region for row in rows],
+        *([[row.key.chunk for row in rows]] if info.part is Part.CHUNKS else []),
         [row.digest for row in rows],
         checksums,
     ]
@@ -219,6 +225,7 @@ def _schema(part: Part) -> pa.Schema:
             "row": pa.int64(),
             "query_id" if part is Part.QUERIES else "page_id": pa.string(),
             "region": pa.int32(),
+            **({"chunk_id": pa.string()} if part is Part.CHUNKS else {}),
             "digest": pa.string(),
             "crc32": pa.uint32(),
         }
@@ -240,8 +247,8 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray
             raise ValueError("other columns than pagemill writes")
         if any(table.column(name).null_count for name in table.column_names if name != "region"):
             raise ValueError("a value is missing")
-        names = table.column(1).to_pylist()
-        keys = map(RowKey, names, table.column("region").to_pylist())
+        told = ["region", *(["chunk_id"] if info.part is Part.CHUNKS else [])]
+        keys = map(RowKey, *(column.to_pylist() for column in (table.column(1), *map(table.column, told))))
         rows = [VectorRow(key, digest) for key, digest in zip(keys, table.column("digest").to_pylist(), strict=True)]
         checksums = np.asarray(table.column("crc32").to_numpy(), dtype=np.uint32)
     except (pa.ArrowException, KeyError, msgspec.DecodeError, ValueError) as error:

@@ -228,7 +228,8 @@ def write_vectors(paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], 
 
 
 def _name(row: VectorRow) -> bytes:
-    return msgspec.msgpack.encode(row)
+    key = row.key if row.key.chunk else row.key[:2]  # as before there were chunks
+    return msgspec.msgpack.encode((key, row.digest))
 
 
 def _kept(name: bytes, vector: bytes) -> tuple[bytes, bytes, int]:

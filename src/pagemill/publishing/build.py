@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
-from pagemill.embedding.contents import contents
-from pagemill.embedding.vectors import Part, VectorFile, VectorPaths, VectorsInfo
+from pagemill.embedding.contents import chunk_row, contents
+from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import write_vectors
 from pagemill.errors import DifferentRunError, InputError, MissingInputError, OutputError
 from pagemill.export.embedding_text import embedding_text
@@ -240,8 +240,16 @@ class _DatasetBuilder:
         part = file.info.part
         current: list[int] = []
         lacking = 0
+        chunks: dict[str, list[RowKey]] = {}
+        for row in file.rows if part is Part.CHUNKS else ():
+            chunks.setdefault(row.key.page_id, []).append(row.key)
         for page in self.reader.pages():
-            places = [file.place(content.row) for content in contents(page, part, images=file.info.images)]
+            if part is Part.CHUNKS:
+                text = next(contents(page, Part.TEXT, images=False), None)
+                wanted = [chunk_row(key, text.row.digest if text else "") for key in chunks.get(page.page_id, ())]
+            else:
+                wanted = [content.row for content in contents(page, part, images=file.info.images)]
+            places = [file.place(row) for row in wanted]
             current += [place for place in places if place is not None]
             lacking += None in places
         stale = len(file) - len(current)

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from pagemill.document.page import Status
-from pagemill.embedding.contents import contents
+from pagemill.embedding.contents import chunk_row, contents
 from pagemill.embedding.vectors import FOLDER as VECTORS
 from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow
 from pagemill.errors import DifferentRunError, MissingInputError
@@ -48,7 +48,7 @@ class PartCount(NamedTuple):
 
     vectors: int
     missing: int
-    """Pages or regions without a vector: parsed after the last ``pagemill embed``."""
+    """Pages or regions, of chunks documents, without a vector: parsed after the last ``pagemill embed``."""
     dimension: int
     engine: str
 
@@ -240,7 +240,7 @@ class _IndexBuilder:
         """Bind each row of the vectors to its page and region, in one transaction."""
         with self.connection:
             self.connection.execute("DELETE FROM vectors")
-            for part in (Part.IMAGES, Part.TEXT, Part.REGIONS):
+            for part in (Part.IMAGES, Part.TEXT, Part.REGIONS, Part.CHUNKS):
                 # Stamped before they are opened: a search notices files that were replaced meanwhile.
                 stamp = vectors_stamp(VectorPaths(self.reader.path / VECTORS, part))
                 try:
@@ -261,17 +261,11 @@ class _IndexBuilder:
             DifferentRunError: A row belongs to an earlier content, or to a removed page.
         """
         part = file.info.part
-        if part is Part.REGIONS:
-            digest = "picture_digest" if file.info.images else "text_digest"
-            wanted = f"page_id, region, regions.{digest} AS digest, page, id FROM regions JOIN pages USING (page)"
-        else:
-            digest = "text_digest" if part is Part.TEXT else "image_digest"
-            wanted = f"page_id, NULL, {digest} AS digest, page, 0 FROM pages"
         numbers = np.zeros((2, len(file)), dtype="<i8")
         count = 0
-        for page_id, region, digest, *found in self.connection.execute(f"SELECT {wanted} WHERE digest IS NOT NULL"):
+        for row, *found in self._current_chunks(file) if part is Part.CHUNKS else self._current(file):
             count += 1
-            place = file.place(VectorRow(RowKey(page_id, region), digest))
+            place = file.place(row)
             if place is not None:
                 numbers[:, place] = found
         if stale := [str(file.rows[place].key) for place in np.flatnonzero(numbers[0] == 0)]:
@@ -283,6 +277,41 @@ class _IndexBuilder:
         identity = file.info.identity
         self.report.parts[part] = PartCount(len(file), count - len(file), identity.dimension, identity.engine)
         return numbers
+
+    def _current(self, file: VectorFile) -> Iterator[tuple[VectorRow, int, int]]:
+        """The rows that the pages have now, with the numbers of page and region."""
+        part = file.info.part
+        if part is Part.REGIONS:
+            digest = "picture_digest" if file.info.images else "text_digest"
+            wanted = f"page_id, region, regions.{digest} AS digest, page, id FROM regions JOIN pages USING (page)"
+        else:
+            digest = "text_digest" if part is Part.TEXT else "image_digest"
+            wanted = f"page_id, NULL, {digest} AS digest, page, 0 FROM pages"
+        for page_id, region, digest, page, number in self.connection.execute(
+            f"SELECT {wanted} WHERE digest IS NOT NULL"
+        ):
+            yield VectorRow(RowKey(page_id, region), digest), page, number
+
+    def _current_chunks(self, file: VectorFile) -> Iterator[tuple[VectorRow, int, int]]:
+        """The same of chunks, as far as the pages are there on which they begin.
+
+        How documents were cut is not known here, so what lacks chunks is a document that has none: it gives one row.
+        """
+        pages = {
+            page_id: (number, doc_id, digest)
+            for number, page_id, doc_id, digest in self.connection.execute(
+                "SELECT page, page_id, doc_id, ifnull(text_digest, '') FROM pages"
+            )
+        }
+        lacking = {doc_id for _, doc_id, digest in pages.values() if digest}
+        for key in (row.key for row in file.rows if row.key.page_id in pages):
+            page, doc_id, digest = pages[key.page_id]
+            lacking.discard(doc_id)
+            statement = "SELECT ifnull(max(id), 0) FROM regions WHERE page = ? AND region = ?"
+            number = self.connection.execute(statement, (page, key.region)).fetchone()[0]
+            yield chunk_row(key, digest), page, number
+        for doc_id in lacking:
+            yield VectorRow(RowKey(doc_id), ""), 0, 0
 
 
 def vectors_stamp(files: VectorPaths) -> str:

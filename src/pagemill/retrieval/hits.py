@@ -21,6 +21,8 @@ class IndexPart(StrEnum):
     """Vectors of page texts."""
     REGIONS = "regions"
     """Vectors of regions: a page ranks with its best region."""
+    CHUNKS = "chunks"
+    """Vectors of chunks: a page ranks with its best chunk."""
     FULL_TEXT = "full-text"
     """Words (BM25)."""
 

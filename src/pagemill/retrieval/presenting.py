@@ -87,8 +87,8 @@ def _region(
 ) -> dict[str, Any]:
     """What a hit says of the region to show: the one whose part ranks the page higher, words before vectors."""
     number, hits = marked or (0, [])
-    dense, words = stands.get(IndexPart.REGIONS), stands.get(IndexPart.FULL_TEXT)
-    if dense and dense[1].region != number and (not number or not words or dense[0] < words[0]):
+    dense, words = stands.get(IndexPart.REGIONS) or stands.get(IndexPart.CHUNKS), stands.get(IndexPart.FULL_TEXT)
+    if dense and dense[1].region not in (0, number) and (not number or not words or dense[0] < words[0]):
         number, hits = dense[1].region, []
     about: dict[str, Any] = dict.fromkeys(("region", "label", "bbox_2d", "crop"))
     if number:

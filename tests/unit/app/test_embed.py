@@ -18,7 +18,9 @@ from small_run import damage_record
 from synthetic_run import JPEG, failed_page, page, region, sample_pages, write_run
 from telling_engine import DIMENSION, TellingEngine, run_embed, vector_of
 
+import pagemill
 from pagemill.app.embed import open_engine
+from pagemill.config.chunking import ChunkSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult
 from pagemill.embedding.base import EmbeddingInput, EngineSettings, Modality, Role, normalised
@@ -61,7 +63,7 @@ def test_pages_regions_and_queries(tmp_path: Path) -> None:
     with VectorFile.open(out, Part.TEXT) as file:
         assert [row.key for row in file.rows] == [RowKey("report_1"), RowKey("report_2"), RowKey("letter_1")]
     with VectorFile.open(out, Part.REGIONS) as file:  # captions go with their figures; a footer says nothing
-        assert [tuple(row.key) for row in file.rows] == [
+        assert [row.key[:2] for row in file.rows] == [
             *(("report_1", index) for index in (0, 1, 2)),
             *(("report_2", index) for index in (0, 2)),
             ("letter_1", 0),
@@ -306,3 +308,36 @@ def test_vectors_of_another_engine_are_refused_and_stay(tmp_path: Path, parts: t
     with pytest.raises(DifferentRunError):
         run_embed(out, open_engine(EngineSettings(folder=out / FOLDER)), queries=queries, parts=parts)
     assert sorted(path.name for path in (out / FOLDER).iterdir()) == before
+
+
+def chunk_texts(out: Path, most: int) -> dict[RowKey, str]:
+    with RunReader.open(out) as reader:
+        found = [chunk for _, pages in reader.documents() for chunk in pagemill.chunks(pages, max_tokens=most)]
+    places = [chunk.places[0].element.rpartition("/") for chunk in found]
+    keys = [RowKey(page_id, int(index), chunk.id) for chunk, (page_id, _, index) in zip(found, places, strict=True)]
+    return {key: chunk.contextualized for key, chunk in zip(keys, found, strict=True)}
+
+
+def test_chunks_are_embedded_when_they_are_asked_for(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    long = region(0, Label.TEXT, " ".join(f"Sentence {number} of the mill." for number in range(40)))
+    write_run(out, [page("mill", 1, [long]), page("mill", 2, [region(0, Label.TEXT, "The end.")])])
+    run_embed(out, TellingEngine())
+    assert Part.CHUNKS not in made(out)
+    chosen = ChunkSettings(max_tokens=64)
+    outcome = run_embed(out, TellingEngine(), parts=(Part.CHUNKS,), chunks=chosen)
+    wanted = chunk_texts(out, 64)
+    assert outcome.parts[Part.CHUNKS].embedded == len(wanted) > 3
+    with VectorFile.open(out, Part.CHUNKS) as file:
+        assert [row.key for row in file.rows] == list(wanted)
+        for key, text in wanted.items():
+            np.testing.assert_allclose(file.find(*key), normalised(vector_of(Role.PASSAGE, text)[None])[0], atol=1e-6)
+    assert run_embed(out, TellingEngine(), parts=(Part.CHUNKS,), chunks=chosen).parts[Part.CHUNKS].embedded == 0
+    other = run_embed(out, TellingEngine(), parts=(Part.CHUNKS,)).parts[Part.CHUNKS]
+    assert other.gone == len(wanted) and other.rows == len(chunk_texts(out, 512))
+
+
+def test_options_of_chunks_without_chunks_are_refused(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", sample_pages())
+    with pytest.raises(UsageError, match="for chunks"):
+        run_embed(tmp_path / "run", TellingEngine(), chunks=ChunkSettings(max_tokens=64))

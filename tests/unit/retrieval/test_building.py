@@ -6,14 +6,18 @@ import sys
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_run import damage_record
 from synthetic_run import failed_page, open_run, page, region, write, write_run
 
+import pagemill
 from pagemill.document.labels import Label
-from pagemill.embedding.vectors import FOLDER, Part
+from pagemill.embedding.contents import chunk_content, contents
+from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
+from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import DamagedRunError, DifferentRunError, LockedError, OutputError
 from pagemill.retrieval import building, database
 from pagemill.retrieval.building import build_index
@@ -21,6 +25,7 @@ from pagemill.retrieval.hits import IndexPart
 from pagemill.retrieval.index import SearchIndex
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
+from pagemill.store.reading import RunReader
 
 _spec = importlib.util.spec_from_file_location("retrieval_runs", Path(__file__).with_name("runs.py"))
 assert _spec and _spec.loader
@@ -270,3 +275,40 @@ def test_lone_surrogates_and_nul_do_no_harm(tmp_path: Path) -> None:
     bad[0].regions[0].content = "mill\ud800 \0 stone"
     write_run(tmp_path / "run", bad)
     assert build_index(tmp_path / "run").pages == 1
+
+
+def embed_chunks(out: Path, documents: set[str]) -> int:
+    """Vectors of the chunks of some documents."""
+    info = VectorsInfo(part=Part.CHUNKS, identity=runs.IDENTITY, dtype="float32")
+    found = []
+    with RunReader.open(out) as reader, VectorWriter(VectorPaths(out / FOLDER, Part.CHUNKS), info) as writer:
+        for doc_id, listed in ((doc_id, list(pages)) for doc_id, pages in reader.documents()):
+            texts = {page.page_id: next(contents(page, Part.TEXT, images=False), None) for page in listed}
+            for chunk in pagemill.chunks(listed) if doc_id in documents else ():
+                text = texts[chunk.places[0].page_id]
+                found.append(chunk_content(chunk, text.row.digest if text else ""))
+        writer.append([each.row for each in found], np.stack([runs.letters(each.text) for each in found]))
+        writer.publish([each.row for each in found])
+    return len(found)
+
+
+def test_chunks_are_found_by_the_page_and_region_in_which_they_begin(run: Path) -> None:
+    count = embed_chunks(run, {"mill"})
+    report = build_index(run)
+    assert report.parts[Part.CHUNKS][:2] == (count, 1)  # a document lacks chunks
+    text = "The paper mill\n\nWater turns the wheel."
+    with SearchIndex(run) as index:
+        assert IndexPart.CHUNKS in index.parts
+        hit = index.search(None, vectors={IndexPart.CHUNKS: runs.letters(text)})[0]
+        assert (hit.page_id, hit.region) == ("mill_1", 0)
+
+
+def test_chunks_of_an_earlier_content_are_refused(run: Path, tmp_path: Path) -> None:
+    embed_chunks(run, {"mill", "공고"})
+    changed = runs.pages()
+    changed[0].regions[1].content = "The wheel stands still."
+    other = tmp_path / "other"
+    write_run(other, changed)
+    (run / FOLDER).rename(other / FOLDER)
+    with pytest.raises(DifferentRunError, match=r"vectors of chunks .* mill_1, chunk "):
+        build_index(other)
