@@ -130,12 +130,13 @@ def test_verify(out: Path):
     called("verify", out, status=ExitCode.DAMAGED)
 
 
-def test_export(out: Path, tmp_path: Path):
-    for kind in ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables", "pdf", "hocr", "alto"):
+def test_export(finished: Path, out: Path, tmp_path: Path):
+    for kind in ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables", "hocr", "alto"):
         called("export", out, "--format", kind, "-o", tmp_path / kind)
     assert pq.read_table(tmp_path / "parquet").num_rows == PAGES
     assert "Four things decide" in (tmp_path / "markdown" / "scan.md").read_text()
     assert [*(tmp_path / "csv-tables").rglob("*.csv")]
+    called("export", out, "--format", "pdf", "--input", finished / "inputs", "-o", tmp_path / "pdf")
     with pdfium.PdfDocument(tmp_path / "pdf" / "scan.pdf") as document:
         assert "Four things decide" in " ".join(document[0].get_textpage().get_text_range().split())
     called("export", out, "--format", "jsonl", "--status", "failed", "-o", "-", status=ExitCode.INPUT)
