@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pagemill.app.page_images import PageImages, WantedPage
 from pagemill.document.names import file_stem
 from pagemill.errors import MissingInputError, PagemillError
-from pagemill.export.pdf_images import as_stored, of_pixels
+from pagemill.export.pdf_images import as_stored, is_lossy, of_pixels
 from pagemill.export.searchable_pdf import CopiedPdf, ImagePdf
 from pagemill.sources.base import PdfPage
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pagemill.app.page_images import FoundPage
     from pagemill.document.page import PageResult
     from pagemill.export.pdf_images import PdfImage
-    from pagemill.sources.base import EncodedImage
 
 _PENDING = 64 * 2**20
 """Bytes of images that wait in memory; the rows of a dataset may belong to many documents in turn."""
@@ -112,9 +111,11 @@ class _Writing:
         if isinstance(payload, PdfPage):
             await asyncio.to_thread(document.add, payload, record)
         else:
-            image = await asyncio.to_thread(_stored, payload)
+            image = await asyncio.to_thread(as_stored, payload.source, payload.frame)
             if image is None:
-                image = await asyncio.to_thread(of_pixels, (await images.decoding.decode(payload)).pixels)
+                pixels = (await images.decoding.decode(payload)).pixels
+                lossy = await asyncio.to_thread(is_lossy, payload.source, payload.frame)
+                image = await asyncio.to_thread(of_pixels, pixels, lossy=lossy)
             await asyncio.to_thread(document.add, image, record)
             await asyncio.to_thread(self._flush, document)
         if self.content.tell is not None:
@@ -129,7 +130,7 @@ class _Writing:
 
     def _end(self, document: _Document) -> None:
         """Write a document of which all pages have come."""
-        if isinstance(document.pdf, ImagePdf):
+        if document.pdf in self.images:
             self.images.remove(document.pdf)
         try:
             if document.error is None and document.pdf is not None:
@@ -147,8 +148,3 @@ class _Writing:
         else:
             outcome.left_out.append((document.doc_id, document.error.message, document.error.remedy))
             self.first_error = self.first_error or document.error
-
-
-def _stored(payload: EncodedImage) -> PdfImage | None:
-    data = payload.source if isinstance(payload.source, bytes) else payload.source.read_bytes()
-    return as_stored(data, payload.frame)

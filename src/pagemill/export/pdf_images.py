@@ -12,6 +12,8 @@ from PIL import Image
 from PIL.TiffImagePlugin import TiffImageFile
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pikepdf
     from numpy.typing import NDArray
 
@@ -22,6 +24,8 @@ _COMPONENTS = {"L": 1, "RGB": 3, "CMYK": 4}
 _PNG_COMPONENTS = {0: 1, 2: 3, 3: 1}
 """By the colour type of those PNG images whose data a PDF can hold; the others have transparent parts."""
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_LOSSY = frozenset({"jpeg", "tiff_jpeg"})
+_QUALITY = 92
 _LARGEST_PROFILE = 2**20
 _PLACES = {
     1: (1, 0, 0, 1, 0, 0),
@@ -86,33 +90,46 @@ class PdfImage:
         return Array([Name.ICCBased, Stream(pdf, self.profile, N=self.components, Alternate=space)])
 
 
-def as_stored(data: bytes, frame: int = 0) -> PdfImage | None:
+def as_stored(source: bytes | Path, frame: int = 0) -> PdfImage | None:
     """An image with its stored bytes; None where a PDF cannot hold them, or they are no such image.
 
     That is so for JPEG, for PNG without transparent parts that is not interlaced, and for black and white TIFF frames,
     which are compressed as for a fax.
     """
     try:
-        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "TIFF")) as image:
-            if image.format == "PNG":
-                return _png(data, image)
+        with _image(source, ("JPEG", "PNG", "TIFF")) as image:
             if image.format == "TIFF":
                 image.seek(frame)
                 return _fax(image) if image.mode == "1" else None
-            return _jpeg(data, image)
+            data = source if isinstance(source, bytes) else source.read_bytes()
+            return _png(data, image) if image.format == "PNG" else _jpeg(data, image)
     except Exception:  # whatever is wrong with it, decoding says
         return None
 
 
-def of_pixels(pixels: NDArray[Any]) -> PdfImage:
-    """An image of pixels, without loss."""
+def is_lossy(source: bytes | Path, frame: int = 0) -> bool:
+    """Whether an image that :func:`as_stored` cannot give has lost details already: WebP, and JPEG in a TIFF."""
+    try:
+        with _image(source, ("TIFF", "WEBP")) as image:
+            image.seek(frame)
+            return image.format == "WEBP" or image.info.get("compression") in _LOSSY
+    except Exception:  # as above
+        return False
+
+
+def of_pixels(pixels: NDArray[Any], *, lossy: bool = False) -> PdfImage:
+    """An image of pixels, as JPEG of high quality or without loss."""
     shades = (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 1] == pixels[..., 2]).all()
     buffer = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if shades else pixels).save(buffer, "PNG")
-    with Image.open(buffer) as image:
-        made = _png(buffer.getvalue(), image)
+    kind, options = ("JPEG", {"quality": _QUALITY}) if lossy else ("PNG", {})
+    Image.fromarray(pixels[..., 0] if shades else pixels).save(buffer, kind, **options)
+    made = as_stored(buffer.getvalue())
     assert made is not None
     return made
+
+
+def _image(source: bytes | Path, formats: tuple[str, ...]) -> Image.Image:
+    return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=formats)
 
 
 def _orientation(image: Image.Image) -> int:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image, ImageOps
 from synthetic_run import page
 
-from pagemill.export.pdf_images import PdfImage, as_stored, of_pixels
+from pagemill.export.pdf_images import PdfImage, as_stored, is_lossy, of_pixels
 from pagemill.export.searchable_pdf import ImagePdf
 
 
@@ -116,6 +116,21 @@ def test_pixels_lose_nothing(tmp_path: Path) -> None:
         made = of_pixels(pixels)
         assert made.components == components
         assert (np.asarray(shown(made, tmp_path)) == pixels).all()
+
+
+def test_what_has_lost_details_is_not_kept_without_loss(tmp_path: Path) -> None:
+    for kind, options, lossy in (
+        ("WEBP", {}, True),
+        ("TIFF", {"compression": "jpeg"}, True),
+        ("TIFF", {"compression": "tiff_lzw"}, False),
+        ("BMP", {}, False),
+    ):
+        path = tmp_path / "image"
+        path.write_bytes(encoded(picture(), kind, **options))
+        assert is_lossy(path) is is_lossy(path.read_bytes()) is lossy
+    made = of_pixels(np.asarray(picture()), lossy=True)
+    assert made.filter == pikepdf.Name.DCTDecode
+    assert near(shown(made, tmp_path), picture())
 
 
 def test_colour_profiles_are_kept_where_they_fit(tmp_path: Path) -> None:
