@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import io
 import math
-import os
-import struct
 import warnings
 import zlib
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
-import cv2
-import kornia_rs
-import numpy as np
 import simplejpeg
 from PIL import BmpImagePlugin, JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin
 from PIL import Image as PillowImage
@@ -34,8 +29,19 @@ from pagemill.errors import (
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage
+from pagemill.imaging.samples import (
+    DAMAGED,
+    END_OF_JPEG,
+    SIDEWAYS,
+    decode_jpeg,
+    is_plain_jpeg,
+    orientation_of,
+    stored_samples,
+    upright,
+    whole,
+)
 from pagemill.imaging.tiff import is_damaged
-from pagemill.imaging.transforms import WHITE, resize
+from pagemill.imaging.transforms import resize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,27 +57,13 @@ _READERS: dict[FileFormat, Callable[[IO[bytes]], PillowImage.Image]] = {
     FileFormat.BMP: BmpImagePlugin.BmpImageFile,
     FileFormat.TIFF: TiffImagePlugin.TiffImageFile,
 }
-_DAMAGED = (
-    *(OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, RuntimeError),
-    *(AttributeError, AssertionError, struct.error, zlib.error),
-)
-"""What Pillow's plugins raise on damaged files: they were not written for hostile ones."""
-_REDUCIBLE = frozenset({"L", "LA", "RGB", "RGBA", "CMYK", "I", "F"})
-"""Modes whose samples can be averaged, and that Pillow averages."""
-_VIPS_LOADERS = {"PNG": "pngload", "TIFF": "tiffload", "WEBP": "webpload"}
-_VIPS_PLAIN = frozenset({"b-w", "srgb", "grey16", "rgb16"})
-"""Colours that libvips and Pillow bring to 8-bit RGB in the same way."""
 _LIMITS = DecodeLimits()
 _REMEDY = "Get the file again, or open it in an image editor and save it again to keep what is left."
 _DAMAGED_DATA = "the image data is truncated or damaged"
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_END_OF_JPEG = b"\xff\xd9"
-_ORIENTATION = 0x0112
 _GAIN_MAPS = (b"hdrgm:Version", b"hdrgainmap")
 """In the metadata of JPEGs whose second image is no page but the brightness of the first one on HDR screens."""
 _MP_ENTRIES = 0xB002
-_SIDEWAYS = frozenset({5, 6, 7, 8})
-"""EXIF orientations that swap width and height."""
 
 
 def decode_image(
@@ -124,11 +116,11 @@ def decode_reduced(
     """
     with _image(data, limits, name) as (image, _):
         part = next((part for part in (8, 4, 2) if min(image.size) >= part * at_least), 1)
-        if part > 1 and _is_plain_jpeg(image):
-            pixels = _decode_jpeg(data, (math.ceil(image.width / part), math.ceil(image.height / part)))
+        if part > 1 and is_plain_jpeg(image):
+            pixels = decode_jpeg(data, (math.ceil(image.width / part), math.ceil(image.height / part)))
             width, height = limits.working_size(*image.size)
-            orientation = _orientation(image)
-            return _upright(pixels, orientation), (height, width) if orientation in _SIDEWAYS else (width, height)
+            orientation = orientation_of(image)
+            return upright(pixels, orientation), (height, width) if orientation in SIDEWAYS else (width, height)
     pixels = decode_image(data, limits=limits, name=name).pixels
     return pixels, (pixels.shape[1], pixels.shape[0])
 
@@ -164,7 +156,7 @@ def sound_jpeg(source: bytes | Path, *, limits: DecodeLimits = _LIMITS) -> Sound
         return None
     with suppress(InputError), _image(data, limits, "image") as (image, file):
         if _is_portable(image, data, limits):
-            _decode_jpeg(data, (math.ceil(image.width / 8), math.ceil(image.height / 8)))
+            decode_jpeg(data, (math.ceil(image.width / 8), math.ceil(image.height / 8)))
             left_out = _frames_left_out(image, file)
             warned = (frames_warning(left_out),) if left_out else ()
             return SoundJpeg(data, image.size, _resolution(image), warned)
@@ -180,8 +172,8 @@ def _head_or_whole(path: Path, limits: DecodeLimits) -> bytes:
 
 def _is_portable(image: PillowImage.Image, data: bytes, limits: DecodeLimits) -> bool:
     """Whether any decoder shows a whole image as :func:`decode_image` does: an upright JPEG that is not shrunk."""
-    whole = _is_plain_jpeg(image) and data.endswith(_END_OF_JPEG)
-    return whole and limits.factor_for(*image.size) == 1 and _orientation(image) not in range(2, 9)
+    whole = is_plain_jpeg(image) and data.endswith(END_OF_JPEG)
+    return whole and limits.factor_for(*image.size) == 1 and orientation_of(image) not in range(2, 9)
 
 
 def stored_pixels(source: bytes | Path, *, frame: int = 0, limits: DecodeLimits = _LIMITS, name: str = "image") -> int:
@@ -213,7 +205,7 @@ def _image(
                         image.seek(frame)
                     _check_size(image.size, name, limits)
                     yield image, file
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise CorruptInputError(f"{name} cannot be decoded: {error}", remedy=_REMEDY) from error
 
 
@@ -253,14 +245,14 @@ def _decode(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> 
     stored = image.size
     dpi = _resolution(image)
     if image.format == "PNG":
-        _check_png(image, _whole(file))
+        _check_png(image, whole(file))
     elif image.mode == "CMYK" and image.format == "JPEG":
         # libjpeg-turbo finds fault with damaged data; Pillow does not.
-        _decode_jpeg(_whole(file), (math.ceil(image.width / 8), math.ceil(image.height / 8)), "CMYK")
+        decode_jpeg(whole(file), (math.ceil(image.width / 8), math.ceil(image.height / 8)), "CMYK")
     elif isinstance(image, TiffImagePlugin.TiffImageFile) and is_damaged(file, image.tag_v2):
         raise ValueError(_DAMAGED_DATA)
-    orientation = 1 if image.format == "TIFF" else _orientation(image)  # Pillow turns TIFFs itself
-    pixels = _pixels(image, file, limits)
+    orientation = 1 if image.format == "TIFF" else orientation_of(image)  # Pillow turns TIFFs itself
+    pixels = stored_samples(image, file, limits)
     scale = 1.0
     notes: tuple[str, ...] = ()
     if (size := limits.working_size(*stored)) != stored:
@@ -269,7 +261,7 @@ def _decode(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> 
         notes = (f"decoded at {scale:.3g} of its {stored[0]} x {stored[1]} pixels",)
     left_out = _frames_left_out(image, file)
     return DecodedPage(
-        pixels=_upright(pixels, orientation),
+        pixels=upright(pixels, orientation),
         dpi=dpi * scale if dpi else None,
         scale=scale,
         notes=notes,
@@ -284,20 +276,6 @@ def frames_warning(left_out: int) -> PageError:
     return PageError(component="decode", category="frames", message=message, remedy=remedy)
 
 
-def _is_plain_jpeg(image: PillowImage.Image) -> bool:
-    return image.format == "JPEG" and image.mode in ("L", "RGB")
-
-
-def _pixels(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Pixels:
-    """As they are stored, not upright yet; of what is over the working size, fewer where that is faster."""
-    if _is_plain_jpeg(image):
-        return _decode_jpeg(_whole(file), limits.working_size(*image.size))
-    pixels = _read_shrunk(image, file, limits)
-    if pixels is None and image.format == "PNG":
-        pixels = _decode_plain_png(_whole(file), image)
-    return _to_rgb(_load_within(image, limits)) if pixels is None else pixels
-
-
 def _frames_left_out(image: PillowImage.Image, file: IO[bytes]) -> int:
     """Frames behind the first one of an animated PNG or WebP or of a JPEG of several images (MPO).
 
@@ -306,7 +284,7 @@ def _frames_left_out(image: PillowImage.Image, file: IO[bytes]) -> int:
     if image.format in ("PNG", "WEBP"):
         return max(int(getattr(image, "n_frames", 1)) - 1, 0)
     if isinstance(image, JpegImagePlugin.JpegImageFile) and "mp" in image.info:
-        return _mpo_frames(image, _whole(file))
+        return _mpo_frames(image, whole(file))
     return 0
 
 
@@ -320,7 +298,7 @@ def _mpo_frames(image: JpegImagePlugin.JpegImageFile, data: bytes) -> int:
         return 0
     try:
         entries = (image._getmp() or {}).get(_MP_ENTRIES, [])[1:]
-    except _DAMAGED:  # the first image is sound all the same
+    except DAMAGED:  # the first image is sound all the same
         return 0
     frames = 0
     for entry in entries:
@@ -331,45 +309,6 @@ def _mpo_frames(image: JpegImagePlugin.JpegImageFile, data: bytes) -> int:
             continue
         frames += 2 * width * height > image.width * image.height
     return frames
-
-
-def _whole(file: IO[bytes]) -> bytes:
-    file.seek(0)
-    return file.read()
-
-
-def _decode_jpeg(data: bytes, at_least: tuple[int, int], colours: Literal["RGB", "CMYK"] = "RGB") -> Pixels:
-    """Decode with libjpeg-turbo, at the smallest size that covers this width and height."""
-    smallest = {"min_width": at_least[0], "min_height": at_least[1]}
-    try:
-        return np.asarray(simplejpeg.decode_jpeg(data, colours, **smallest))
-    except ValueError:
-        # A file that only lacks its end marker is complete; one that ends inside its data still fails here.
-        return np.asarray(simplejpeg.decode_jpeg(data + _END_OF_JPEG, colours, **smallest))
-
-
-def _upright(pixels: Pixels, orientation: int) -> Pixels:
-    """Turn and mirror by an EXIF orientation; others than 2 to 8 mean that the page is upright."""
-    if orientation in _SIDEWAYS:
-        pixels = pixels.transpose(1, 0, 2)
-    rows, columns = (-1 if orientation in mirrored else 1 for mirrored in ({3, 4, 7, 8}, {2, 3, 6, 7}))
-    return np.ascontiguousarray(pixels[::rows, ::columns])
-
-
-def _decode_plain_png(data: bytes, image: PillowImage.Image) -> Pixels | None:
-    """Decode 8-bit RGB or grey without transparency with the png crate, 3 to 8 times as fast as libpng and Pillow.
-
-    None for all others, and where it fails: Pillow reads what only lacks its end, and names other damage.
-    """
-    raw_mode = image.tile[0][3] if image.tile else None  # type: ignore[attr-defined]
-    mode = {"RGB": "rgb", "L": "mono"}.get(raw_mode or "")
-    if mode is None or "transparency" in image.info:
-        return None
-    try:
-        pixels = kornia_rs.io.decode_image_png_u8(data, (image.height, image.width), mode)
-    except Exception:  # of no narrower class
-        return None
-    return np.asarray(pixels if mode == "rgb" else cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
 
 
 def _check_png(image: PillowImage.Image, data: bytes) -> None:
@@ -387,98 +326,6 @@ def _check_png(image: PillowImage.Image, data: bytes) -> None:
         if kind == b"eXIf" and is_sound:
             image.info.setdefault("exif", b"Exif\0\0" + bytes(view[position + 8 : end]))
         position = end + 4
-
-
-def _read_shrunk(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Pixels | None:
-    """Read an image row by row with libvips and shrink it by a whole factor on the way.
-
-    A PNG of 484 megapixels with 16 bits takes 130 MB and 3 s this way; decoded whole it takes 3.7 GB and 54 s.
-
-    Returns:
-        Pixels that are not brought upright yet; None for an image below twice the working size, and for one that
-        libvips does not read, or not as Pillow does (other formats and colour spaces, float samples, damage).
-    """
-    factor = math.floor(1 / limits.factor_for(*image.size))
-    loader = _VIPS_LOADERS.get(image.format or "")
-    is_turned = image.format == "TIFF" and _orientation(image) != 1  # Pillow has swapped its sides already
-    if factor < 2 or loader is None or is_turned:
-        return None
-    import pyvips  # importing it takes 0.2 s, and hardly any page needs it
-
-    pyvips.cache_set_max(0)  # nothing is read twice
-    options: dict[str, Any] = {"access": "sequential", "fail_on": "error"}
-    if image.tell():
-        options["page"] = image.tell()
-    try:
-        if isinstance(file, io.BytesIO):
-            read = getattr(pyvips.Image, f"{loader}_buffer")(file.getvalue(), **options)
-        else:
-            read = getattr(pyvips.Image, loader)(os.fsencode(file.name), **options)  # it takes str for UTF-8
-        if read.interpretation not in _VIPS_PLAIN or read.format not in ("uchar", "ushort"):
-            return None
-        if read.format == "ushort" and read.bands > 1:
-            read = read.cast("uchar", shift=True)
-        if read.hasalpha():
-            read = read.flatten(background=WHITE)
-        shrunk = read.shrink(factor, factor, ceil=True).numpy()
-    except pyvips.Error:  # Pillow names the damage
-        return None
-    return _grey(_eight_bits(shrunk) if shrunk.dtype == np.uint16 else shrunk) if shrunk.ndim == 2 else shrunk
-
-
-def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.Image:
-    """Load; shrink by a whole factor while still in the stored mode, which takes less memory than RGB."""
-    image.draft(None, limits.working_size(*image.size))  # decodes JPEGs of four colours at a part of their size
-    image.load()
-    factor = math.floor(1 / limits.factor_for(*image.size))
-    if factor < 2:
-        return image
-    if image.mode == "1":
-        image = image.convert("L")
-    return image.reduce(factor) if image.mode in _REDUCIBLE else image
-
-
-def _to_rgb(image: PillowImage.Image) -> Pixels:
-    if image.mode.startswith("I;16"):
-        return _grey(_eight_bits(np.asarray(image).astype(np.uint16)))
-    if image.mode in ("I", "F"):
-        return _grey(_stretch(np.asarray(image, dtype=np.float64)))
-    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
-        rgba = image.convert("RGBA")
-        white = PillowImage.new("RGBA", rgba.size, (WHITE, WHITE, WHITE, WHITE))
-        image = PillowImage.alpha_composite(white, rgba)
-    return np.array(image.convert("RGB"))
-
-
-def _eight_bits(samples: np.ndarray) -> Pixels:
-    """Bring 16-bit samples to 8 bits.
-
-    Scanners and cameras store 10, 12 or 14 bits, and some programs 8, in 16 without scaling them up.
-    """
-    return (samples >> max(int(samples.max()).bit_length() - 8, 0)).astype(np.uint8)
-
-
-def _grey(samples: np.ndarray) -> Pixels:
-    return np.repeat(samples.astype(np.uint8)[:, :, None], 3, axis=2)
-
-
-def _stretch(samples: np.ndarray) -> np.ndarray:
-    """Bring 32-bit or float samples to 0-255: as they are when they fit, 0-1 times 255, else by their extremes."""
-    samples = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(samples.min()), float(samples.max())
-    if low >= 0 and high <= 1:
-        return samples * WHITE
-    if low >= 0 and high <= WHITE:
-        return samples
-    return (samples - low) * (WHITE / max(high - low, 1e-12))
-
-
-def _orientation(image: PillowImage.Image) -> int:
-    try:
-        # Of the base class: the one of PNGs would decode all pixels first, for metadata behind them.
-        return int(PillowImage.Image.getexif(image).get(_ORIENTATION, 1))
-    except _DAMAGED:  # broken metadata says nothing about the pixels
-        return 1
 
 
 def _resolution(image: PillowImage.Image) -> float | None:

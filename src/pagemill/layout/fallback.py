@@ -17,7 +17,6 @@ from pagemill.layout.misread import (
     is_columns_of_text,
     is_no_table,
     is_photograph,
-    logo_label,
     page_area,
     paragraphs_in_formula,
     picture_remainder,
@@ -99,16 +98,15 @@ def _dissolve(regions: Iterable[DetectedRegion], boxes: Floats, pixels: Pixels) 
     for region in regions:
         box = np.array(region.box, dtype=np.float64)
         inside = boxes[_shares(boxes, box[None])[:, 0] >= LAYOUT.line_inside]
-        label = logo_label(box, pixels.shape[0]) if region.label is Label.IMAGE else region.label
-        draft = Draft(label, box, region)
+        draft = Draft(region.label, box, region)
         if region.source == GIVEN:
             drafts.append(draft)
-        elif label in FIGURES:
+        elif draft.label in FIGURES:
             drafts += _real_pictures(draft, inside, pixels)
-        elif label is Label.DISPLAY_FORMULA:
+        elif draft.label is Label.DISPLAY_FORMULA:
             drafts += _real_formulas(draft, inside, pixels)
-        elif label is not Label.TABLE or not is_columns_of_text(box, inside, pixels):
-            if label is Label.TABLE and is_no_table(inside):
+        elif draft.label is not Label.TABLE or not is_columns_of_text(box, inside, pixels):
+            if draft.label is Label.TABLE and is_no_table(inside):
                 draft.label = Label.TEXT
             drafts.append(draft)
     return drafts
@@ -128,7 +126,7 @@ def _real_pictures(draft: Draft, inside: Floats, pixels: Pixels) -> list[Draft]:
 
 def _real_formulas(draft: Draft, inside: Floats, pixels: Pixels) -> list[Draft]:
     """A formula without the paragraphs that the model put into it; none where it spans much of the page."""
-    if area(draft.box) > LAYOUT.big_formula * page_area(pixels) and len(inside) >= LAYOUT.big_formula_lines:
+    if area(draft.box) > LAYOUT.big_formula * page_area(pixels) and len(inside) > 1:
         return []
     if len(inside) == 1 and draft.origin and (draft.origin.score or 0.0) < LAYOUT.formula_doubt:
         draft.label = Label.TEXT
@@ -217,17 +215,17 @@ def _in_row(line: Floats, others: Floats) -> bool:
 
 
 def _restore_headings(drafts: list[Draft], boxes: Floats) -> None:
-    """Turn a doubtful "header" back into a heading: above all other lines, flush with the text close below."""
+    """Turn a "header" back into a heading: above all other lines, flush with the text close below."""
     for draft in drafts:
         if draft.label is not Label.HEADER or len(draft.lines) != 1:
             continue
         others = np.delete(boxes, draft.lines, axis=0)
-        if draft.origin is None or (draft.origin.score or 0.0) >= LAYOUT.header_doubt or not len(others):
+        if not len(others):
             continue
         line, following = boxes[draft.lines[0]], others[others[:, 1].argmin()]
         size, gap = line[3] - line[1], following[1] - line[3]
         flush = min(abs(following[0] - line[0]), abs(following[2] - line[2])) < size  # right-to-left pages, too
-        if -LAYOUT.heading_clearance * size < gap < LAYOUT.heading_gap * size and flush:
+        if 0 < gap < LAYOUT.heading_gap * size and flush:
             draft.label = Label.PARAGRAPH_TITLE
 
 
@@ -286,7 +284,7 @@ def _cluster(boxes: Floats, orphans: list[int]) -> list[Draft]:
     free[rest] = True
     unit = line_height(boxes)
     for block in _joined(boxes, group_lines(boxes, free)):
-        title = line_height(boxes[block]) > LAYOUT.title_size * unit and len(block) <= LAYOUT.title_lines
+        title = line_height(boxes[block]) > LAYOUT.title_size * unit
         drafts.append(_part(None, Label.PARAGRAPH_TITLE if title else Label.TEXT, boxes, block))
     return drafts
 

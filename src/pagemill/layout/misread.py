@@ -7,23 +7,12 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from pagemill.document.geometry import area, areas, frame_of
-from pagemill.document.labels import Label
+from pagemill.document.geometry import area, areas
 from pagemill.layout.text_blocks import group_lines, line_height, rows_of
 from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
     from pagemill.imaging.types import Flags, Floats, Indices, Pixels
-
-
-def logo_label(box: Floats, page_height: float) -> Label:
-    """Header or footer image for a small picture, box of shape (4,), at the edge of the page; else image."""
-    is_small = box[3] - box[1] <= LAYOUT.logo * page_height
-    if is_small and box[3] < LAYOUT.head_band * page_height:
-        return Label.HEADER_IMAGE
-    if is_small and box[1] > (1 - LAYOUT.head_band) * page_height:
-        return Label.FOOTER_IMAGE
-    return Label.IMAGE
 
 
 def page_area(pixels: Pixels) -> int:
@@ -42,12 +31,11 @@ def is_photograph(box: Floats, lines: Floats) -> bool:
 
 
 def paragraphs_in_formula(box: Floats, lines: Floats) -> Flags:
-    """Which lines, shape (n, 4), inside a formula are paragraphs: neighbours of one height as wide as the region."""
+    """Which lines, shape (n, 4), inside a formula are paragraphs: neighbours as wide as the region."""
     result = np.zeros(len(lines), dtype=bool)
     for block in group_lines(lines):
-        heights = lines[block, 3] - lines[block, 1]
         wide = lines[block, 2] - lines[block, 0] >= LAYOUT.formula_line_width * (box[2] - box[0])
-        if wide.sum() >= 2 and heights.min() >= LAYOUT.formula_line_alike * heights.max():
+        if wide.sum() >= 2:
             result[block] = True
     return result
 
@@ -73,31 +61,6 @@ def running_text(box: Floats, lines: Floats, pixels: Pixels) -> Flags:
     for block in group_lines(lines):
         extent = lines[block, 2].max() - lines[block, 0].min()
         result[block] = len(block) > 1 and extent >= (of_two if len(block) == 2 else of_three) * width
-    result |= _text_only(box, lines, pixels)
-    if result.any():  # headings and single lines between the paragraphs, above or below them
-        result |= lines[:, 2] - lines[:, 0] >= LAYOUT.stray_width * width
-    return result
-
-
-def _text_only(box: Floats, lines: Floats, pixels: Pixels) -> Flags:
-    """Lines in a band of the figure, three rows or more, that shows nothing but text."""
-    left, top = int(box[0]), int(box[1])
-    ink = _ink(pixels[top : int(np.ceil(box[3])), left : int(np.ceil(box[2]))])
-    for x1, y1, x2, y2 in lines - np.array([left, top, left, top]):
-        margin = LAYOUT.text_margin * (y2 - y1)
-        ink[max(0, int(y1 - margin)) : int(y2 + margin) + 1, max(0, int(x1 - margin)) : int(x2 + margin) + 1] = False
-    clear = np.concatenate([[0], np.cumsum(ink.sum(axis=1) > 2)])  # specks do not count
-    result = np.zeros(len(lines), dtype=bool)
-    rows = rows_of(lines)
-    start = 0
-    while start < len(rows):
-        end = start + 1
-        first = max(0, int(lines[rows[start], 1].min()) - top)
-        while end < len(rows) and clear[min(len(clear) - 1, int(lines[rows[end], 3].max()) - top)] == clear[first]:
-            end += 1
-        if end - start >= 3:
-            result[np.concatenate(rows[start:end])] = True
-        start = end
     return result
 
 
@@ -126,10 +89,7 @@ def picture_remainder(box: Floats, text: Floats, pixels: Pixels) -> list[Floats]
         strip = pixels[int(top) : int(bottom), left:right]
         if (bottom - top) * (right - left) < least or not strip.size:
             continue
-        ink = _ink(strip)
-        if ink.mean() < LAYOUT.min_ink:
-            continue
-        x, y, width, height = cv2.boundingRect(ink.astype(np.uint8))
+        x, y, width, height = cv2.boundingRect(_ink(strip).astype(np.uint8))
         tight = np.array([left + x, top + y, left + x + width, top + y + height], dtype=float)
         if area(tight) >= least:
             remainders.append(tight)
@@ -192,27 +152,17 @@ def find_table(lines: Floats) -> Indices | None:
     start, end = max(runs, key=lambda run: run[1] - run[0])
     full = [row for row in rows[start:end] if len(row) >= 3]
     cells = lines[np.concatenate(full)]
-    frames = np.array([frame_of(lines[row]) for row in full])
-    unit = line_height(cells)
-    extent = frames[:, 2].max() - frames[:, 0].min()
+    extent = cells[:, 2].max() - cells[:, 0].min()
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in full]) / extent
-    # Pieces of a formula lie across each other.
-    apart = (frames[1:, 1] >= frames[:-1, 3] - LAYOUT.rows_apart * unit).all()
-    short = np.median(cells[:, 2] - cells[:, 0]) < LAYOUT.short_cell * unit  # no column of a newspaper is so narrow
+    short = np.median(cells[:, 2] - cells[:, 0]) < LAYOUT.short_cell * line_height(cells)  # no newspaper is so narrow
     most = LAYOUT.table_filled[1 if short else 0]
-    if len(full) < 3 or not apart or filled > most or _gutters(cells, unit) < 2:
+    if len(full) < 3 or filled > most or _gutters(cells) < 2:
         return None
     return np.concatenate(rows[start:end])
 
 
-def _gutters(cells: Floats, unit: float) -> int:
-    """Number of vertical gaps, at least half a line height wide, that no cell reaches into.
-
-    Text detectors draw boxes somewhat too wide, so a quarter of a line height at either end does not count.
-    """
-    margin = LAYOUT.box_slack * np.minimum(unit, (cells[:, 2] - cells[:, 0]))
-    start, end = cells[:, 0] + margin, cells[:, 2] - margin
-    order = np.argsort(start)
-    reach = np.maximum.accumulate(end[order])
-    gaps = start[order[1:]] - reach[:-1]
-    return int((gaps >= LAYOUT.table_gutter * unit).sum())
+def _gutters(cells: Floats) -> int:
+    """Number of vertical gaps, at least half a line height wide, that no cell reaches into."""
+    cells = cells[np.argsort(cells[:, 0])]
+    gaps = cells[1:, 0] - np.maximum.accumulate(cells[:-1, 2])
+    return int((gaps >= LAYOUT.table_gutter * line_height(cells)).sum())

@@ -66,8 +66,8 @@ def reading_order(
     if right_to_left:
         boxes[:, [0, 2]] = page_size[0] - boxes[:, [2, 0]]
     groups: list[list[int]] = [[], [], [], [], []]
-    for index, (label, box) in enumerate(zip(labels, boxes, strict=True)):
-        groups[_group(label, box, page_size)].append(index)
+    for index in sorted(range(len(boxes)), key=lambda index: (*boxes[index], labels[index])):  # whatever the input's
+        groups[_group(labels[index], boxes[index], page_size)].append(index)
     order: list[int] = []
     for members in groups:
         units = _units(boxes, labels, members, page_size[1])
@@ -117,8 +117,7 @@ def _owner(boxes: Floats, caption: int, owners: list[int], members: list[int], p
     for owner in owners:
         figure = boxes[owner]
         overlap, beside = np.minimum(box[2:], figure[2:]) - np.maximum(box[:2], figure[:2])
-        narrow = min(box[2] - box[0], figure[2] - figure[0])
-        if overlap < LAYOUT.caption_over * narrow or -beside > LAYOUT.caption_gap * page_height:
+        if overlap < 0 or -beside > LAYOUT.caption_gap * page_height:
             continue
         frame = frame_of(boxes[[owner, caption]])
         others = boxes[[i for i in members if i not in (owner, caption)]]
@@ -157,7 +156,8 @@ def _with_wide_heads(frames: Floats, titles: Flags, shown: Flags) -> Floats:
 def _with_hanging_heads(frames: Floats, titles: Flags) -> Floats:
     """Frames, those of headings that stand in a margin of their own widened over the text beside them.
 
-    Such headings are no column: each is read before the text that begins below or beside it.
+    Such headings are no column: each is read before the text that begins below or beside it. No drawn page has them;
+    curricula vitae do, which would be read headings first.
     """
     if not titles.any() or titles.all():
         return frames

@@ -73,17 +73,9 @@ def _first_part(lines: Floats) -> Flags | None:
     usual = float(np.median([gap for gap, _ in gaps])) if gaps else 0.0
     limit = min(max(LAYOUT.paragraph_gap * unit, LAYOUT.paragraph_gap_ratio * usual), LAYOUT.clear_gap * unit)
     for gap, above in gaps:
-        if gap >= limit or _is_spread_row(lines[above], lines[~above]) or _is_spread_row(lines[~above], lines[above]):
+        if gap >= limit:
             return above
     return None
-
-
-def _is_spread_row(row: Floats, rest: Floats) -> bool:
-    """Whether lines are a page's foot: one row of three pieces or more, far apart, by a paragraph of whole lines."""
-    if len(row) < 3 or len(rows_of(row)) > 1 or any(len(other) > 1 for other in rows_of(rest)):
-        return False
-    ordered = row[np.argsort(row[:, 0])]
-    return bool((ordered[1:, 0] - ordered[:-1, 2] > LAYOUT.spread_gap * line_height(row)).all())
 
 
 def _projection_gaps(start: Floats, end: Floats) -> list[tuple[float, Flags]]:
@@ -99,9 +91,9 @@ def _are_columns(left: Floats, right: Floats, unit: float) -> bool:
     if len(left) < 2 or len(right) < 2:
         return False
     a, b = frame_of(left), frame_of(right)
-    width, height = np.minimum(a[2:] - a[:2], b[2:] - b[:2])
+    width = min(a[2] - a[0], b[2] - b[0])
     shared = min(a[3], b[3]) - max(a[1], b[1])
-    return bool(width >= LAYOUT.column_width * unit and shared > LAYOUT.columns_beside * height)
+    return bool(width >= LAYOUT.column_width * unit and shared > 0)
 
 
 def rows_of(lines: Floats) -> list[Indices]:
@@ -165,7 +157,7 @@ def _column_links(pieces: Floats, free: Flags) -> Flags:
     low = np.minimum.outer(height, height)
     shared = np.minimum.outer(x2, x2) - np.maximum.outer(x1, x1)
     over = shared > LAYOUT.over * np.minimum.outer(width, width)
-    below = centre - centre[:, None] > LAYOUT.below * low
+    below = centre > centre[:, None]
     drop = np.where(over & below, centre - centre[:, None], np.inf)  # (i, j): j under i
     first_below = drop <= drop.min(axis=1, keepdims=True) + LAYOUT.first_below * height[:, None]
     first_above = drop <= drop.min(axis=0, keepdims=True) + LAYOUT.first_below * height
@@ -175,8 +167,7 @@ def _column_links(pieces: Floats, free: Flags) -> Flags:
     usual = gap[neighbours & single]
     limit = LAYOUT.leading
     if len(usual):
-        of_page = LAYOUT.leading_ratio * float(np.median(usual)) + LAYOUT.leading_slack
-        limit = min(max(limit, of_page), LAYOUT.max_leading)
+        limit = min(max(limit, LAYOUT.leading_ratio * float(np.median(usual))), LAYOUT.max_leading)
     alike = low >= LAYOUT.same_size * np.maximum.outer(height, height)
     linked: Flags = neighbours & single & alike & (gap < limit) & free[:, None] & free
     return linked

@@ -2,8 +2,9 @@
 
 The settings of PP-DocLayoutV3's own post-processing are apart (:mod:`pagemill.layout.pp_doclayout.settings`): users may
 set them, and their values are published ones. Lengths here are in line heights unless a unit is given. The values were
-chosen by looking at failures on the samples, the olmOCR sample and the local documents; none was swept on its own, so
-their tolerance is not measured.
+chosen by looking at failures on the samples, the olmOCR sample and the local documents. They were switched off on 252
+pages (docs/benchmarks.md): without each some page changes, but for ``min_side``, ``caption_gap`` and the columns of a
+region, which are kept for other layout models.
 """
 
 from __future__ import annotations
@@ -32,28 +33,19 @@ class LayoutThresholds:
 
     # Running heads and headings.
     head_band = 0.12
-    """Share of the page height in which running heads and logos are."""
-    header_doubt = 0.85
-    """Score from which the model is right about headers."""
+    """Share of the page height in which running heads are."""
     heading_gap = 1.3
     """Farthest a heading at the top of a page is from its text; running heads keep their distance."""
-    heading_clearance = 0.3
-    """Overlap in height up to which a line counts as below another."""
     title_size = 1.3
     """Height of a heading found without the model, in median line heights."""
-    title_lines = 3
-    """Most lines of such a heading."""
 
     # Formulas that are text.
     big_formula = 0.1
     """Share of the page from which a formula with many lines is a misread paragraph."""
-    big_formula_lines = 6
     formula_doubt = 0.6
     """Score below which a formula of a single line is text."""
     formula_line_width = 0.7
     """Share of the formula's width from which a line is part of a paragraph."""
-    formula_line_alike = 0.7
-    """Least ratio of the heights of such lines."""
 
     # Pictures that are text.
     page_filling = 0.6
@@ -64,18 +56,10 @@ class LayoutThresholds:
     """Share covered by line boxes on a poster; a written page has more."""
     paragraph_width = (0.4, 0.6)
     """Share of a figure's width from which a block of three lines, of two lines, is running text."""
-    stray_width = 0.5
-    """The same for a single line beside running text."""
-    text_margin = 0.2
-    """Margin around a line, within which ink is the line's own."""
     ink_contrast = 40
     """Grey levels from the background."""
-    min_ink = 0.01
-    """Share of inked pixels from which the remainder of a figure shows something."""
     min_remainder = 0.015
     """Least share of the page of such a remainder."""
-    logo = 0.08
-    """Share of the page height; a taller picture at the top is a figure."""
 
     # Tables that are text, text that is a table.
     big_table = 0.4
@@ -88,10 +72,6 @@ class LayoutThresholds:
     where they are short: compact tables of drawn pages have up to 0.72, columns of prose 0.9."""
     short_cell = 5.0
     """Width of cells that are short."""
-    rows_apart = 0.5
-    """Overlap of rows beyond which they are pieces of a formula."""
-    box_slack = 0.25
-    """Margin at both ends of a box that does not count: text detectors draw boxes too wide."""
     table_gutter = 0.5
     """Narrowest gutter of a borderless table."""
 
@@ -104,19 +84,14 @@ class LayoutThresholds:
     """Largest usual gap between two lines of a paragraph."""
     leading_ratio = 1.4
     """Factor over the page's median leading up to which lines are one paragraph."""
-    leading_slack = 0.1
     max_leading = 1.2
     """The same of widely spaced text."""
     over = 0.3
     """Share of the narrower line that must be over the other to be in one column."""
-    below = 0.3
-    """Distance of middles from which a line is below another."""
     first_below = 0.5
     """Distance within which several lines are equally the next one below."""
     column_width = 4.0
     """Narrowest column; list numbers and page numbers of a contents list are narrower."""
-    spread_gap = 4.0
-    """Least gap between the pieces of a running foot."""
     gutter = 1.0
     """Narrowest gap between the columns of a region."""
     gutter_reach = (0.5, 3.0)
@@ -125,8 +100,6 @@ class LayoutThresholds:
     """Margin by which lines may reach into a gutter."""
     least_gutter = 0.25
     """Gap below which no gutter is looked for."""
-    columns_beside = 0.5
-    """Share of the lower column that must be beside the other one."""
     paragraph_gap = 0.9
     """Smallest gap between paragraphs of a region."""
     paragraph_gap_ratio = 1.6
@@ -143,8 +116,6 @@ class LayoutThresholds:
     """Share of the narrower (lower) box that two boxes may overlap and still be side by side (one above the other)."""
     caption_gap = 0.04
     """Share of the page height: the farthest a caption is from its figure."""
-    caption_over = 0.5
-    """Share of the narrower of caption and figure that must be over the other."""
 
 
 LAYOUT = LayoutThresholds

@@ -17,7 +17,7 @@ from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.layout.text_blocks import group_lines
 from pagemill.parsing.blocks import Block, body_size, merge_neighbours
 from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
-from pagemill.parsing.formulas import cut_at_formulas, gather_formulas, mark_formulas, mark_numbers, numbers_behind
+from pagemill.parsing.formulas import cut_at_formulas, mark_formulas, mark_numbers
 from pagemill.parsing.headings import join_names, link_captions, mark_captions, mark_headings
 from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.korean import mark_broken_words
@@ -79,7 +79,7 @@ def assemble_regions(
     blocks = join_fields(_blocks(regions, lines, tables, formulas, width, height, inline))
     body = body_size(blocks)
     mark_formulas(blocks)
-    blocks = cut_at_formulas(join_names(gather_formulas(blocks)))
+    blocks = cut_at_formulas(join_names(blocks))
     mark_margins(blocks, width, height, body)
     keep_fields(blocks)
     mark_captions(blocks)
@@ -92,7 +92,7 @@ def assemble_regions(
         right_to_left=is_right_to_left("".join(line.text for line in lines)),
     )
     mark_broken_words([block.rows for block in blocks])
-    blocks = [part for block in numbers_behind([blocks[i] for i in order]) for part in _split(block, body)]
+    blocks = [part for block in (blocks[i] for i in order) for part in _split(block, body)]
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
     blocks = mark_headings(blocks, height, body, record.page_number)
     mark_lists(blocks)
@@ -123,7 +123,7 @@ def _blocks(
     boxes = [clip(region.box, width, height) for region in regions]
     in_table = {line: region for region, table in tables.items() for line in table.line_indices}
     weak = {i for i, region in enumerate(regions) if region.label in FIGURES}
-    owners = assign_lines(lines, boxes, weak)
+    owners = assign_lines(lines, boxes)
     background = {i for i in weak if area(boxes[i]) > PARSING.background * width * height}
     background |= {owner for line, owner in zip(lines, owners, strict=True) if owner in weak and is_filled_in([line])}
     owned: defaultdict[int, list[TextLine]] = defaultdict(list)

@@ -15,6 +15,7 @@ import numpy as np
 
 from pagemill.document.geometry import as_array
 from pagemill.document.page import Word
+from pagemill.parsing.bullet_shapes import RING, TICKED, shape_of
 from pagemill.parsing.lines import direction, line_size
 from pagemill.parsing.lists import marker
 from pagemill.parsing.thresholds import PARSING
@@ -26,19 +27,16 @@ if TYPE_CHECKING:
     from pagemill.document.page import TextLine
     from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 
-_SMALL = frozenset("·•▪-")
+_SMALL = frozenset("·•▪")
 """Signs so simple that a speck may look like them: they must start another line of that indent."""
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3131-\u318e\u3400-\u9fff\uac00-\ud7a3]")
 _CHECK_BOXES = frozenset("☐☑☒")
 """Of form fields, which say whether they are ticked: their pictures do not."""
 _HANGUL = re.compile("[\u3131-\u318e\uac00-\ud7a3]")
 _CLOSING = ")]}"
-_DASH_READ = frozenset("ㅡ一ー—–―_~=‐−")
 _CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩"
 _NUMERALS = frozenset(_CIRCLED + "123456789")
-_TICKED, _NOT_TICKED = "☑", "☐"
-_RING = "ring"
-"""A circle with something in it: a circled number or letter."""
+_NOT_TICKED = "☐"
 _BARS = re.compile(r"\s*((?!1)[|Il1ㅣｌⅠⅡ!\[\]ㅐㅔ]{1,4}|IV|VI{0,3}|IX|X)(\s?\.)?\s+")
 """What Roman numerals are read as; a lone 1 is one."""
 _ROMAN = "ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ"
@@ -73,7 +71,7 @@ def restore_bullets(lines: Sequence[TextLine], pixels: Pixels) -> list[TextLine]
     result = list(lines)
     for bullet in _numbered(_confirmed(found, lines), lines):
         result[bullet.line] = _with_bullet(lines[bullet.line], bullet)
-    if any(bullet.sign == _TICKED for bullet in found):
+    if any(bullet.sign == TICKED for bullet in found):
         result = [_as_check_box(line) for line in result]
     return result
 
@@ -90,7 +88,7 @@ def _bullet(index: int, lines: Sequence[TextLine], boxes: Floats, pixels: Pixels
     """The bullet that a line starts with, where its text does not say so."""
     line = lines[index]
     size = line_size(line)
-    if size < PARSING.bullet_pixels or abs(direction(line)) > PARSING.turned_tolerance or not line.text.strip():
+    if abs(direction(line)) > PARSING.turned_tolerance or not line.text.strip():
         return None
     if line.text.lstrip()[0] in _CHECK_BOXES or (line.engine == "text-layer" and marker(line.text)):
         return None
@@ -162,7 +160,7 @@ def _first_glyph(ink: Flags, size: float) -> tuple[int, int, int, int] | None:
     if len(joined) < 2 or joined[0][0] == 0:
         return None
     x1, x2 = joined[0]
-    if joined[1][0] - x2 < PARSING.bullet_gap * size or x2 - x1 > PARSING.bullet_width * size:
+    if joined[1][0] - x2 < PARSING.bullet_gap * size:
         return None
     rows = np.flatnonzero(ink[:, x1:x2].any(axis=1))
     return x1, int(rows[0]), x2, int(rows[-1]) + 1
@@ -193,13 +191,11 @@ def _read_there(line: TextLine, box: Box) -> int | None:
 def _is_plausible(sign: str, said: str, rest: str) -> bool:
     """Whether a shape may be a bullet before this text, seen what was read in its place."""
     east_asian = _EAST_ASIAN.search(rest) is not None
-    if sign == "-":
-        return not said or said in _DASH_READ
     if sign in _SMALL:
         return not any(map(str.isalnum, said.replace("ㅇ", "").replace("ㅎ", "")))
-    if sign == _TICKED:  # characters such as 国 are drawn alike
+    if sign == TICKED:  # characters such as 国 are drawn alike
         return not any(map(str.isalpha, said))
-    if sign == _RING:
+    if sign == RING:
         return east_asian
     if sign in "○◦◯" and not east_asian:
         return not said or not said.isalnum()
@@ -209,146 +205,6 @@ def _is_plausible(sign: str, said: str, rest: str) -> bool:
 def _is_full_stop(bullet: _Found, lines: Sequence[TextLine]) -> bool:
     """Whether a small ring is the full stop of a Chinese or Japanese sentence that a line's end parted from it."""
     return bullet.sign == "◦" and _EAST_ASIAN.search(lines[bullet.line].text[bullet.replaced :]) is not None
-
-
-def shape_of(glyph: Flags, size: float) -> str | None:
-    """The bullet that a glyph is drawn as.
-
-    Args:
-        glyph: Its ink, shape (height, width), without margins.
-        size: Font size in pixels.
-
-    Returns:
-        A bullet, ``"ring"`` for a circle with something in it, or None for any other glyph.
-    """
-    height, width = glyph.shape
-    if min(height, width) < 3:
-        return "-" if _is_dash(glyph, size) else None
-    ink = glyph.astype(np.uint8)
-    outline, _ = cv2.findContours(np.pad(ink, 1), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-    filled = np.zeros((height + 2, width + 2), np.uint8)
-    cv2.drawContours(filled, outline, -1, (1.0,), cv2.FILLED)
-    solid = filled[1:-1, 1:-1].astype(bool)
-    if _is_dash(glyph, size):
-        return "-"
-    if not PARSING.bullet_aspect <= width / height <= 1 / PARSING.bullet_aspect:
-        return None
-    largest = max(cv2.contourArea(contour) for contour in outline)
-    if len(outline) > 1 and largest < 0.8 * solid.sum():
-        return "※" if _is_reference_mark(glyph) else None
-    form = _form(solid)
-    hole = 1 - glyph.sum() / solid.sum()
-    extent = max(height, width) / size
-    if form is None:
-        return "※" if _is_reference_mark(glyph) else None
-    if hole < PARSING.bullet_solid:
-        return _solid(form, extent)
-    _, _, stats, _ = cv2.connectedComponentsWithStats((solid & ~glyph).astype(np.uint8), connectivity=4)
-    largest_hole = float(stats[1:, cv2.CC_STAT_AREA].max(initial=0)) / solid.sum()
-    may_hold = form in ("circle", "square") and extent >= PARSING.bullet_large
-    core = glyph[height // 4 : -(height // 4), width // 4 : -(width // 4)].mean() if may_hold else 0.0
-    inner = _inner(glyph)
-    if largest_hole >= PARSING.bullet_hole and core < PARSING.bullet_empty and extent > PARSING.bullet_outlined:
-        if form != "circle":
-            return {"square": "□", "diamond": "◇", "up": "△", "down": "▽", "right": "▷"}[form]
-        return "○" if extent >= PARSING.bullet_large else "◦"
-    if form == "square" and inner is not None and inner.mean() > PARSING.bullet_core:
-        return "▣"
-    if form == "square" and inner is not None and core >= PARSING.bullet_empty:
-        return _TICKED
-    if form == "circle" and core >= PARSING.bullet_empty:
-        return _RING if inner is None or not _is_target(inner) else "◎"
-    return None
-
-
-def _is_dash(glyph: Flags, size: float) -> bool:
-    height, width = glyph.shape
-    low, long = PARSING.bullet_dash
-    return height <= low * size and 2 * height <= width <= long * size and bool(glyph.mean() > PARSING.bullet_full)
-
-
-def _form(solid: Flags) -> str | None:
-    """What a silhouette without holes is: a square, circle, diamond or triangle."""
-    height, width = solid.shape
-    share = float(solid.mean())
-    across = solid.sum(axis=1) / width
-    down = solid.sum(axis=0) / height
-    ends = [float(part.mean()) for side in (across, down) for part in _thirds(side)]
-    top, middle, bottom, left, centre, right = ends
-    if share > PARSING.square_share and min(ends) > PARSING.square_share:
-        return "square"
-    outer, inner = (top, bottom, left, right), min(middle, centre)
-    uneven = max(PARSING.uneven, PARSING.uneven_pixels / min(height, width))
-    if PARSING.circle_share[0] < share < PARSING.circle_share[1] and max(outer) < inner:
-        even = max(outer) - min(outer) < uneven
-        return "circle" if even and inner > PARSING.circle_middle else None
-    if not PARSING.triangle_share[0] < share < PARSING.triangle_share[1]:
-        return None
-    if min(middle, centre) > PARSING.diamond_middle and max(top, bottom, left, right) < PARSING.diamond_ends:
-        return "diamond"
-    rise = PARSING.triangle_rise
-    for name, first, second, third, one, other in (
-        ("up", top, middle, bottom, left, right),
-        ("down", bottom, middle, top, left, right),
-        ("right", right, centre, left, top, bottom),
-    ):
-        if second - first > rise and third - second > rise and abs(one - other) < uneven:
-            return name
-    return None
-
-
-def _thirds(profile: Floats) -> list[Floats]:
-    return np.array_split(profile, 3)
-
-
-def _solid(form: str, extent: float) -> str | None:
-    """The filled bullet of a form and size."""
-    if form == "circle":
-        return "●" if extent >= PARSING.bullet_large else "•" if extent >= PARSING.bullet_small else "·"
-    if form == "square":
-        if extent < PARSING.bullet_small:
-            return "·"
-        return "■" if extent >= PARSING.bullet_large else "▪"
-    return {"diamond": "◆", "up": "▲", "down": "▼", "right": "▶"}[form] if extent > PARSING.bullet_outlined else None
-
-
-def _inner(glyph: Flags) -> Flags | None:
-    """What is inside of an outline and does not touch it, cut out; None for nothing."""
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(glyph.astype(np.uint8), connectivity=8)
-    if count < 3:
-        return None
-    outer = 1 + int(stats[1:, cv2.CC_STAT_WIDTH].argmax())
-    rest = (labels > 0) & (labels != outer)
-    if rest.sum() < PARSING.bullet_speck * glyph.size:
-        return None
-    rows, columns = np.flatnonzero(rest.any(axis=1)), np.flatnonzero(rest.any(axis=0))
-    inner: Flags = rest[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return inner
-
-
-def _is_target(inner: Flags) -> bool:
-    """Whether what is in a circle is another circle."""
-    height, width = inner.shape
-    solid = inner | (cv2.GaussianBlur(inner.astype(np.float32), (0, 0), max(1.0, width / 6)) > 0.3)
-    return 0.8 < width / height < 1.25 and height > 4 and _form(solid) == "circle"
-
-
-def _is_reference_mark(glyph: Flags) -> bool:
-    """Whether a glyph is ※: two diagonals, and a dot in each of the four fields between them."""
-    side = 24
-    drawn = cv2.resize(glyph.astype(np.float32), (side, side), interpolation=cv2.INTER_AREA)
-    x, y = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, side))
-    diagonals = np.minimum(np.abs(x - y), np.abs(x + y)) < 0.2
-    dots = np.zeros_like(diagonals)
-    for place in ((0.0, 0.72), (0.0, -0.72), (0.72, 0.0), (-0.72, 0.0)):
-        dots |= np.hypot(x - place[0], y - place[1]) < 0.22
-    free = ~diagonals & ~dots & (np.hypot(x, y) > 0.3)
-    parts = [float(drawn[dots & side_mask].max(initial=0.0)) for side_mask in (x > 0.4, x < -0.4, y > 0.4, y < -0.4)]
-    return bool(
-        drawn[diagonals].mean() > PARSING.mark_diagonals
-        and min(parts) > PARSING.mark_dots
-        and drawn[free].mean() < PARSING.mark_free
-    )
 
 
 def _roman(index: int, line: TextLine, pixels: Pixels) -> _Found | None:
@@ -367,8 +223,7 @@ def _roman(index: int, line: TextLine, pixels: Pixels) -> _Found | None:
         if ink is None or said in _ROMAN:
             return None
         count, _, stats, _ = cv2.connectedComponentsWithStats(_without_rules(ink).astype(np.uint8), connectivity=8)
-        high, wide = stats[1:count, cv2.CC_STAT_HEIGHT], stats[1:count, cv2.CC_STAT_WIDTH]
-        bars = int(((high > PARSING.bar_height * size * 0.8) & (wide < PARSING.bar_width * size)).sum())
+        bars = int((stats[1:count, cv2.CC_STAT_HEIGHT] > PARSING.bar_height * size * 0.8).sum())
         if not 1 <= bars <= 3:
             return None
         numeral = _ROMAN[bars - 1]
@@ -392,7 +247,7 @@ def _confirmed(found: Sequence[_Found], lines: Sequence[TextLine]) -> list[_Foun
 
 def _numbered(found: Sequence[_Found], lines: Sequence[TextLine]) -> list[_Found]:
     """Rings with their numbers: those read in them, corrected so that they count up; from the top of the page."""
-    rings = sorted((bullet for bullet in found if bullet.sign == _RING), key=lambda bullet: bullet.box[1])
+    rings = sorted((bullet for bullet in found if bullet.sign == RING), key=lambda bullet: bullet.box[1])
     said = [lines[ring.line].text.strip()[: ring.replaced] for ring in rings]
     known = [bool(text) or number > 0 for number, text in enumerate(said)]
     values = _counting([_costs(text) for text in said])
@@ -401,7 +256,7 @@ def _numbered(found: Sequence[_Found], lines: Sequence[TextLine]) -> list[_Found
         for ring, value, sure in zip(rings, values, known, strict=True)
         if sure and _CIRCLED[value - 1] != lines[ring.line].text.strip()[: ring.replaced]
     ]
-    return [*(bullet for bullet in found if bullet.sign != _RING), *numbered]
+    return [*(bullet for bullet in found if bullet.sign != RING), *numbered]
 
 
 def _costs(said: str) -> Floats:
@@ -409,8 +264,7 @@ def _costs(said: str) -> Floats:
     values = [_CIRCLED.find(char) + 1 or int(char) for char in said if char in _NUMERALS]
     if not values:
         return np.zeros(len(_CIRCLED))
-    wrong = PARSING.number_circled if said in _CIRCLED else 1.0
-    return np.where(np.isin(np.arange(1, len(_CIRCLED) + 1), values), 0.0, wrong)
+    return np.where(np.isin(np.arange(1, len(_CIRCLED) + 1), values), 0.0, 1.0)
 
 
 def _counting(costs: Sequence[Floats]) -> list[int]:
@@ -422,7 +276,7 @@ def _counting(costs: Sequence[Floats]) -> list[int]:
     values = np.arange(1, len(_CIRCLED) + 1)
     step = np.where(values == values[:, None] + 1, 0.0, PARSING.number_jump)  # from the row's value to the column's
     step[:, 0] = PARSING.number_restart
-    total = np.where(values == 1, 0.0, PARSING.number_first)
+    total = np.zeros(len(_CIRCLED))
     came: list[Indices] = []
     for place, cost in enumerate(costs):
         if place:

@@ -84,9 +84,8 @@ def keep_fields(blocks: Sequence[Block]) -> None:
 
 
 def _is_form(block: Block) -> bool:
-    """Whether a supposed code block is labels and fields rather than code with a note on it."""
-    filled_in = sum(line.engine == ANNOTATION for line in block.lines)
-    return block.label is Label.ALGORITHM and filled_in >= PARSING.form_share * len(block.lines)
+    """Whether a supposed code block is labels and fields."""
+    return block.label is Label.ALGORITHM and is_filled_in(block.lines)
 
 
 def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[TextLine]:

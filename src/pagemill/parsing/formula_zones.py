@@ -89,7 +89,6 @@ def find_zones(layer: TextLayer, lines: Sequence[TextLine]) -> list[Zone]:
     if not layer.symbols or len(layer.symbols) > PARSING.max_symbols:
         return []
     owned, free = symbols_of_lines(layer.symbols, lines)
-    em = max(symbol.size for symbol in layer.symbols)
     prose: list[TextLine] = []
     numbers: list[TextLine] = []
     elements: list[_Element] = []
@@ -103,14 +102,14 @@ def find_zones(layer: TextLayer, lines: Sequence[TextLine]) -> list[Zone]:
         else:
             elements.append(_Element(union_box(symbol.box for symbol in own), own, line))
     elements += [_Element(symbol.box, [symbol]) for symbol in free]
-    elements += [_Element(rule, []) for rule in layer.rules if rule[2] - rule[0] < PARSING.formula_rule * em]
+    elements += [_Element(rule, []) for rule in layer.rules]
     if len(elements) > PARSING.max_formula_elements:
         return []
     pairs = [
         (i, j)
         for i, a in enumerate(elements)
         for j, b in enumerate(elements[:i])
-        if _belong(a, b) and not _apart(a, b, numbers)
+        if _belong(a, b)
     ]  # fmt: skip
     zones = []
     for members in components(len(elements), pairs):
@@ -132,7 +131,6 @@ def find_zones(layer: TextLayer, lines: Sequence[TextLine]) -> list[Zone]:
             x, y = (line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2
             if not own and x1 <= x <= x2 and y1 <= y <= y2:
                 zone.lines.append(line)
-    zones = _with_rest(zones)
     for zone in zones:
         zone.latex = latex_of_symbols(zone.symbols, zone.rules)
     return zones
@@ -176,7 +174,7 @@ def is_prose(line: TextLine, symbols: Sequence[Symbol]) -> bool:
     if not words:
         return False
     letters = sum(symbol.text.isalpha() and not symbol.math for symbol in symbols)
-    share = PARSING.formula_prose if len(words) == 1 else PARSING.formula_prose_words
+    share = PARSING.formula_prose
     if len(words) == 1 and any(symbol.text in RELATIONS for symbol in symbols):
         share = PARSING.formula_prose_relation  # a function with a name
     return min(letters, sum(map(len, words))) >= share * len(symbols)
@@ -234,16 +232,6 @@ def _may_have_limits(a: _Element, b: _Element) -> bool:
     )
 
 
-def _apart(a: _Element, b: _Element, numbers: Sequence[TextLine]) -> bool:
-    """Whether a formula's number stands between two parts: they are in two columns."""
-    left, right = min(a.box[2], b.box[2]), max(a.box[0], b.box[0])
-    top, bottom = max(a.box[1], b.box[1]), min(a.box[3], b.box[3])
-    return right > left and any(
-        left < (line.box[0] + line.box[2]) / 2 < right and top < (line.box[1] + line.box[3]) / 2 < bottom
-        for line in numbers
-    )
-
-
 def _stands_among(zone: Zone, prose: Sequence[TextLine]) -> bool:
     """Whether words stand right beside a formula: then it is part of their line."""
     x1, y1, x2, y2 = zone.box
@@ -298,27 +286,6 @@ def _number_of(zone: Zone, numbers: Sequence[TextLine], prose: Sequence[TextLine
         if not any(p.box[1] < (top + bottom) / 2 < p.box[3] and span[0] < p.box[0] < span[1] for p in prose):
             found, nearest = line, gap
     return found
-
-
-def _with_rest(zones: list[Zone]) -> list[Zone]:
-    """Formulas with the lines below them that go on with a relation or an operator."""
-    result: list[Zone] = []
-    for zone in sorted(zones, key=lambda zone: zone.box[1]):
-        first = min(zone.symbols, key=lambda symbol: symbol.box[0])
-        for above in reversed(result):
-            gap = zone.box[1] - above.box[3]
-            beside = min(zone.box[2], above.box[2]) - max(zone.box[0], above.box[0])
-            goes_on = first.text in RELATIONS or first.text in "+−±"
-            below = above.number is None and 0 <= gap < PARSING.formula_next_line * zone.size and beside > 0
-            if goes_on and below:
-                above.symbols += zone.symbols
-                above.rules += zone.rules
-                above.lines += zone.lines
-                above.number = zone.number
-                break
-        else:
-            result.append(zone)
-    return result
 
 
 def with_zones(regions: Sequence[DetectedRegion], zones: Sequence[Zone]) -> tuple[list[DetectedRegion], dict[int, str]]:

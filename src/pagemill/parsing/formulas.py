@@ -22,7 +22,6 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 _SCRIPT = re.compile(r"[\u0590-\u08ff\u0e00-\u0e7f\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]")
 """Letters of scripts that formulas are not written in."""
 _CUT = RUNNING_TEXT | TITLES
-_NUMBER = re.compile(r"^[(\[（]?\s*\d{1,3}(?:[.\-]\d{1,3})*[a-z]?\s*[)\]）.]?$")
 
 
 def mark_formulas(blocks: Iterable[Block]) -> None:
@@ -42,10 +41,9 @@ def mark_formulas(blocks: Iterable[Block]) -> None:
 
 
 def _is_equation(block: Block) -> bool:
-    """Whether a short block without a word holds a relation or a sign of analysis beside letters."""
+    """Whether a block without a word holds a relation or a sign of analysis beside letters."""
     text = block.plain
-    short = 0 < len(block.rows) <= PARSING.formula_rows and not marker(text)
-    return short and _RELATION.search(text) is not None and any(char.isalpha() for char in text)
+    return not marker(text) and _RELATION.search(text) is not None and any(char.isalpha() for char in text)
 
 
 def cut_at_formulas(blocks: Sequence[Block]) -> list[Block]:
@@ -70,64 +68,6 @@ def _cut(block: Block, formula: Block) -> list[Block]:
     above = [row for row in block.rows if row.box[1] + row.box[3] < 2 * middle]
     below = [row for row in block.rows if row.box[1] + row.box[3] >= 2 * middle]
     return [block.piece(rows) for rows in (above, below) if rows]
-
-
-def gather_formulas(blocks: Sequence[Block]) -> list[Block]:
-    """Give formulas the pieces that layout left apart: exponents, limits, numerators, the other side of an equation."""
-    taken: set[Block] = set()
-    if sum(block.label is Label.DISPLAY_FORMULA for block in blocks) > PARSING.max_formulas:
-        return list(blocks)
-    for _ in range(PARSING.formula_gatherings):  # a piece may be next to another piece
-        before = len(taken)
-        for formula in blocks:
-            if formula.label is not Label.DISPLAY_FORMULA or formula.latex or not formula.rows or formula in taken:
-                continue
-            pieces = [
-                block for block in blocks if block is not formula and block not in taken and _is_piece(formula, block)
-            ]
-            if pieces:
-                formula.take(*pieces)
-                taken.update(pieces)
-        if len(taken) == before:
-            break
-    return [block for block in blocks if block not in taken]
-
-
-def _is_piece(formula: Block, block: Block) -> bool:
-    """Whether a block is part of a formula: wordless, short, and beside it or right above or below it."""
-    if (
-        not block.rows
-        or block.table is not None
-        or block.latex is not None
-        or block.label not in TITLES | {Label.TEXT, Label.DISPLAY_FORMULA}
-    ):
-        return False
-    text = block.plain
-    x1, y1, x2, y2 = formula.box
-    near = PARSING.formula_near * max(formula.size, block.size)
-    gap_x, gap_y = max(x1 - block.box[2], block.box[0] - x2), max(y1 - block.box[3], block.box[1] - y2)
-    if block.label is Label.DISPLAY_FORMULA:
-        return gap_x < near and gap_y < -PARSING.formula_level * min(y2 - y1, block.box[3] - block.box[1])
-    if _WORD.search(text) or _SCRIPT.search(text):
-        return False
-    if _NUMBER.match(text):  # of the formula, or an exponent inside its frame
-        return len(text) <= 2 and gap_x < 0 and gap_y < 0
-    return gap_x < near and gap_y < PARSING.formula_above * near
-
-
-def numbers_behind(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks in reading order with each number of a formula right behind the formula on whose line it stands."""
-    formulas = [block for block in blocks if block.latex is not None]
-    numbers = [block for block in blocks if block.label is Label.FORMULA_NUMBER]
-    of_formula: dict[Block, list[Block]] = {}
-    for number in numbers:
-        _, top, _, bottom = number.box
-        level = [f for f in formulas if f.box[1] - 2 < (top + bottom) / 2 < f.box[3] + 2]
-        if level:
-            apart = min(level, key=lambda f: max(f.box[0] - number.box[2], number.box[0] - f.box[2]))
-            of_formula.setdefault(apart, []).append(number)
-    moved = {number for each in of_formula.values() for number in each}
-    return [each for block in blocks if block not in moved for each in (block, *of_formula.get(block, ()))]
 
 
 def mark_numbers(regions: Sequence[Region]) -> None:

@@ -42,7 +42,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     result: list[Block] = []
     for block in blocks:
         parts = [block]
-        if _is_no_title(block, body):
+        if _is_no_title(block):
             block.label = Label.TEXT
         elif _is_missed_heading(block, body):
             block.label = Label.PARAGRAPH_TITLE
@@ -121,7 +121,7 @@ def join_names(blocks: Sequence[Block]) -> list[Block]:
             other
             for other in blocks
             if other.label in (texts if name else TITLES)
-            and 0 < len(other.rows) <= PARSING.caption_rows
+            and other.rows
             and other is not block
             and other not in joined
             and _stands_before(block, other)
@@ -135,15 +135,11 @@ def join_names(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _stands_before(name: Block, block: Block) -> bool:
-    """Whether a single row stands right before the first row of another block, in letters of about its size."""
+    """Whether a single row stands right before the first row of another block."""
     first, row = name.rows[0], block.rows[0]
-    level = min(first.box[3], row.box[3]) - max(first.box[1], row.box[1]) > PARSING.number_level * min(
-        first.size, row.size
-    )
-    smallest, largest = PARSING.number_sizes
-    alike = smallest < first.size / max(row.size, 0.1) < largest
+    level = min(first.box[3], row.box[3]) > max(first.box[1], row.box[1])
     least, most = PARSING.number_gap
-    return level and alike and least * row.size < row.box[0] - first.box[2] < most * row.size
+    return level and least * row.size < row.box[0] - first.box[2] < most * row.size
 
 
 def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
@@ -156,23 +152,17 @@ def _may_be_heading(block: Block) -> bool:
     return _letters(block) > 0 and len(block.rows) <= PARSING.joined_rows and not BULLET.match(block.plain)
 
 
-def _is_no_title(block: Block, body: float) -> bool:
-    """Whether a model's title or heading is a stray sign, a list item, a long text, a sentence or its first row."""
+def _is_no_title(block: Block) -> bool:
+    """Whether a model's title or heading is a stray sign, a list item, a long text or the first row of one."""
     if block.label in TITLES and _BROKEN_WORD.search(block.plain):
         return True
     if block.label is Label.DOC_TITLE:
         return _letters(block) < 2
-    return block.label is Label.PARAGRAPH_TITLE and (not _may_be_heading(block) or _is_sentence(block, body))
+    return block.label is Label.PARAGRAPH_TITLE and not _may_be_heading(block)
 
 
 def _letters(block: Block) -> int:
     return sum(char.isalpha() for char in block.plain)
-
-
-def _is_sentence(block: Block, body: float) -> bool:
-    """Whether a supposed heading is set like running text and ends like it; only the text layer tells for sure."""
-    plain = not any(row.bold for row in block.rows) and block.size <= PARSING.demoted_size * body
-    return block.measured and plain and ends_sentence(block.plain) and len(block.plain) > PARSING.demoted_characters
 
 
 def _stands_out(block: Block, body: float) -> bool:
@@ -209,11 +199,7 @@ def mark_captions(blocks: Sequence[Block]) -> None:
             block.label = Label.PARAGRAPH_TITLE
         elif block.label is Label.FIGURE_TITLE and not shown and not is_caption(block.plain):
             block.label = Label.TEXT
-        elif (
-            block.label in RUNNING_TEXT | TITLES
-            and 0 < len(block.rows) <= PARSING.caption_rows
-            and is_caption(block.plain)
-        ):
+        elif block.label in RUNNING_TEXT | TITLES and is_caption(block.plain):
             block.label = Label.FIGURE_TITLE
 
 

@@ -57,7 +57,7 @@ def _mark_by_drawn_spaces(blocks: Sequence[Sequence[Row]]) -> bool:
     """Use that some producers draw the space of a break between words: a full row without one ends inside a word."""
     ends = [row for rows in blocks for row in rows[:-1] if is_hangul(row.text[-1:])]
     drawn = sum(row.trailing_space for row in ends)
-    if len(ends) < PARSING.drawn_space_rows or drawn < PARSING.drawn_spaces * len(ends):
+    if not drawn or drawn < PARSING.drawn_spaces * len(ends):
         return False
     for rows in blocks:
         right = float(np.quantile([row.box[2] for row in rows], PARSING.right_edge)) if rows else 0.0

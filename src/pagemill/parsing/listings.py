@@ -120,7 +120,7 @@ def _printed(lines: Iterable[TextLine]) -> str:
 
 
 def code_runs(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """Where rows of running text are a program: three rows and more, most of them unmistakable.
+    """Where rows of running text are a program: three unmistakable rows and more.
 
     Returns:
         First row and the one after the last of every run.
@@ -128,8 +128,7 @@ def code_runs(rows: Sequence[Row]) -> list[tuple[int, int]]:
     code = [index for index, row in enumerate(rows) if _is_code(row.text)]
     runs = split_when(code, lambda above, below: below - above > PARSING.code_run_gap)
     ends = [(run[0], run[-1] + 1, len(run)) for run in runs]
-    least, share = PARSING.code_run_gap, PARSING.code_run_share
-    return [(start, end) for start, end, certain in ends if certain >= max(least, share * (end - start))]
+    return [(start, end) for start, end, certain in ends if certain >= PARSING.code_run_gap]
 
 
 def _is_code(text: str) -> bool:

@@ -69,7 +69,7 @@ def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) 
     for block in blocks:
         if block.label in _FURNITURE and _is_number(block):
             block.label = Label.NUMBER
-    _mark_footnotes(blocks, height, body)
+    _mark_footnotes(blocks, body)
     _restore_only_text(blocks)
 
 
@@ -105,9 +105,8 @@ def _is_large(block: Block, body: float) -> bool:
 def _is_note(block: Block, body: float) -> bool:
     """Whether what stands at the foot of a page is a footnote: a sure mark, or a mark and a sentence, small."""
     sentence = ends_sentence(block.plain) or _SURE_NOTE.match(block.plain) is not None
-    words = len(block.plain.split()) > PARSING.note_words and sentence
     small = block.size <= PARSING.small_print_read * body
-    return small and words and _FOOTNOTE.match(block.plain) is not None
+    return small and sentence and _FOOTNOTE.match(block.plain) is not None
 
 
 def _is_upright_at_side(block: Block, width: int, slender: int) -> bool:
@@ -132,7 +131,7 @@ def _is_aside(block: Block, width: int) -> bool:
 def _mark_edge(blocks: Sequence[Block], height: int, body: float, edge: int) -> None:
     """Mark the running head (or foot) and the page number: the outermost blocks, row by row inwards."""
     total_rows = sum(len(block.rows) for block in blocks if block.label not in _MARGINAL)
-    for _ in range(PARSING.edge_rows):  # a head, a rule's width below it a second row, a page number
+    while True:  # a head, a rule's width below it a second row, a page number
         content = [block for block in blocks if block.label not in _MARGINAL]
         inner = [block for block in content if block.rows and block.label in _MAY_RUN]
         outermost = min(inner, key=lambda block: _span(block, edge)[1], default=None)
@@ -151,35 +150,25 @@ def _mark_edge(blocks: Sequence[Block], height: int, body: float, edge: int) -> 
 
 def _same_band(block: Block, other: Block) -> bool:
     overlap = min(block.box[3], other.box[3]) - max(block.box[1], other.box[1])
-    return overlap > PARSING.running_row * min(block.box[3] - block.box[1], other.box[3] - other.box[1])
+    return overlap > 0
 
 
 def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total_rows: int, edge: int) -> Label | None:
     """What a block at an edge is, if not text: a page number, or a running head or foot."""
-    if len(block.rows) > PARSING.edge_rows:
-        return None
     if _is_number(block) and total_rows > 1:
         return Label.NUMBER
     if edge and _is_note(block, body):
         return None
     running = Label.FOOTER if edge else Label.HEADER
     text = block.plain.strip()
-    if _RUNNING.search(text) and block.size < PARSING.running_words_size * body:
+    if _RUNNING.search(text):
         return running
     if total_rows < PARSING.body_rows:
         return None
-    gap = _gap_inwards(block, blocks, edge)
-    largest, characters, least_gap = PARSING.small_running
-    if block.size < largest * body and len(text) < characters and gap > least_gap * body:
-        return running
-    largest, characters, least_gap = PARSING.modest
-    if not edge and block.label in TITLES:
-        largest, characters, least_gap = PARSING.modest_title
-    elif not edge and block.label is Label.TEXT:
-        largest, characters, least_gap = PARSING.letterhead
-    modest = block.size <= largest * body and len(text) < characters and gap > least_gap * block.size
+    largest = PARSING.running_title_size if not edge and block.label in TITLES else PARSING.running_size
     place = _span(block, edge)[1] < PARSING.outer_band * height and len(block.rows) <= 2
-    return running if place and modest and gap > PARSING.apart * max(body, block.size) else None
+    apart = _gap_inwards(block, blocks, edge) > PARSING.apart * max(body, block.size)
+    return running if place and apart and block.size <= largest * body else None
 
 
 def _gap_inwards(block: Block, blocks: Sequence[Block], edge: float) -> float:
@@ -193,11 +182,11 @@ def _gap_inwards(block: Block, blocks: Sequence[Block], edge: float) -> float:
     return min(gaps, default=float("inf"))
 
 
-def _mark_footnotes(blocks: Sequence[Block], height: int, body: float) -> None:
+def _mark_footnotes(blocks: Sequence[Block], body: float) -> None:
     """Label small print with a footnote mark at the foot of its column, and the rest of it in other columns."""
-    ends = [block for block in blocks if block.label in RUNNING_TEXT and _ends_column(block, blocks, height)]
+    ends = [block for block in blocks if block.label in RUNNING_TEXT and _ends_column(block, blocks)]
     for block in ends:
-        if _is_footnote(block, blocks, height, body):
+        if _is_footnote(block, body):
             block.label = Label.FOOTNOTE
     notes = [block for block in blocks if block.label is Label.FOOTNOTE]
     for block in ends:
@@ -206,20 +195,18 @@ def _mark_footnotes(blocks: Sequence[Block], height: int, body: float) -> None:
             block.label = Label.FOOTNOTE
 
 
-def _is_footnote(block: Block, blocks: Sequence[Block], height: int, body: float) -> bool:
+def _is_footnote(block: Block, body: float) -> bool:
     first = block.rows[0].text
     if not _FOOTNOTE.match(first):
         return False
     if block.size <= PARSING.small_print * body or block.measured:
         return block.size <= PARSING.small_print * body
-    column = [other for other in blocks if _same_column(block, other)]
-    apart = _gap_inwards(block, column, height) > PARSING.footnote_gap * body
-    return apart and block.size <= PARSING.small_print_read * body and _NOTE_WORD.match(first) is not None
+    return block.size <= PARSING.small_print_read * body and _NOTE_WORD.match(first) is not None
 
 
-def _ends_column(block: Block, blocks: Sequence[Block], height: int) -> bool:
-    """Whether a block lies in the lower part of the page, below all running text of its column."""
-    if not block.rows or block.box[1] < PARSING.footnote_zone * height:
+def _ends_column(block: Block, blocks: Sequence[Block]) -> bool:
+    """Whether a block lies below all running text of its column."""
+    if not block.rows:
         return False
     return not any(
         other.label in RUNNING_TEXT

@@ -162,7 +162,7 @@ def _breaks(above: Row, below: Row, after: Row | None, left: float, right: float
         return True
     short = above.box[2] < right - PARSING.short_row * width
     starts = not below.text[:1].islower()
-    return short and starts and ends_sentence(above.text) and width > PARSING.narrow_column * em
+    return short and starts and ends_sentence(above.text)
 
 
 def _could_have_fitted(above: Row, below: Row, right: float) -> bool:

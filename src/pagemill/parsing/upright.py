@@ -96,9 +96,7 @@ def turn_to_upright(lines: Sequence[TextLine]) -> int:
         level = abs(direction(line) - quarter) <= PARSING.turned_tolerance
         characters[quarter % 360 if level else -1] += len(line.text)
     most = max((0, 90, 180, 270), key=lambda quarter: characters[quarter])
-    # A page whose text is upside down reads wrong in every way; one with sideways text may be a table beside print.
-    share = PARSING.turned_upside_down if most == 180 else PARSING.turned
-    return -most % 360 if characters[most] >= max(share * characters.total(), PARSING.turned_characters) else 0
+    return -most % 360 if characters[most] >= max(PARSING.turned * characters.total(), PARSING.turned_characters) else 0
 
 
 def estimate_skew(lines: Sequence[TextLine]) -> float:

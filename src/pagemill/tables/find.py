@@ -67,7 +67,7 @@ def find_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     rules = find_rules(gray, text_height, as_array(line.box for line in lines), whole_page=True)
     if len(rules.horizontal) + len(rules.vertical) > TABLES.max_rules:
         return []
-    found = _ruled_both_ways(rules, lines, text_height)
+    found = _ruled_both_ways(rules, text_height)
     across = [rule for rule in rules.horizontal if rule.length >= TABLES.open_rule_length * text_height]
     for box in _ruled_across(across, lines, text_height):
         if sum(intersection(box, other) for other in found) < TABLES.same_table * area(box):
@@ -75,7 +75,7 @@ def find_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
     return found
 
 
-def _ruled_both_ways(rules: Rules, lines: Sequence[TextLine], text_height: float) -> list[Box]:
+def _ruled_both_ways(rules: Rules, text_height: float) -> list[Box]:
     near = TABLES.same_line * text_height
     across = as_array((rule.start, rule.position, rule.end, rule.position) for rule in rules.horizontal)
     upright = as_array((rule.position, rule.start, rule.position, rule.end) for rule in rules.vertical)
@@ -86,14 +86,10 @@ def _ruled_both_ways(rules: Rules, lines: Sequence[TextLine], text_height: float
     for group in components(len(boxes), [(i, len(across) + j) for i, j in touching.tolist()]):
         ys, xs = boxes[group[group < len(across)], 1], boxes[group[group >= len(across)], 0]
         rows, columns = (len(np.unique(np.rint(places / (2 * near)))) for places in (ys, xs))
-        x1, y1, x2, y2 = box = union_box(as_boxes(boxes[group]))
         if not len(xs) or _through(boxes[group[group >= len(across)]], near) < 2:
             continue
-        # Large letters and logos have strokes like rules, but neither a table's size nor rows of text between them.
-        large = x2 - x1 >= TABLES.least_width * text_height and y2 - y1 >= TABLES.least_height * text_height
-        small = min(rows, columns) >= 3 and _texts_inside(box, lines) >= TABLES.small_table_texts
-        if min(rows, columns) >= 2 and rows * columns >= TABLES.crossings and (large or small):
-            found.append(box)
+        if min(rows, columns) >= 2 and rows * columns >= TABLES.crossings:
+            found.append(union_box(as_boxes(boxes[group])))
     return found
 
 
@@ -102,17 +98,6 @@ def _through(upright: NDArray[np.float64], near: float) -> int:
     places = np.rint(upright[:, 0] / (2 * near)).astype(np.intp)
     length = np.bincount(places - places.min(), upright[:, 3] - upright[:, 1])
     return int((length >= TABLES.rule_through * np.ptp(upright[:, 1::2])).sum())
-
-
-def _texts_inside(box: Box, lines: Sequence[TextLine]) -> int:
-    """Lines of text inside a box that are of less than half its height."""
-    x1, y1, x2, y2 = box
-    return sum(
-        x1 < (line.box[0] + line.box[2]) / 2 < x2
-        and y1 < (line.box[1] + line.box[3]) / 2 < y2
-        and 2 * (line.box[3] - line.box[1]) < y2 - y1
-        for line in lines
-    )
 
 
 def _ruled_across(rules: Sequence[Rule], lines: Sequence[TextLine], text_height: float) -> list[Box]:
@@ -153,9 +138,7 @@ def _band(above: Rule, below: Rule, lines: Sequence[TextLine]) -> _Band:
 
 
 def _is_row(band: _Band, text_height: float) -> bool:
-    least, most = TABLES.open_row_height
-    height = (band.below.position - band.above.position) / text_height
-    return least < height < most and _has_gutter([band], text_height)
+    return _has_gutter([band], text_height)
 
 
 def _has_gutter(bands: Sequence[_Band], text_height: float) -> bool:

@@ -94,9 +94,7 @@ def fit(
         column = int(np.searchsorted(xs, (run.x1 + run.x2) / 2))
         index = int(owner[run.row, column])
         cells[index].words += run.words
-        good += len(run.words) * (
-            _in_columns(run, cells[index], xs, text_height) and _near(run, structure.cells[index].box, text_height)
-        )
+        good += len(run.words) * _near(run, structure.cells[index].box, text_height)
     return Fitted(cells, structure.header_rows, good / len(words) * agreement(cells, rules, text_height))
 
 
@@ -107,13 +105,6 @@ def _moved(structure: Structure, by: float) -> Structure:
         for cell in structure.cells
     ]
     return replace(structure, cells=cells)
-
-
-def _in_columns(run: _Run, cell: GridCell, xs: Sequence[float], text_height: float) -> bool:
-    """Whether a run lies within the columns of its cell, but for an overhang."""
-    edges = [-np.inf, *xs, np.inf]
-    reach = max(TABLES.same_line * text_height, TABLES.overhang * (run.x2 - run.x1))
-    return run.x1 + reach >= edges[cell.column] and run.x2 - reach <= edges[cell.column + cell.column_span]
 
 
 def _near(run: _Run, box: Box | None, text_height: float) -> bool:

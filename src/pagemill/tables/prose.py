@@ -32,9 +32,8 @@ def prose_share(lines: Sequence[TextLine]) -> float:
     height = usual_height(lines)
     x1, x2, middle = boxes[:, 0], boxes[:, 2], (boxes[:, 1] + boxes[:, 3]) / 2
     shared = np.minimum(x2[:, None], x2) - np.maximum(x1[:, None], x1)
-    narrower = np.minimum((x2 - x1)[:, None], x2 - x1)
     distance = middle - middle[:, None]  # of the column's line below the row's
-    below = (shared > TABLES.stacked * narrower) & (distance > TABLES.same_line * height)
+    below = (shared > 0) & (distance > TABLES.same_line * height)
     below &= distance < TABLES.row_distance * height
     following = np.where(below.any(axis=1), np.where(below, distance, np.inf).argmin(axis=1), -1)
     links = [(i, j) for i, j in enumerate(following.tolist()) if j >= 0 and abs(x1[i] - x1[j]) < height]

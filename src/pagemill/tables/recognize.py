@@ -113,7 +113,7 @@ def _cut_out(pixels: Pixels, box: Box, lines: Sequence[TextLine], inside: set[in
         word
         for index, line in enumerate(lines)
         if intersection(line.box, reach) > 0
-        for word in words_of_line(line, index, (x, y), gray)
+        for word in words_of_line(line, index, (x, y))
     ]
     rules = find_rules(gray, text_height, as_array(word.box for word in seen))
     return _Picture(cut, gray, [word for word in seen if word.line in inside], rules, text_height)

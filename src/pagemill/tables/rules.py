@@ -52,9 +52,9 @@ def find_rules(
         words: Boxes of words or lines, shape (n, 4): strokes inside them are letters that run together.
         whole_page: There may be pictures, which hold many a white line: only dark rules count.
     """
-    flat = _outside(_strokes(_dark(gray, text_height), text_height), words, TABLES.word_edge)
+    flat = _outside(_strokes(_dark(gray, text_height), text_height), words)
     # Boxes of words may begin a little after the first letter's stem.
-    wider = words + np.array([-1.0, 0.0, 1.0, 0.0]) * max(2.0, TABLES.word_margin * text_height)
+    wider = words + np.array([-2.0, 0.0, 2.0, 0.0])
     turned = np.ascontiguousarray(gray.T)
     masks = (_dark,) if whole_page else (_dark, _light)
     drawn = [_strokes(mask(turned, text_height), TABLES.stroke_upright * text_height) for mask in masks]
@@ -63,8 +63,8 @@ def find_rules(
     long = strokes[:, 2] - strokes[:, 1] > 2.0 * text_height
     upright = np.concatenate(
         [
-            _outside(strokes[~long], wider[:, [1, 0, 3, 2]], 0.0),
-            _outside(strokes[long], words[:, [1, 0, 3, 2]], 0.0),
+            _outside(strokes[~long], wider[:, [1, 0, 3, 2]]),
+            _outside(strokes[long], words[:, [1, 0, 3, 2]]),
         ]
     )
     horizontal, vertical = _link(flat, text_height), _link(upright, text_height)
@@ -130,11 +130,9 @@ def _strokes(dark: NDArray[np.uint8], length: float) -> NDArray[np.float64]:
     return strokes
 
 
-def _outside(strokes: NDArray[np.float64], words: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
-    """Drop strokes of which most runs through words; a share of a word at its edges may lie on a rule."""
-    low = words[:, 1] + edge * (words[:, 3] - words[:, 1])
-    high = words[:, 3] - edge * (words[:, 3] - words[:, 1])
-    at = (strokes[:, None, 0] > low) & (strokes[:, None, 0] < high)
+def _outside(strokes: NDArray[np.float64], words: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Drop strokes of which most runs through words."""
+    at = (strokes[:, None, 0] > words[:, 1]) & (strokes[:, None, 0] < words[:, 3])
     shared = np.minimum(strokes[:, None, 2], words[:, 2]) - np.maximum(strokes[:, None, 1], words[:, 0])
     inside = np.where(at, np.clip(shared, 0.0, None), 0.0).sum(axis=1)
     kept: NDArray[np.float64] = strokes[inside < TABLES.letters_in_stroke * (strokes[:, 2] - strokes[:, 1])]

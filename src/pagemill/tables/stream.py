@@ -11,7 +11,7 @@ import numpy as np
 from pagemill.tables.columns import chunks_of_row, find_separators
 from pagemill.tables.grid import Grid, GridCell, shaded_header_rows
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import are_number, extent, is_number, join_words, text_rows
+from pagemill.tables.words import extent, is_number, join_words, text_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,9 +95,6 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     split = shaded_header_rows(gray, (left, right), extents) or _header_end(rows, across)
     head = _header_levels(rows, split, rules, separators, text_height)
     body = _body_rows(rows[split:], across, text_height)
-    for row in body:
-        if not any(rule.start < row.y < rule.end and left < rule.position < right for rule in rules.vertical):
-            _widen_title(row, left, right, len(separators))
     if len(head) + len(body) < 2:
         return None
     cells = [
@@ -156,8 +153,7 @@ def _header_end(rows: Sequence[TextRow], across: Sequence[float]) -> int:
     count = 1
     while count < most and rows[count - 1].spans():
         count += 1
-    numbers = [are_number(piece.words) for piece in rows[count - 1].pieces]
-    return 0 if sum(numbers) > TABLES.header_numbers * len(numbers) else count
+    return count
 
 
 def _header_levels(
@@ -235,46 +231,15 @@ def _body_rows(rows: Sequence[TextRow], across: Sequence[float], text_height: fl
     if not rows:
         return []
     bands = [sum(y < row.y for y in across) for row in rows]
-    inner = len(set(bands)) - 1
-    # Every row is ruled off: what stands between two rules is one row, unless figures stand under figures.
-    all_ruled = inner >= 3 and inner >= TABLES.rows_ruled_off * len(rows)
     joined = [rows[0]]
     for index in range(1, len(rows)):
         row, above = rows[index], joined[-1]
         after = rows[index + 1].y - row.y if index + 1 < len(rows) else np.inf
-        if bands[index] == bands[index - 1] and (
-            not _figures_below(above, row)
-            if all_ruled
-            else _continues(above, row, after, text_height)
-            or (index > 1 and _completes(above, row, rows[index - 2], text_height))
-        ):
+        if bands[index] == bands[index - 1] and _continues(above, row, after, text_height):
             above.absorb(row.pieces, row.end)
         else:
             joined.append(row)
     return joined
-
-
-def _completes(above: TextRow, row: TextRow, before: TextRow, text_height: float) -> bool:
-    """Whether a label that wraps begins alone in the row above: its row's other cells stand lower down."""
-    distance = row.y - above.end
-    if above.columns != {0} or len(row.columns) < 2 or distance >= TABLES.continues_tighter * (above.y - before.end):
-        return False
-    return any(piece.first == 0 and join_words(piece.words, text_height)[:1].islower() for piece in row.pieces)
-
-
-def _widen_title(row: TextRow, left: float, right: float, last: int) -> None:
-    """Let a title that stands alone in the table's middle span all columns."""
-    if len(row.pieces) == 1:
-        (piece,) = row.pieces
-        off = abs(piece.middle - (left + right) / 2)
-        if off < TABLES.title_off_centre * (right - left) and not are_number(piece.words):
-            piece.first, piece.last = 0, last
-
-
-def _figures_below(above: TextRow, row: TextRow) -> bool:
-    """Whether at least two columns, or all, have figures in both rows."""
-    both = [are_number(a.words) and are_number(b.words) for a in above.pieces for b in row.pieces if a.first == b.first]
-    return sum(both) >= min(2, len(row.pieces))
 
 
 def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -> bool:
@@ -288,7 +253,7 @@ def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -
     texts = [join_words(piece.words, text_height) for piece in row.pieces]
     if 0 in row.columns:
         # The label of a row wraps; a line of its own that does not start in the middle of a sentence may be a title.
-        return len(texts) == 1 and (tighter or (texts[0][:1].islower() and after > TABLES.wrap_least * distance))
+        return len(texts) == 1 and (tighter or texts[0][:1].islower())
     if sum(text[:1] in "([" for text in texts) > len(texts) // 2:
         return True
     few = len(texts) <= max(1, len(above.columns) // 2)

@@ -61,10 +61,10 @@ def usual_height(lines: Iterable[TextLine]) -> float:
     return max(4.0, float(np.median([_line_height(line) for line in lines])))
 
 
-def words_of_line(line: TextLine, index: int, origin: tuple[float, float], gray: NDArray[np.uint8]) -> list[TableWord]:
+def words_of_line(line: TextLine, index: int, origin: tuple[float, float]) -> list[TableWord]:
     """Words of a line with their boxes in the image of the table, whose top-left corner is at ``origin`` on the page.
 
-    A line without words is cut at its spaces, which the image tells.
+    A line without words is cut at its spaces, in proportion to the lengths of what is between them.
     """
     height = _line_height(line)
     left, right = line.box[0] - origin[0], line.box[2] - origin[0]
@@ -82,11 +82,12 @@ def words_of_line(line: TextLine, index: int, origin: tuple[float, float], gray:
             words.append(TableWord(word.text, x1, x2, y1, y2, index, glued, position))
         return words
     tokens = line.text.split()
-    cuts = _cut(tokens, left, right, gray[max(0, int(y1)) : max(0, int(y2))])
-    return [
-        TableWord(token, start, end, y1, y2, index, place=place)
-        for place, (token, (start, end)) in enumerate(zip(tokens, cuts, strict=True))
-    ]
+    scale = (right - left) / max(1, len(" ".join(tokens)))
+    words, start = [], left
+    for place, token in enumerate(tokens):
+        words.append(TableWord(token, start, start + scale * len(token), y1, y2, index, place=place))
+        start += scale * (len(token) + 1)
+    return words
 
 
 def _foot_of_slanted(line: TextLine) -> float | None:
@@ -96,37 +97,6 @@ def _foot_of_slanted(line: TextLine) -> float | None:
     along = np.subtract(line.polygon[1], line.polygon[0])
     slanted = along[0] > 0 and TABLES.slanted_title * along[0] < abs(along[1]) < along[0] / TABLES.slanted_title
     return line.polygon[0 if along[1] < 0 else 1][0] if slanted else None
-
-
-def _cut(tokens: Sequence[str], x1: float, x2: float, strip: NDArray[np.uint8]) -> list[tuple[float, float]]:
-    """Extents of tokens along a line: between the widest blanks of the image strip, where the lengths agree.
-
-    Else (blanks lost in noise) in proportion to the tokens' lengths.
-    """
-    lengths = np.array([len(token) for token in tokens], dtype=np.float64)
-    if not len(lengths):
-        return []
-    blanks = [blank for blank in _blanks(strip, x1, x2) if blank[0] > x1 and blank[1] < x2 - 1]
-    widest = sorted(sorted(blanks, key=lambda blank: blank[0] - blank[1])[: len(tokens) - 1])
-    if len(widest) == len(tokens) - 1:
-        starts = np.array([x1, *(end for _, end in widest)])
-        ends = np.array([*(start for start, _ in widest), x2])
-        advance, ratio = (ends - starts) / lengths, TABLES.advance_ratio
-        if advance.max() <= ratio * np.median(advance) <= ratio**2 * advance.min():
-            return list(zip(starts.tolist(), ends.tolist(), strict=True))
-    scale = (x2 - x1) / (lengths.sum() + len(lengths) - 1)
-    starts = x1 + scale * (np.cumsum(lengths + 1) - lengths - 1)
-    return list(zip(starts.tolist(), (starts + scale * lengths).tolist(), strict=True))
-
-
-def _blanks(strip: NDArray[np.uint8], x1: float, x2: float) -> list[tuple[float, float]]:
-    """Runs of columns without ink between two x."""
-    left = max(0, int(x1))
-    part = strip[:, left : max(left, int(x2))]
-    if not part.size:
-        return []
-    blank = part.min(axis=0) > (int(part.min()) + int(np.median(part))) / 2
-    return [(float(left + start), float(left + end)) for start, end in runs(blank)]
 
 
 def runs(mask: NDArray[np.bool_]) -> list[list[int]]:

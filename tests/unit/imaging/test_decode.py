@@ -153,7 +153,7 @@ def test_frames_of_a_tiff():
 @pytest.mark.parametrize("mode", ["I", "F"])
 def test_big_images_of_32_bit_samples_are_shrunk_before_anything_else(mode: str, monkeypatch: pytest.MonkeyPatch):
     sizes = []
-    monkeypatch.setattr("pagemill.imaging.decode._stretch", lambda samples: sizes.append(samples.shape) or samples)
+    monkeypatch.setattr("pagemill.imaging.samples._stretch", lambda samples: sizes.append(samples.shape) or samples)
     page = decode_image(encoded(Image.new(mode, (400, 300), 7), "TIFF"), limits=DecodeLimits(max_pixels=10_000))
     assert sizes == [(100, 134)]
     assert (page.pixels == 7).all()

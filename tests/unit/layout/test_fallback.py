@@ -86,12 +86,6 @@ def test_text_regions_without_lines_are_dropped_but_pictures_and_formulas_stay()
     assert labels(regions) == [Label.DISPLAY_FORMULA, Label.IMAGE, Label.TEXT]
 
 
-def test_cells_belong_to_the_table_not_to_text_inside_it() -> None:
-    lines = [(x, y, x + 60, y + 20) for y in range(100, 300, 30) for x in (100, 300, 500)]
-    found = [region(Label.TABLE, 90, 90, 600, 310), region(Label.TEXT, 90, 95, 330, 150)]
-    assert labels(complete_regions(found, lines, PAGE)) == [Label.TABLE]
-
-
 def test_a_table_without_columns_is_text() -> None:
     assert labels(complete_regions([region(Label.TABLE, 90, 90, 910, 300)], text(100, 900, 100, 6), PAGE)) == ["text"]
 
@@ -114,12 +108,6 @@ def test_a_heading_taken_for_a_header_is_restored_but_a_running_head_is_not() ->
     assert Label.HEADER not in labels(complete_regions([heading], lines, PAGE))
     lines[0] = (100, 40, 500, 65)
     assert Label.HEADER in labels(complete_regions([region(Label.HEADER, 100, 40, 500, 65, score=0.7)], lines, PAGE))
-
-
-def test_text_in_a_row_with_a_header_is_one_too() -> None:
-    lines = [(100, 40, 200, 60), (800, 40, 900, 60), *text(100, 900, 120, 6)]
-    found = [region(Label.HEADER, 100, 40, 200, 60), region(Label.TEXT, 800, 40, 900, 60)]
-    assert labels(complete_regions(found, lines, PAGE)).count(Label.HEADER) == 2
 
 
 def test_a_page_of_two_columns_is_no_table() -> None:
@@ -155,3 +143,15 @@ def test_every_line_lies_in_a_region(found: list[DetectedRegion], lines: list) -
     for x1, y1, x2, y2 in lines:
         x, y = (x1 + x2) / 2, (y1 + y2) / 2
         assert ((frames[:, :2] <= [x, y]).all(axis=1) & (frames[:, 2:] >= [x, y]).all(axis=1)).any()
+
+
+def test_cells_belong_to_the_table_not_to_text_inside_it() -> None:
+    lines = [(x, y, x + 60, y + 20) for y in range(100, 300, 30) for x in (100, 300, 500)]
+    found = [region(Label.TABLE, 90, 90, 600, 310), region(Label.TEXT, 90, 95, 330, 150)]
+    assert labels(complete_regions(found, lines, PAGE)) == [Label.TABLE]
+
+
+def test_text_in_a_row_with_a_header_is_one_too() -> None:
+    lines = [(100, 40, 200, 60), (800, 40, 900, 60), *text(100, 900, 120, 6)]
+    found = [region(Label.HEADER, 100, 40, 200, 60), region(Label.TEXT, 800, 40, 900, 60)]
+    assert labels(complete_regions(found, lines, PAGE)).count(Label.HEADER) == 2

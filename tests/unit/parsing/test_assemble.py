@@ -302,13 +302,6 @@ def test_numbered_paragraphs_are_a_list():
     ]
 
 
-def test_code_is_cut_out_of_its_paragraph():
-    rows = ["It has an element of its own:", "<bean>", "<name>Address</name>", "</bean>"]
-    found = parse([[text(row, 100, 200 + 26 * i) for i, row in enumerate(rows)]])
-    assert [each.label for each in found] == [Label.TEXT, Label.ALGORITHM]
-    assert found[1].content == "<bean>\n<name>Address</name>\n</bean>"
-
-
 def test_words_are_no_formula_and_an_equation_is_no_heading():
     found = parse(
         [[text("Listing 1: Simple program", 300, 100)], body_text(y=200, rows=10), [text("a2 + 8 = 12", 400, 600)]],
@@ -349,16 +342,6 @@ def test_a_large_formula_is_no_heading():
     assert contents(parse(groups))[1] == ("display_formula", "e + 1 = 0")
     signs = [paragraph(["Words that fill the page", "and go on", "and end."]), [text("iπ", 300, 600, size=40)]]
     assert contents(parse(signs))[1] == ("text", "iπ")
-
-
-def test_a_formula_gathers_its_pieces_and_no_number():
-    body = paragraph(["Words that fill the page", "and go on", "and end."])
-    equation = [text("∇ × E = −", 300, 600, size=30)]
-    fraction = [text("∂B", 400, 582, size=30), text("∂t", 400, 620, size=30)]
-    groups = [body, equation, fraction, [text("(7)", 900, 600, size=20)]]
-    found = contents(parse(groups))
-    assert found[1] == ("display_formula", "∂B\n∇ × E = −\n∂t")
-    assert "(7)" in [content for _, content in found]
 
 
 def test_words_of_other_scripts_are_no_formula():
@@ -451,3 +434,10 @@ def test_numbered_exercises_are_neither_headings_nor_formulas():
     body = paragraph(["Words that fill the page", "and go on", "and end."])
     exercises = [text("150. s(t) = 2t + 8", 100, 600, size=22), text("151. s(t) = 2t − 15", 100, 640)]
     assert contents(parse([body, exercises]))[1:] == [("text", "150. s(t) = 2t + 8\n151. s(t) = 2t − 15")]
+
+
+def test_code_is_cut_out_of_its_paragraph():
+    rows = ["It has an element of its own:", "<bean>", "<name>Address</name>", "</bean>"]
+    found = parse([[text(row, 100, 200 + 26 * i) for i, row in enumerate(rows)]])
+    assert [each.label for each in found] == [Label.TEXT, Label.ALGORITHM]
+    assert found[1].content == "<bean>\n<name>Address</name>\n</bean>"

@@ -89,19 +89,6 @@ def test_bullets_and_texts_are_a_list_and_no_table():
     assert not is_bulleted(rows_of(cells))
 
 
-def test_code_inside_running_text():
-    texts = ["This bean has an element of its own:", "<bean>", "<name>Address</name>", "<table>", "</bean>", "The end."]
-    rows = rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(texts)])
-    assert code_runs(rows) == [(1, 5)]
-    statements = ["for (i = 0; i < n; i++) {", "a[i] = b[i] + c[i];", "}"]
-    assert code_runs(rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(statements)]))
-
-
-def test_clauses_that_end_with_semicolons_are_no_code():
-    clauses = ["the flow in the head race;", "the number of beaters in gear;", "the air in the loft;"]
-    assert not code_runs(rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(clauses)]))
-
-
 def test_text_of_another_script_with_an_address_is_no_listing():
     address = [
         line("발행일 2020년 4월 2일", 100, 200, fixed=False),
@@ -120,3 +107,16 @@ def test_a_table_of_figures_is_no_listing():
 def test_the_same_few_words_in_every_row_of_a_table_are_no_listing():
     rows = [line(f"{i} Widget item{i:02}", 100, 200 + 30 * i, fixed=False) for i in range(8)]  # as wide by chance
     assert labels(PROSE, rows) == [Label.TEXT, Label.TEXT]
+
+
+def test_code_inside_running_text():
+    texts = ["This bean has an element of its own:", "<bean>", "<name>Address</name>", "<table>", "</bean>", "The end."]
+    rows = rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(texts)])
+    assert code_runs(rows) == [(1, 5)]
+    statements = ["for (i = 0; i < n; i++) {", "a[i] = b[i] + c[i];", "}"]
+    assert code_runs(rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(statements)]))
+
+
+def test_clauses_that_end_with_semicolons_are_no_code():
+    clauses = ["the flow in the head race;", "the number of beaters in gear;", "the air in the loft;"]
+    assert not code_runs(rows_of([line(each, 100, 100 + 30 * i, fixed=False) for i, each in enumerate(clauses)]))

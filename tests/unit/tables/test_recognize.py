@@ -89,17 +89,6 @@ def test_line_across_columns_is_split_at_its_words() -> None:
     assert texts(recognize_table(page, (40, 40, 700, 260), lines)) == BORDERLESS
 
 
-def test_line_across_columns_without_words_is_split_at_blanks() -> None:
-    page = blank()
-    lines = []
-    for row, row_texts in enumerate(BORDERLESS):
-        parts = [line_at(text, [60, 320, 520][c], 60 + 40 * row) for c, text in enumerate(row_texts)]
-        print_lines(page, parts)
-        box = (60.0, parts[0].box[1], parts[-1].box[2], parts[0].box[3])
-        lines.append(TextLine(text=" ".join(p.text for p in parts), box=box))
-    assert texts(recognize_table(page, (40, 40, 700, 260), lines)) == BORDERLESS
-
-
 def test_title_over_columns_spans_them() -> None:
     page = blank()
     xs = [60, 320, 480, 640]

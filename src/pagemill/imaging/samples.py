@@ -1,0 +1,185 @@
+"""The samples of an opened image as RGB pixels: by the fastest decoder that reads it, no larger than asked for."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import struct
+import zlib
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import cv2
+import kornia_rs
+import numpy as np
+import simplejpeg
+from PIL import Image as PillowImage
+
+from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.transforms import WHITE
+
+if TYPE_CHECKING:
+    from pagemill.imaging.types import Pixels
+
+DAMAGED = (
+    *(OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, RuntimeError),
+    *(AttributeError, AssertionError, struct.error, zlib.error),
+)
+"""What Pillow's plugins raise on damaged files: they were not written for hostile ones."""
+_REDUCIBLE = frozenset({"L", "LA", "RGB", "RGBA", "CMYK", "I", "F"})
+"""Modes whose samples can be averaged, and that Pillow averages."""
+_VIPS_LOADERS = {"PNG": "pngload", "TIFF": "tiffload", "WEBP": "webpload"}
+_VIPS_PLAIN = frozenset({"b-w", "srgb", "grey16", "rgb16"})
+"""Colours that libvips and Pillow bring to 8-bit RGB in the same way."""
+END_OF_JPEG = b"\xff\xd9"
+_ORIENTATION = 0x0112
+SIDEWAYS = frozenset({5, 6, 7, 8})
+"""EXIF orientations that swap width and height."""
+
+
+def is_plain_jpeg(image: PillowImage.Image) -> bool:
+    """Whether an image is a JPEG in grey or three colours."""
+    return image.format == "JPEG" and image.mode in ("L", "RGB")
+
+
+def stored_samples(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Pixels:
+    """As they are stored, not upright yet; of what is over the working size, fewer where that is faster."""
+    if is_plain_jpeg(image):
+        return decode_jpeg(whole(file), limits.working_size(*image.size))
+    pixels = _read_shrunk(image, file, limits)
+    if pixels is None and image.format == "PNG":
+        pixels = _decode_plain_png(whole(file), image)
+    return _to_rgb(_load_within(image, limits)) if pixels is None else pixels
+
+
+def whole(file: IO[bytes]) -> bytes:
+    """All bytes of a file, wherever it was read to."""
+    file.seek(0)
+    return file.read()
+
+
+def decode_jpeg(data: bytes, at_least: tuple[int, int], colours: Literal["RGB", "CMYK"] = "RGB") -> Pixels:
+    """Decode with libjpeg-turbo, at the smallest size that covers this width and height."""
+    smallest = {"min_width": at_least[0], "min_height": at_least[1]}
+    try:
+        return np.asarray(simplejpeg.decode_jpeg(data, colours, **smallest))
+    except ValueError:
+        # A file that only lacks its end marker is complete; one that ends inside its data still fails here.
+        return np.asarray(simplejpeg.decode_jpeg(data + END_OF_JPEG, colours, **smallest))
+
+
+def upright(pixels: Pixels, orientation: int) -> Pixels:
+    """Turn and mirror by an EXIF orientation; others than 2 to 8 mean that the page is upright."""
+    if orientation in SIDEWAYS:
+        pixels = pixels.transpose(1, 0, 2)
+    rows, columns = (-1 if orientation in mirrored else 1 for mirrored in ({3, 4, 7, 8}, {2, 3, 6, 7}))
+    return np.ascontiguousarray(pixels[::rows, ::columns])
+
+
+def _decode_plain_png(data: bytes, image: PillowImage.Image) -> Pixels | None:
+    """Decode 8-bit RGB or grey without transparency with the png crate, 3 to 8 times as fast as libpng and Pillow.
+
+    None for all others, and where it fails: Pillow reads what only lacks its end, and names other damage.
+    """
+    raw_mode = image.tile[0][3] if image.tile else None  # type: ignore[attr-defined]
+    mode = {"RGB": "rgb", "L": "mono"}.get(raw_mode or "")
+    if mode is None or "transparency" in image.info:
+        return None
+    try:
+        pixels = kornia_rs.io.decode_image_png_u8(data, (image.height, image.width), mode)
+    except Exception:  # of no narrower class
+        return None
+    return np.asarray(pixels if mode == "rgb" else cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
+
+
+def _read_shrunk(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Pixels | None:
+    """Read an image row by row with libvips and shrink it by a whole factor on the way.
+
+    A PNG of 484 megapixels with 16 bits takes 130 MB and 3 s this way; decoded whole it takes 3.7 GB and 54 s.
+
+    Returns:
+        Pixels that are not brought upright yet; None for an image below twice the working size, and for one that
+        libvips does not read, or not as Pillow does (other formats and colour spaces, float samples, damage).
+    """
+    factor = math.floor(1 / limits.factor_for(*image.size))
+    loader = _VIPS_LOADERS.get(image.format or "")
+    is_turned = image.format == "TIFF" and orientation_of(image) != 1  # Pillow has swapped its sides already
+    if factor < 2 or loader is None or is_turned:
+        return None
+    import pyvips  # importing it takes 0.2 s, and hardly any page needs it
+
+    pyvips.cache_set_max(0)  # nothing is read twice
+    options: dict[str, Any] = {"access": "sequential", "fail_on": "error"}
+    if image.tell():
+        options["page"] = image.tell()
+    try:
+        if isinstance(file, io.BytesIO):
+            read = getattr(pyvips.Image, f"{loader}_buffer")(file.getvalue(), **options)
+        else:
+            read = getattr(pyvips.Image, loader)(os.fsencode(file.name), **options)  # it takes str for UTF-8
+        if read.interpretation not in _VIPS_PLAIN or read.format not in ("uchar", "ushort"):
+            return None
+        if read.format == "ushort" and read.bands > 1:
+            read = read.cast("uchar", shift=True)
+        if read.hasalpha():
+            read = read.flatten(background=WHITE)
+        shrunk = read.shrink(factor, factor, ceil=True).numpy()
+    except pyvips.Error:  # Pillow names the damage
+        return None
+    return _grey(_eight_bits(shrunk) if shrunk.dtype == np.uint16 else shrunk) if shrunk.ndim == 2 else shrunk
+
+
+def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.Image:
+    """Load; shrink by a whole factor while still in the stored mode, which takes less memory than RGB."""
+    image.draft(None, limits.working_size(*image.size))  # decodes JPEGs of four colours at a part of their size
+    image.load()
+    factor = math.floor(1 / limits.factor_for(*image.size))
+    if factor < 2:
+        return image
+    if image.mode == "1":
+        image = image.convert("L")
+    return image.reduce(factor) if image.mode in _REDUCIBLE else image
+
+
+def _to_rgb(image: PillowImage.Image) -> Pixels:
+    if image.mode.startswith("I;16"):
+        return _grey(_eight_bits(np.asarray(image).astype(np.uint16)))
+    if image.mode in ("I", "F"):
+        return _grey(_stretch(np.asarray(image, dtype=np.float64)))
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        rgba = image.convert("RGBA")
+        white = PillowImage.new("RGBA", rgba.size, (WHITE, WHITE, WHITE, WHITE))
+        image = PillowImage.alpha_composite(white, rgba)
+    return np.array(image.convert("RGB"))
+
+
+def _eight_bits(samples: np.ndarray) -> Pixels:
+    """Bring 16-bit samples to 8 bits.
+
+    Scanners and cameras store 10, 12 or 14 bits, and some programs 8, in 16 without scaling them up.
+    """
+    return (samples >> max(int(samples.max()).bit_length() - 8, 0)).astype(np.uint8)
+
+
+def _grey(samples: np.ndarray) -> Pixels:
+    return np.repeat(samples.astype(np.uint8)[:, :, None], 3, axis=2)
+
+
+def _stretch(samples: np.ndarray) -> np.ndarray:
+    """Bring 32-bit or float samples to 0-255: as they are when they fit, 0-1 times 255, else by their extremes."""
+    samples = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = float(samples.min()), float(samples.max())
+    if low >= 0 and high <= 1:
+        return samples * WHITE
+    if low >= 0 and high <= WHITE:
+        return samples
+    return (samples - low) * (WHITE / max(high - low, 1e-12))
+
+
+def orientation_of(image: PillowImage.Image) -> int:
+    """The EXIF orientation; 1 where the metadata tell none."""
+    try:
+        # Of the base class: the one of PNGs would decode all pixels first, for metadata behind them.
+        return int(PillowImage.Image.getexif(image).get(_ORIENTATION, 1))
+    except DAMAGED:  # broken metadata says nothing about the pixels
+        return 1
