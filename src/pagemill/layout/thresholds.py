@@ -2,7 +2,7 @@
 
 The settings of PP-DocLayoutV3's own post-processing are apart (:mod:`pagemill.layout.pp_doclayout.settings`): users may
 set them, and their values are published ones. Lengths here are in line heights unless a unit is given. The values were
-chosen by looking at failures on the samples, the olmOCR sample and the local documents. They were switched off on 252
+chosen by looking at failures on the samples, the olmOCR sample and the local documents. They were switched off on 284
 pages (docs/benchmarks.md): without each some page changes, but for ``min_side``, ``caption_gap`` and the columns of a
 region, which are kept for other layout models.
 """

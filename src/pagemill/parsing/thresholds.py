@@ -1,7 +1,7 @@
 """Every threshold of page assembly on one screen: text layer, lines, paragraphs, headings, margins, captions, code.
 
 Sizes and gaps are in font sizes of the text concerned unless a unit is given. The values were chosen by looking at
-failures on the samples, the olmOCR sample and local documents. They were switched off on 252 pages (docs/benchmarks):
+failures on the samples, the olmOCR sample and local documents. They were switched off on 284 pages (docs/benchmarks):
 one without which no page changes is here for what it prevents, and its section says so.
 """
 
