@@ -40,7 +40,8 @@ _DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"))
 _TAG = re.compile(r"\\tag(?![^\W\d_])\s*(?:\*\s*)?(\{)?")
 _PHANTOM = re.compile(r"\\phantom(\{)")
 _DISPLAYED = re.compile(r"\\\[(.+?)(?<!\\)\\\]|\\\((.+?)(?<!\\)\\\)")
-_SPACING = re.compile(r"\\[!,;:]|(?<!\\)&")
+_SPACING = re.compile(r"\\[!,;:]")
+_ALIGNMENT = re.compile(r"(?<!\\)&")
 _ENVIRONMENTS = [
     re.compile(pattern) for pattern in (r"\\hspace\{.*?\}", r"\\begin\{.*?\}", r"\\end\{.*?\}", r"\\arraycolsep.*?\}")
 ]
@@ -114,7 +115,8 @@ def plain_latex(latex: str) -> str:
     bare = latex.strip()
     if not any(character in bare for character in "\\{}$"):
         return bare or latex
-    if _is_prose(bare) or _is_hardly_latex(bare) or not is_whole(bare):
+    is_cut = (len(bare) - len(bare.rstrip("\\"))) % 2  # pylatexenc reads that for ever, and the scorer gives up
+    if is_cut or _is_prose(bare) or _is_hardly_latex(bare) or not is_whole(bare):
         return latex
     text = latex_to_text(bare)
     return latex if text is None else text
@@ -172,7 +174,10 @@ def without_tags(latex: str) -> str:
 
 
 def _without_groups(latex: str, opener: re.Pattern[str], command: str) -> str:
-    """Delete a command with its group, in which there may be others. One that is not closed loses the command alone."""
+    """Delete a command with its group, in which there may be others. One that is not closed loses the command alone.
+
+    The rules look no further behind such a one if it is a phantom.
+    """
     place = 0
     while match := opener.search(latex, place):
         place = match.start()
@@ -181,8 +186,9 @@ def _without_groups(latex: str, opener: re.Pattern[str], command: str) -> str:
             continue
         closed = (end for end, depth in _depths(latex, match.end()) if not depth)
         end = next(closed, None) if latex.rfind("}") >= match.end() else None
-        end = place + len(command) if end is None else end
-        latex = latex[:place] + latex[end:]
+        latex = latex[:place] + latex[place + len(command) if end is None else end :]
+        if end is None and opener is _PHANTOM:
+            break
     return latex
 
 
@@ -200,7 +206,7 @@ def plain_formula(latex: str) -> str:
     latex = without_tags(without_delimiters(_uncircled(latex)))
     if match := _DISPLAYED.search(latex, 0, max(up_to_last("\\]", latex), up_to_last("\\)", latex))):
         latex = (match[1] or match[2]).strip()
-    latex = _SPACING.sub("", _without_groups(latex, _PHANTOM, "\\phantom"))
+    latex = _ALIGNMENT.sub("", _SPACING.sub("", _without_groups(latex, _PHANTOM, "\\phantom")))
     for command, character in (("\\mid", "|"), ("\\vert", "|"), ("\\{", ""), ("\\}", ""), ("~", "")):
         latex = latex.replace(command, character)
     for pattern in _ENVIRONMENTS:

@@ -72,6 +72,8 @@ def test_formula(given: str, expected: str) -> None:
 def test_braces_of_formulas_that_are_not_needed_go() -> None:
     assert plain_formula("{{a}} + \\phantom{b{c}}{d_1} \\tag{1 {x}} \\vert") == "a+d_1|"
     assert plain_formula("\\[ {\\alpha\\beta} \\]") == "{\\alpha\\beta}"
+    assert plain_formula("\\phantom{a \\phantom{b}") == "{a\\phantomb"  # one that is not closed is the last
+    assert plain_formula("\\\\\\,& x") == "\\\\&x"
     assert plain_formula("\\tag \\tagx \\nonumber \\hspace{1em}①") == "\\tag\\tagx1"
 
 
@@ -81,6 +83,7 @@ def test_braces_of_formulas_that_are_not_needed_go() -> None:
         ("a + b", "a + b"),
         ("\\alpha_1", "α_1"),
         ("some plain words \\", "some plain words \\"),
+        ("\\alpha_1 \\", "\\alpha_1 \\"),
         ("\\left( a", "\\left( a"),
         ("\\begin{a}x\\end{b}", "\\begin{a}x\\end{b}"),
         ("x" * 8001 + "\\alpha", "x" * 8001 + "\\alpha"),
