@@ -188,3 +188,10 @@ def test_formulas_are_looked_for_once_through_the_text() -> None:
 @pytest.mark.parametrize("markdown", ["\\(x\\)", "\\[ x \\]", "$$x$$", "$x$", "$a$ and $x$"])
 def test_delimiters_of_formulas(markdown: str) -> None:
     assert run(PageTest(pdf="a.pdf", page=1, id="m", type="math", math="x"), markdown) is True
+
+
+def test_names_of_images_are_skipped_once_through_the_line() -> None:
+    asked = PageTest(pdf="a.pdf", page=1, id="b", type="baseline", max_length=3, max_length_skips_image_alt_tags=True)
+    assert run(asked, "![a long name](image.png) abc") is True
+    assert run(asked, "![a long name(image.png) abc") is False
+    assert run(asked, "![" * 100_000 + "](") is True
