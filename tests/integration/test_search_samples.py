@@ -18,6 +18,9 @@ from typing import Any
 import pytest
 
 import pagemill
+from pagemill.export.docjson import pages_from_docjson
+from pagemill.store.paths import DOCUMENTS, RESULTS
+from pagemill.store.records import decode_page
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -46,6 +49,13 @@ def queries_of(*paths: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_searchable([SAMPLES], tmp_path_factory.mktemp("samples") / "out")
+
+
+def test_docjson_gives_the_records_back(samples: Path) -> None:
+    records = {page.page_id: page for page in map(decode_page, (samples / RESULTS).read_bytes().splitlines())}
+    read = [page for file in (samples / DOCUMENTS).glob("*.json") for page in pages_from_docjson(file.read_bytes())]
+    assert {page.page_id: page for page in read} == records
+    assert len(read) == len(records) >= 12
 
 
 def test_the_right_page_comes_first(samples: Path) -> None:

@@ -264,6 +264,10 @@ def print_summary(
         say("described", [*description_lines(outcome.described)])
     say("output", [str(out)])
     print_failures(outcome.failures, outcome.errors, console, more='; see "errors" of each page in ocr_results.jsonl')
+    if outcome.described is not None and finished < summary.pages:
+        console.say(
+            f"Pages finished earlier are as they were; pagemill describe {out} adds what descriptions they lack."
+        )
     if summary.interrupted:
         console.say("Interrupted. The pages parsed so far are in the output; repeat the command to resume.")
     elif summary.failed > outcome.unopened:

@@ -187,11 +187,8 @@ class Describer:
                 return None
             self._left -= 1
         task = self._asking[key] = asyncio.create_task(self._answer(key, element))
-        try:
-            answer = await asyncio.shield(task)
-        finally:
-            if task.done():
-                self._asking.pop(key, None)
+        task.add_done_callback(lambda _: self._asking.pop(key, None))
+        answer = await asyncio.shield(task)
         if isinstance(answer, Description):
             self.counts.described += 1
         else:

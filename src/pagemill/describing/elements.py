@@ -81,6 +81,7 @@ def requests_for(page: PageResult, encoded: Mapping[int, bytes]) -> list[Element
             language=page.languages[0] if page.languages else "",
         )
         for index, picture in encoded.items()
+        if page.regions[index].label in _KINDS
     ]
 
 

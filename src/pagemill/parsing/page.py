@@ -296,7 +296,8 @@ class _PageRun:
             requests = requests_for(page.record, self.elements)
             kept = sum(len(data) for _, data in page.crops) + sum(map(len, self.elements.values()))
             answers = await self.ask_remotely("describing", self.services.describe_element, requests, kept)
-            await self.services.compute(take, page.record, dict(zip(self.elements, answers, strict=True)))
+            found = {request.index: answer for request, answer in zip(requests, answers, strict=True)}
+            await self.services.compute(take, page.record, found)
         return page
 
     async def ask_remotely(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from synthetic_run import TABLE, failed_page, page, region, sample_pages
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, ImageCrop, PageResult
+from pagemill.document.page import ContentFormat, Description, ImageCrop, PageResult
 from pagemill.export.html import document_html, write_html
 from pagemill.export.html_lists import list_html
 
@@ -193,3 +193,14 @@ def test_the_list_escapes_names(tmp_path) -> None:  # type: ignore[no-untyped-de
     Checked(text)
     assert "&lt;b&gt;" in text
     assert TABLE not in text
+
+
+def test_a_description_is_the_alternative_text():
+    image = region(0, Label.IMAGE)
+    image.description = Description(summary='A "mill" <b>')
+    shown = page("d", 1, [image])
+    shown.image_crops = [ImageCrop(path="crops/d.jpg", bbox=(0, 0, 1, 1), label=Label.IMAGE, region=0)]
+    (picture,) = [named for tag, named in Checked("".join(document_html([shown]))).attributes if tag == "img"]
+    assert picture["alt"] == 'A "mill" <b>'
+    shown.image_crops = []
+    assert 'A "mill" <b>' in " ".join(Checked("".join(document_html([shown]))).texts)

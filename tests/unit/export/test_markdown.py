@@ -3,10 +3,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status
+from pagemill.document.page import ContentFormat, Description, ImageCrop, PageError, PageResult, Region, Status
 from pagemill.export.document import Document
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.markdown import document_markdown, escape, page_markdown, table_markdown
@@ -219,3 +221,27 @@ def test_a_document_is_saved_inside_its_directory(tmp_path):
 )
 def test_signs_of_the_page_make_no_formulas_and_no_emphasis(text, markdown):
     assert escape(text) == markdown
+
+
+def described(summary, *, with_crop=True):
+    crops = [ImageCrop(path="crops/d.jpg", bbox=(0, 0, 1, 1), label=Label.IMAGE, region=0)] if with_crop else []
+    image = make(0, Label.IMAGE, "lettering", description=Description(summary=summary))
+    return page(image, make(1, Label.TEXT, "`code` and *stars* <b>"), image_crops=crops)
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(codec="utf-8"), min_size=1) | st.text("[]()!`\\\\<>&*_#-$ a"))
+@example("![x](http://evil)")
+@example("ends in \\\\")
+@example("`")
+@example("<http://evil>")
+def test_a_description_is_the_alternative_text_and_nothing_else(summary):
+    shown, *_ = MarkdownIt().parse(page_markdown(described(summary)))[1].children
+    tokens = MarkdownIt().parse(page_markdown(described(summary)))[1].children
+    assert [(token.type, token.attrs) for token in tokens] == [("image", {"src": "crops/d.jpg", "alt": ""})]
+    assert shown.content.startswith("image")
+
+
+def test_without_its_picture_a_description_is_text():
+    assert page_markdown(described("A mill.", with_crop=False)).startswith("image: A mill.\n\n")
+    assert page_markdown(described("A mill.")).startswith("![image: A mill.](crops/d.jpg)\n\n")

@@ -13,6 +13,7 @@ import pytest
 from synthetic_run import page, region, write_run
 
 from pagemill.document.labels import Label
+from pagemill.document.page import Description
 from pagemill.embedding.base import EmbeddingInput, EngineSettings, Role, normalised
 from pagemill.embedding.ngram_engine import NgramEngine
 from pagemill.embedding.vectors import FOLDER, Part
@@ -347,3 +348,23 @@ class TestVectorsOfSpelling:
             assert index.search("xqzvw", vectors=vectors) != []
             assert index.search("xqzvw", vectors=vectors, parts=[IndexPart.REGIONS]) == []
             assert index.search(None, vectors=vectors) != []  # nothing to compare words with
+
+
+def test_descriptions_are_found_and_weigh_less_than_the_page(tmp_path: Path) -> None:
+    image = region(0, Label.IMAGE)
+    image.description = Description(
+        summary="A waterwheel beside a mill.", keywords=("wooden aqueduct",), chart=(("Year", "Sheets"), ("1788", "40"))
+    )
+    pages = [page("shown", 1, [image]), page("said", 1, [region(0, Label.TEXT, "A waterwheel beside a mill.")])]
+    pages += [page("other", number, [region(0, Label.TEXT, f"Prose {number}.")]) for number in (1, 2, 3)]
+    write_run(tmp_path / "run", pages)
+    build_index(tmp_path / "run")
+    with SearchIndex(tmp_path / "run") as index:
+        assert [hit.page_id for hit in index.search("waterwheel")] == ["said_1", "shown_1"]
+        for words in ("aqueduct", "sheets 1788"):
+            (hit,) = index.search(words)
+            assert (hit.page_id, hit.label, hit.region) == ("shown_1", "image", 0)
+        assert "aqueduct" in hit.snippet
+        (hit,) = index.search("aqueduct", filters=Filters(labels=("image",)))
+        assert hit.page_id == "shown_1"
+        assert index.near_duplicates("shown_1", similarity=0.9) == []

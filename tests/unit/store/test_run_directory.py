@@ -325,3 +325,28 @@ def test_a_source_is_not_replaced_while_a_document_with_its_pages_is_written(sto
         run.finish_document("doc")
         replacing[0].join()
         assert store.states() == {}
+
+
+def test_a_record_is_replaced_with_its_crops_and_its_preview(store) -> None:
+    first = store.page(1, text="first")
+    crops = store.with_crops(first, b"jpeg")
+    with store.open() as run:
+        run.write_page(first, crops, b"preview of one")
+        run.write_page(store.page(2, text="second"), preview=b"preview of two")
+        run.finish()
+    error = PageError(component="describe", category="truncated", message="cut off")
+    with store.open(settings=None) as run:
+        changed = msgspec.structs.replace(first, markdown="described", errors=[error])
+        run.replace_page(changed)
+        with pytest.raises(ValueError, match="no record"):
+            run.replace_page(store.page(3))
+        run.write_derived()
+        store.check(run)
+    assert store.ids() == ["doc_2", "doc_1"]  # in the order of writing, one line a page
+    assert store.lines()[1]["markdown"] == "described"
+    assert (store.out / crops[0][0]).read_bytes() == b"jpeg"
+    assert "doc_1 b'preview of one'" in (store.out / "report.html").read_text()
+    summary = store.run_json()
+    assert (summary["pages"], summary["crops"], summary["warnings_by_kind"]) == (2, 1, {"truncated": 1})
+    assert summary["finished"] is not None
+    assert not verify(store.out, exporters=store.exporters).damaged
