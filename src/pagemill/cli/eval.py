@@ -273,7 +273,7 @@ def _print_comparison(comparison: ResultComparison, names: tuple[str, str]) -> N
 
 
 def _console() -> Console:
-    return Console(highlight=False, width=max(_WIDTH, shutil.get_terminal_size().columns))
+    return Console(highlight=False, markup=False, width=max(_WIDTH, shutil.get_terminal_size().columns))
 
 
 def _row(figure: Figure) -> list[str]:

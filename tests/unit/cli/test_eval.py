@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from pagemill.app.evaluate import evaluation_folder
 from pagemill.cli import cli
+from pagemill.cli import eval as module
 from pagemill.errors import ExitCode, LockedError, MissingInputError, UsageError
 from pagemill.evaluation import benchmarks
 from pagemill.store.lock import RunLock
@@ -84,3 +85,9 @@ def test_two_at_once_in_one_folder_are_refused(truth: Path, tmp_path: Path, monk
     assert not (out / "result.json").exists()
     called(*given)
     assert (out / "result.json").exists()
+
+
+def test_brackets_of_names_and_notes_are_printed(capsys):
+    module._console().print(module._figures("x", ["value"], iter([("page[2].png", ["needs olmocr[bench]"])])))
+    assert "page[2].png" in (printed := capsys.readouterr().out)
+    assert "olmocr[bench]" in printed
