@@ -162,7 +162,13 @@ def find_table(lines: Floats) -> Indices | None:
 
 
 def _gutters(cells: Floats) -> int:
-    """Number of vertical gaps, at least half a line height wide, that no cell reaches into."""
-    cells = cells[np.argsort(cells[:, 0])]
-    gaps = cells[1:, 0] - np.maximum.accumulate(cells[:-1, 2])
-    return int((gaps >= LAYOUT.table_gutter * line_height(cells)).sum())
+    """Number of vertical gaps, at least half a line height wide, that no cell reaches into.
+
+    Text detectors draw boxes somewhat too wide, so a quarter of a line height at either end does not count.
+    """
+    unit = line_height(cells)
+    margin = LAYOUT.box_slack * np.minimum(unit, cells[:, 2] - cells[:, 0])
+    start, end = cells[:, 0] + margin, cells[:, 2] - margin
+    order = np.argsort(start)
+    gaps = start[order[1:]] - np.maximum.accumulate(end[order])[:-1]
+    return int((gaps >= LAYOUT.table_gutter * unit).sum())

@@ -72,6 +72,8 @@ class LayoutThresholds:
     where they are short: compact tables of drawn pages have up to 0.72, columns of prose 0.9."""
     short_cell = 5.0
     """Width of cells that are short."""
+    box_slack = 0.25
+    """Margin at both ends of a box that does not count: text detectors draw boxes too wide."""
     table_gutter = 0.5
     """Narrowest gutter of a borderless table."""
 
