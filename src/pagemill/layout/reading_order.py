@@ -107,7 +107,7 @@ def _units(boxes: Floats, labels: Sequence[Label], members: list[int], page_heig
         if owner is not None:
             units[owner].append(caption)
             del units[caption]
-    return [sorted(unit, key=lambda i: (boxes[i, 1], boxes[i, 0])) for unit in units.values()]
+    return [sorted(unit, key=lambda i: (boxes[i, 1] + boxes[i, 3], boxes[i, 0])) for unit in units.values()]
 
 
 def _owner(boxes: Floats, caption: int, owners: list[int], members: list[int], page_height: float) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import cv2
 import numpy as np
 
 from pagemill.config.modes import TablesMode
@@ -135,7 +136,7 @@ def _is_page_area(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLi
 
 
 def _as_table(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> DetectedRegion:
-    """A "formula" or "picture" that is nothing but a table without rules, as that table; others as they are."""
+    """A "formula" or "picture" that is nothing but a table, as that table; others as they are."""
     if region.label not in (Label.DISPLAY_FORMULA, Label.IMAGE):
         return region
     inside = _inside(region.box, lines)
@@ -159,12 +160,17 @@ def _is_tabular(texts: Sequence[str]) -> bool:
 
 
 def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64]) -> bool:
-    """Whether a region shows nothing but its lines of text."""
+    """Whether a region shows nothing but its lines of text; in what is taken for a formula, rules between them, too."""
     x, y = int(region.box[0]), int(region.box[1])
     shown = pixels[y : int(region.box[3]), x : int(region.box[2])].astype(np.int16)
     if not shown.size:
         return False
     ink = np.abs(shown - np.median(shown, axis=(0, 1))).max(axis=2) > PARSING.ink
+    if region.label is Label.DISPLAY_FORMULA:
+        drawn, long = ink.astype(np.uint8), 2 * int(np.median(boxes[:, 3] - boxes[:, 1]))
+        for rule in (np.ones((1, long), np.uint8), np.ones((long, 1), np.uint8)):
+            rules = cv2.morphologyEx(drawn, cv2.MORPH_OPEN, rule)
+            ink &= cv2.dilate(rules, np.ones((3, 3), np.uint8)) == 0
     for x1, y1, x2, y2 in boxes - np.array([x, y, x, y]):
         margin = (y2 - y1) / 4
         ink[max(0, int(y1 - margin)) : int(y2 + margin) + 1, max(0, int(x1 - margin)) : int(x2 + margin) + 1] = False

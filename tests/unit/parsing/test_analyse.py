@@ -119,7 +119,7 @@ def test_tables_are_recognized_without_a_model_that_does_not_load(monkeypatch):
     assert not tables_of(pixels, lines, seen, tables_mode=TablesMode.RULES).errors
 
 
-def test_a_formula_that_is_a_table_without_rules_is_a_table():
+def test_a_formula_that_is_a_table_is_a_table():
     pixels = np.full((900, 1000, 3), 255, np.uint8)
     seen = DetectedRegion(box=(90, 90, 710, 330), label=Label.DISPLAY_FORMULA, score=0.9, source="onnx")
 
@@ -137,6 +137,9 @@ def test_a_formula_that_is_a_table_without_rules_is_a_table():
 
     cells = page("Total", "1,250", "37%")
     assert [region.label for region in tables_of(*cells, seen).regions] == [Label.TABLE]
+    cells[0][140:142, 100:700] = 0  # a rule below the head
+    assert analyse._as_table(seen, *cells).label is Label.TABLE
+    assert analyse._as_table(replace(seen, label=Label.IMAGE), *cells).label is Label.IMAGE
     # Letters and signs are a matrix, and a drawing is a drawing.
     assert analyse._as_table(seen, *page("a", "0", "+")) is seen
     cv2.circle(cells[0], (400, 200), 90, (0, 0, 0), 4)
