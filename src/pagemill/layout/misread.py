@@ -147,11 +147,8 @@ def find_table(lines: Floats) -> Indices | None:
     wide = np.flatnonzero([len(row) >= 3 for row in rows])
     if len(wide) < 3:
         return None
-    # One row of fewer cells may stand before the others, or between two of them; a lone one before them is a caption.
-    runs = [
-        (run[0] - (run[0] > 0 and len(rows[run[0] - 1]) > 1), run[-1] + 1)
-        for run in np.split(wide, np.flatnonzero(np.diff(wide) > 2) + 1)
-    ]
+    # One row of fewer cells may stand before the others, or between two of them.
+    runs = [(max(run[0] - 1, 0), run[-1] + 1) for run in np.split(wide, np.flatnonzero(np.diff(wide) > 2) + 1)]
     start, end = max(runs, key=lambda run: run[1] - run[0])
     full = [row for row in rows[start:end] if len(row) >= 3]
     cells = lines[np.concatenate(full)]

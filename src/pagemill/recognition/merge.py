@@ -135,6 +135,9 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
         before = stretch.start + (first[0] in _BRACKETS and first[0] not in second.text[:2])
         after = stretch.end - (first[-1] in _BRACKETS and first[-1] not in second.text[-2:])
         extent = stretch.right - stretch.left
+        if stretch.hanja and len(second.centers) > 1:  # Hangul behind it that the Korean engine was not sure of stays
+            last = stretch.left + (second.centers[-1] + float(np.diff(second.centers).mean()) / 2) * extent
+            after = max(before + 1, before + int(np.searchsorted(read.centers[before:after], last)))
         characters[before:after] = second.text
         positions[before:after] = [stretch.left + center * extent for center in second.centers]
     text = "".join(characters).translate(_MIDDLE_DOTS)

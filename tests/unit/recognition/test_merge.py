@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pagemill.recognition.base import RecognizedText
-from pagemill.recognition.merge import replace, stretches
+from pagemill.recognition.merge import Stretch, replace, stretches
 
 HANGUL = frozenset({"HANGUL"})
 
@@ -85,3 +85,12 @@ def test_signs_beside_a_figure_stay_at_its_side_in_text_from_right_to_left(line,
     whole = RecognizedText(text=line, confidence=1.0, centers=tuple(1 - (i + 0.5) / length for i in range(length)))
     (stretch,) = stretches(whole, frozenset({"ARABIC", "HEBREW"}))
     assert replace(whole, [(stretch, read(paper))]).text == merged
+
+
+def test_hangul_behind_hanja_that_the_cut_took_along_stays():
+    # Of the six characters that the Korean engine was not sure of, the last two are Hangul.
+    centers = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55)
+    read = RecognizedText(text="4%@&하여", confidence=0.5, centers=centers, confidences=(0.1,) * 6)
+    stretch = Stretch(0, 6, 0.0, 0.6, hanja=True)
+    again = RecognizedText(text="收斂", confidence=0.99, centers=(1 / 6, 3 / 6), confidences=(0.99,) * 2)
+    assert replace(read, [(stretch, again)]).text == "收斂하여"
