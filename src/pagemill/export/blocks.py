@@ -117,12 +117,6 @@ def blocks(pages: Iterable[PageResult], *, furniture: bool = False) -> Iterator[
             yield block
 
 
-def described(region: Region) -> str:
-    """What a model says of an element, and the keywords below it; empty where none was asked."""
-    said = region.description
-    return "\n".join(filter(None, [said.summary, ", ".join(said.keywords)])) if said else ""
-
-
 def is_furniture(region: Region) -> bool:
     """Whether a region is left out of what a document says."""
     return TASK_OF_LABEL[region.label] is Task.ABANDON and region.label is not Label.FOOTNOTE

@@ -13,7 +13,8 @@ import msgspec
 from pagemill.document.geometry import Box, normalise_1000, union_box
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Label
-from pagemill.export.blocks import Block, Kind, blocks, described
+from pagemill.export.blocks import Block, Kind, blocks
+from pagemill.export.embedding_text import description_text
 from pagemill.export.markdown import plain_content
 from pagemill.export.sentences import sentences
 
@@ -184,7 +185,7 @@ class _Cutter:
             return
         if block.kind in (Kind.PICTURE, Kind.FORMULA):
             formula = f"$${block.text}$$" if block.kind is Kind.FORMULA else block.text
-            text = "\n".join(filter(None, [*_captions(block), _description(block.region), formula.strip()]))
+            text = "\n".join(filter(None, [*_captions(block), description_text(block.region), formula.strip()]))
             if text:
                 yield _Atom(block, text, glue)
             return
@@ -209,7 +210,7 @@ class _Cutter:
         captions = [*_captions(block), *filter(None, [table.caption])]
         head = [*captions, *filter(None, rows[: table.header_rows])]
         repeat = "\n".join(head)
-        first = "\n".join([*filter(None, [_description(block.region)]), repeat]).strip()
+        first = "\n".join([*filter(None, [description_text(block.region)]), repeat]).strip()
         glue = "\n\n"
         for row in filter(None, rows[table.header_rows :]):
             together = _Atom(block, f"{first}\n{row}" if first else row, glue)
@@ -270,12 +271,6 @@ def _text(atoms: Iterable[_Atom]) -> str:
 
 def _captions(block: Block) -> list[str]:
     return [plain_content(caption).strip() for caption in block.captions]
-
-
-def _description(region: Region) -> str:
-    """What a model says of an element that was described."""
-    chart = region.description.chart if region.description else None
-    return "\n".join(filter(None, [described(region), *map(" | ".join, chart or ())]))
 
 
 def _row_texts(table: Table) -> list[str]:

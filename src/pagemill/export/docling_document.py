@@ -17,7 +17,7 @@ from pagemill.document.geometry import Box, clip
 from pagemill.document.identity import PageKey
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import FIGURES, FORMULAS, Label
-from pagemill.export.blocks import Block, Kind, blocks, described, is_furniture
+from pagemill.export.blocks import Block, Kind, blocks, is_furniture
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
 
@@ -388,8 +388,9 @@ def _meta(region: Region) -> dict[str, Any] | None:
             found["confidence"] = min(max(region.score, 0.0), 1.0)
         meta["classification"] = {"predictions": [found]}
     if said := region.description:
+        text = "\n".join(filter(None, [said.summary, ", ".join(said.keywords)]))
         kind = "summary" if region.label in FORMULAS else "description"
-        meta[kind] = {"text": described(region), "created_by": said.engine or None}
+        meta[kind] = {"text": text, "created_by": said.engine or None}
         if said.chart and region.label in FIGURES:
             cells = [
                 _cell(text, row, column, header=row == 0)

@@ -17,7 +17,7 @@ from synthetic_run import TABLE, failed_page, page, region, sample_pages
 import pagemill
 from docling_load import WordTokenizer, compared
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, ImageCrop, PageResult, TextLine
+from pagemill.document.page import ContentFormat, Description, ImageCrop, PageResult, TextLine
 from pagemill.export.docling_document import PageImage, docling_document
 
 FORMULA = r"E = mc^2"
@@ -175,3 +175,23 @@ def test_its_chunker_keeps_headings_and_heads() -> None:
     chunks = list(HybridChunker(tokenizer=WordTokenizer()).chunk(loaded([full_page()])))
     assert {tuple(chunk.meta.headings) for chunk in chunks} == {("Mills", "1.1 Wheels")}
     assert any("Figure 2: Loss" in chunk.text for chunk in chunks)
+
+
+def test_descriptions_and_the_data_of_charts() -> None:
+    said = Description(
+        summary="Losses.", keywords=("loss", "mill"), chart=(("step", "kg"), ("wash", "9")), engine="vlm:x"
+    )
+    regions = [
+        region(0, Label.CHART, description=said),
+        region(1, Label.DISPLAY_FORMULA, FORMULA, content_format=ContentFormat.LATEX, description=said),
+        region(2, Label.TABLE, TABLE, content_format=ContentFormat.HTML, description=said),
+    ]
+    document = loaded([page("mill", 1, regions)])
+    (chart,), (table,) = document.pictures, document.tables
+    assert (chart.meta.description.text, chart.meta.description.created_by) == ("Losses.\nloss, mill", "vlm:x")
+    cells = chart.meta.tabular_chart.chart_data.table_cells
+    assert [(cell.text, cell.column_header) for cell in cells] == [
+        *[("step", True), ("kg", True), ("wash", False), ("9", False)]
+    ]
+    assert table.meta.description.text == "Losses.\nloss, mill"
+    assert document.texts[0].meta.summary.text == "Losses.\nloss, mill"
