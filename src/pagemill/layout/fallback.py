@@ -17,6 +17,7 @@ from pagemill.layout.misread import (
     is_columns_of_text,
     is_no_table,
     is_photograph,
+    logo_label,
     page_area,
     paragraphs_in_formula,
     picture_remainder,
@@ -98,7 +99,8 @@ def _dissolve(regions: Iterable[DetectedRegion], boxes: Floats, pixels: Pixels) 
     for region in regions:
         box = np.array(region.box, dtype=np.float64)
         inside = boxes[_shares(boxes, box[None])[:, 0] >= LAYOUT.line_inside]
-        draft = Draft(region.label, box, region)
+        label = logo_label(box, pixels.shape[0]) if region.label is Label.IMAGE else region.label
+        draft = Draft(label, box, region)
         if region.source == GIVEN:
             drafts.append(draft)
         elif draft.label in FIGURES:

@@ -8,11 +8,22 @@ import cv2
 import numpy as np
 
 from pagemill.document.geometry import area, areas
+from pagemill.document.labels import Label
 from pagemill.layout.text_blocks import group_lines, line_height, rows_of
 from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
     from pagemill.imaging.types import Flags, Floats, Indices, Pixels
+
+
+def logo_label(box: Floats, page_height: float) -> Label:
+    """Header or footer image for a small picture, box of shape (4,), at the edge of the page; else image."""
+    is_small = box[3] - box[1] <= LAYOUT.logo * page_height
+    if is_small and box[3] < LAYOUT.head_band * page_height:
+        return Label.HEADER_IMAGE
+    if is_small and box[1] > (1 - LAYOUT.head_band) * page_height:
+        return Label.FOOTER_IMAGE
+    return Label.IMAGE
 
 
 def page_area(pixels: Pixels) -> int:

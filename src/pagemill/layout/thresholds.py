@@ -60,6 +60,8 @@ class LayoutThresholds:
     """Grey levels from the background."""
     min_remainder = 0.015
     """Least share of the page of such a remainder."""
+    logo = 0.08
+    """Share of the page height; a taller picture at the top is a figure."""
 
     # Tables that are text, text that is a table.
     big_table = 0.4
