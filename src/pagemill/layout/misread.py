@@ -72,6 +72,31 @@ def running_text(box: Floats, lines: Floats, pixels: Pixels) -> Flags:
     for block in group_lines(lines):
         extent = lines[block, 2].max() - lines[block, 0].min()
         result[block] = len(block) > 1 and extent >= (of_two if len(block) == 2 else of_three) * width
+    result |= _text_only(box, lines, pixels)
+    if result.any():  # headings and single lines between the paragraphs, above or below them
+        result |= lines[:, 2] - lines[:, 0] >= LAYOUT.stray_width * width
+    return result
+
+
+def _text_only(box: Floats, lines: Floats, pixels: Pixels) -> Flags:
+    """Lines in a band of the figure, three rows or more, that shows nothing but text."""
+    left, top = int(box[0]), int(box[1])
+    ink = _ink(pixels[top : int(np.ceil(box[3])), left : int(np.ceil(box[2]))])
+    for x1, y1, x2, y2 in lines - np.array([left, top, left, top]):
+        margin = LAYOUT.text_margin * (y2 - y1)
+        ink[max(0, int(y1 - margin)) : int(y2 + margin) + 1, max(0, int(x1 - margin)) : int(x2 + margin) + 1] = False
+    clear = np.concatenate([[0], np.cumsum(ink.sum(axis=1) > 2)])  # specks do not count
+    result = np.zeros(len(lines), dtype=bool)
+    rows = rows_of(lines)
+    start = 0
+    while start < len(rows):
+        end = start + 1
+        first = max(0, int(lines[rows[start], 1].min()) - top)
+        while end < len(rows) and clear[min(len(clear) - 1, int(lines[rows[end], 3].max()) - top)] == clear[first]:
+            end += 1
+        if end - start >= 3:
+            result[np.concatenate(rows[start:end])] = True
+        start = end
     return result
 
 

@@ -56,6 +56,10 @@ class LayoutThresholds:
     """Share covered by line boxes on a poster; a written page has more."""
     paragraph_width = (0.4, 0.6)
     """Share of a figure's width from which a block of three lines, of two lines, is running text."""
+    stray_width = 0.5
+    """The same for a single line beside running text."""
+    text_margin = 0.2
+    """Margin around a line, within which ink is the line's own."""
     ink_contrast = 40
     """Grey levels from the background."""
     min_remainder = 0.015

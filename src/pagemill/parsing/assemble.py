@@ -123,7 +123,7 @@ def _blocks(
     boxes = [clip(region.box, width, height) for region in regions]
     in_table = {line: region for region, table in tables.items() for line in table.line_indices}
     weak = {i for i, region in enumerate(regions) if region.label in FIGURES}
-    owners = assign_lines(lines, boxes)
+    owners = assign_lines(lines, boxes, weak)
     background = {i for i in weak if area(boxes[i]) > PARSING.background * width * height}
     background |= {owner for line, owner in zip(lines, owners, strict=True) if owner in weak and is_filled_in([line])}
     owned: defaultdict[int, list[TextLine]] = defaultdict(list)

@@ -18,7 +18,7 @@ from pagemill.document.page import PageError
 from pagemill.parsing.thresholds import PARSING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -109,12 +109,13 @@ def is_vertical(line: TextLine) -> bool:
     return 45 < abs(direction(line)) < 135 or (len(line.text.strip()) > 2 and y2 - y1 > 2.0 * (x2 - x1))
 
 
-def assign_lines(lines: Sequence[TextLine], regions: Sequence[Box]) -> list[int]:
+def assign_lines(lines: Sequence[TextLine], regions: Sequence[Box], weak: Collection[int] = ()) -> list[int]:
     """Give every line the region that holds most of it.
 
     Args:
         lines: Of the page.
         regions: Boxes in pixels.
+        weak: Regions (pictures) that get a line only when no other region holds a third of it.
 
     Returns:
         For every line the index of its region; -1 where none overlaps it enough.
@@ -124,8 +125,9 @@ def assign_lines(lines: Sequence[TextLine], regions: Sequence[Box]) -> list[int]
     boxes, region_boxes = as_array(line.box for line in lines), as_array(regions)
     size = areas(region_boxes)
     smaller_first = size / max(float(size.max()), 1.0) * 1e-3
+    weakness = np.array([PARSING.weak_share if i in weak else 0.0 for i in range(len(regions))])
     share = intersection_matrix(boxes, region_boxes) / np.maximum(areas(boxes), 1e-9)[:, None]
-    preference = np.where(share >= PARSING.own_share, share - smaller_first, -np.inf)
+    preference = np.where(share >= PARSING.own_share, share - smaller_first - weakness, -np.inf)
     owners: list[int] = np.where(np.isfinite(preference.max(axis=1)), preference.argmax(axis=1), -1).tolist()
     return owners
 

@@ -131,7 +131,7 @@ def _is_aside(block: Block, width: int) -> bool:
 def _mark_edge(blocks: Sequence[Block], height: int, body: float, edge: int) -> None:
     """Mark the running head (or foot) and the page number: the outermost blocks, row by row inwards."""
     total_rows = sum(len(block.rows) for block in blocks if block.label not in _MARGINAL)
-    while True:  # a head, a rule's width below it a second row, a page number
+    for _ in range(PARSING.edge_rows):  # a head, a rule's width below it a second row, a page number
         content = [block for block in blocks if block.label not in _MARGINAL]
         inner = [block for block in content if block.rows and block.label in _MAY_RUN]
         outermost = min(inner, key=lambda block: _span(block, edge)[1], default=None)
@@ -165,9 +165,13 @@ def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total
         return running
     if total_rows < PARSING.body_rows:
         return None
+    gap = _gap_inwards(block, blocks, edge)
+    small, characters, least_gap = PARSING.small_running
+    if block.size < small * body and len(text) < characters and gap > least_gap * body:
+        return running
     largest = PARSING.running_title_size if not edge and block.label in TITLES else PARSING.running_size
     place = _span(block, edge)[1] < PARSING.outer_band * height and len(block.rows) <= 2
-    apart = _gap_inwards(block, blocks, edge) > PARSING.apart * max(body, block.size)
+    apart = gap > PARSING.apart * max(body, block.size)
     return running if place and apart and block.size <= largest * body else None
 
 

@@ -69,6 +69,9 @@ class ParsingThresholds:
     # Lines to regions and rows (lines).
     own_share = 0.3
     """Least share of a line's area in a region for the line to belong to it without doubt."""
+    weak_share = 0.6
+    """Handicap of a picture among the regions that hold a line, as a share of the line's area: its frame may reach into
+    the text below it."""
     ocr_em = 0.72
     """Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
     row_distance = 0.55
@@ -184,6 +187,10 @@ class ParsingThresholds:
     """The same for sizes measured in pixels, which differ less."""
     body_rows = 6
     """Rows that a page needs for a lone line at its edge to be a running head by its position alone."""
+    edge_rows = 3
+    """Rows of a head or foot: text, a second row across a rule, a page number."""
+    small_running = (0.85, 60, 1.5)
+    """Size over the body, characters and gap of a running head that is one by its small print."""
     running_size = 1.1
     """Largest size over the body of a running head."""
     apart = 0.9
