@@ -56,6 +56,7 @@ class FakePipeline:
 
     total: int | None = None
     skipped_earlier = 0
+    described = None
     skipped_files: ClassVar[dict[str, int]] = {}
     skipped_tables: ClassVar[list[str]] = []
     complete = True
@@ -92,7 +93,7 @@ class FakePipeline:
     def stop_admitting(self) -> None:
         self._stop.set()
 
-    async def stream(self, inputs, options, *, catalogue, journal, max_attempts):
+    async def stream(self, inputs, options, *, catalogue, journal, answers, max_attempts):
         catalogue.meet(DIGEST, "d.pdf")
         for each in self.postponed:
             await journal.started(ref(each), alone=False)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from run_pipeline import Mill
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ADDRESS = f"hf://datasets/{miniature_corpus.NAME}"
 PUBLISHED = "me/kopub-pages"
@@ -79,7 +79,6 @@ def shell(tmp_path: Path, surroundings: dict[str, str], hub: LocalHub) -> Shell:
     return Shell(tmp_path, surroundings, hub)
 
 
-@pytest.mark.slow
 def test_the_dataset_as_it_is_published(shell: Shell):
     said = shell.run("parse", ADDRESS, "-o", "out", *LINES)
     assert "2 tables without images skipped: SDS-KoPub-annotations, SDS-KoPub-QA" in said
@@ -102,7 +101,6 @@ def test_the_dataset_as_it_is_published(shell: Shell):
     assert "page 0" not in shell.run("search", "out", "mill", "--top", "9")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", [Layout.FOLDERS, Layout.CACHE])
 def test_a_copy_on_this_disk(shell: Shell, layout: Layout):
     miniature_corpus.write(shell.folder / "data", layout)
@@ -113,7 +111,6 @@ def test_a_copy_on_this_disk(shell: Shell, layout: Layout):
     assert "queries: 3, from" in shell.run("embed", "out", "--queries", "auto")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("selection", [f":{CORPUS}", f"@main:{CORPUS}/test"])
 def test_one_configuration(shell: Shell, selection: str):
     said = shell.run("parse", f"{ADDRESS}{selection}", "-o", "out", *LINES)
@@ -128,7 +125,6 @@ def test_a_configuration_that_is_not_there(shell: Shell):
     assert "SDS-KoPub-QA, SDS-KoPub-annotations, SDS-KoPub-corpus" in said
 
 
-@pytest.mark.slow
 def test_queries_alone_are_a_failure_until_their_pages_come(shell: Shell):
     data, corpus = shell.folder / "data", shell.folder / "published" / f"{CORPUS}.parquet"
     data.mkdir()
@@ -148,7 +144,6 @@ def test_queries_that_do_not_exist_are_told_before_anything_starts(mill: Mill):
     assert not mill.out.exists()
 
 
-@pytest.mark.slow
 def test_a_copy_is_fetched_once(shell: Shell, hub: LocalHub):
     command = ("parse", ADDRESS, "-o", "out", "--download", "copies", *LINES)
     said = shell.run(*command)
@@ -165,7 +160,6 @@ def test_a_copy_is_fetched_once(shell: Shell, hub: LocalHub):
     assert not hub.requests
 
 
-@pytest.mark.slow
 def test_of_one_configuration_its_files_are_fetched(shell: Shell, hub: LocalHub):
     command = ("parse", f"{ADDRESS}:{CORPUS}", "-o", "out", "--download", "copies", *LINES)
     assert "1 of 1 files" in shell.run(*command)
@@ -219,7 +213,6 @@ def test_a_download_of_no_dataset_is_refused(shell: Shell):
     assert not (shell.folder / "out").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_the_whole_pipeline_is_killed_resumes_and_is_scored(mill: Mill, hub: LocalHub, tmp_path: Path):
     """The command of the documentation, then its dataset in a folder, loaded; then its own questions."""

@@ -27,7 +27,11 @@ pytest.importorskip("aiohttp")
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.integration, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"),
+]
 
 REPO = "mills/pages"
 PUBLISHED = ("--hf-repo", REPO, "--licence", "cc-by-4.0")
@@ -91,7 +95,6 @@ def test_pages_are_read_embedded_and_published(mill: Mill, hub: LocalHub):
     assert not [path for path in mill.log.parent.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
 
 
-@pytest.mark.slow
 def test_each_step_alone(mill: Mill, hub: LocalHub):
     mill.use(hub)
     for step, lives in (("ocr", 1), ("embed", 2), ("upload", 2)):
@@ -102,7 +105,6 @@ def test_each_step_alone(mill: Mill, hub: LocalHub):
     mill.assert_all_read()
 
 
-@pytest.mark.slow
 def test_a_server_that_dies_comes_back_and_nothing_is_lost(mill: Mill):
     mill.words = ("dies-after=5",)
     assert mill.run(*mill.arguments("--step", "ocr")) == ExitCode.OK, mill.said
@@ -111,14 +113,12 @@ def test_a_server_that_dies_comes_back_and_nothing_is_lost(mill: Mill):
     mill.assert_all_read()
 
 
-@pytest.mark.slow
 def test_a_page_that_fails_costs_neither_the_others_nor_the_next_step(mill: Mill):
     (mill.scans / "torn.png").write_bytes((mill.scans / "page-0.png").read_bytes()[:200])
     assert mill.run() == ExitCode.PAGES_FAILED, mill.said
     assert np.load(mill.out / "embeddings" / "corpus_ocr_text.npy").shape == (PAGES, 8)
 
 
-@pytest.mark.slow
 def test_servers_of_others_are_used_and_left_alone(mill: Mill):
     def stub(model: str) -> subprocess.Popen[str]:
         arguments = ["--port", "0", "--model", model, "--text", "Read from {image}", "--dimension", "8"]
@@ -146,7 +146,6 @@ def test_a_server_of_others_that_is_not_there_is_told_before_anything_starts(mil
     assert not mill.out.exists()
 
 
-@pytest.mark.slow
 def test_this_machines_processor_does_it_without_any_server(mill: Mill):
     arguments = [*mill.arguments("--recognition-engine", "lines", "--embedding-model", "ngram")]
     place = arguments.index("--vllm")
@@ -163,7 +162,6 @@ def test_a_token_that_is_missing_is_told_before_the_night_of_parsing(mill: Mill)
     assert not mill.out.exists()
 
 
-@pytest.mark.slow
 def test_the_commands_of_a_dry_run_work_when_they_are_pasted(mill: Mill):
     asked = [sys.executable, "-m", "pagemill", *mill.arguments("--dry-run")]
     printed = subprocess.run(asked, env=mill.environment(), capture_output=True, text=True, check=True).stdout
@@ -182,7 +180,6 @@ def test_the_commands_of_a_dry_run_work_when_they_are_pasted(mill: Mill):
     assert np.load(mill.out / "embeddings" / "corpus_images.npy").shape == (PAGES, 8)
 
 
-@pytest.mark.slow
 def test_on_a_terminal(mill: Mill):
     parent, child = pty.openpty()
     command = [sys.executable, "-m", "pagemill", *mill.arguments()]

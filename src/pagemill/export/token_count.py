@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pagemill.errors import InputError, MissingDependencyError
+from pagemill.errors import InputError, lacks_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +39,7 @@ def token_counter(file: Path | None) -> Callable[[str], int]:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise MissingDependencyError(
-            "a tokenizer needs the package tokenizers", remedy="Install it: pip install 'pagemill[tokenizers]'"
-        ) from error
+        raise lacks_extra("a tokenizer needs the package tokenizers", "tokenizers") from error
     try:
         tokenizer = Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises no class of its own

@@ -68,7 +68,7 @@ class StubSettings:
     """The answer to all that no rule below catches. In this and the next, ``{image}`` stands for the start of the
     SHA-256 of the image file: answers that tell which region they belong to."""
     by_prompt: Mapping[str, str] = field(
-        default_factory=lambda: {"Table": stub_answers.TABLE, "Formula": stub_answers.FORMULA}
+        default_factory=lambda: {"Table Recognition": stub_answers.TABLE, "Formula Recognition": stub_answers.FORMULA}
     )
     """Answers by a piece of the prompt, looked for at both ends of the body; the first that is there."""
     by_image: Mapping[str, str] = field(default_factory=dict)

@@ -249,7 +249,7 @@ async def test_pages_in_flight_are_known_to_the_parent(tmp_path):
             seen.append(mine.vitals.in_flight)
 
     class TwoAtOnce(FakePipeline):
-        async def stream(self, inputs, options, *, catalogue, journal, max_attempts):
+        async def stream(self, inputs, options, *, catalogue, journal, answers, max_attempts):
             for each in self.pages:
                 await journal.started(ref(each), alone=False)
             for each in self.pages:

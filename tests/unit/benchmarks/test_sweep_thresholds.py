@@ -56,12 +56,12 @@ def test_a_number_within_tuples_is_changed_alone(watched: Watched) -> None:
 
 
 def test_a_constant_is_changed_wherever_it_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pagemill.parsing import quality
-    from pagemill.recognition import reader
+    from pagemill.parsing import doubts
+    from pagemill.recognition import reader, verdict
 
     number = Number("pagemill.recognition.reader", "POORLY_READ", (), reader.POORLY_READ, False, None)
     before = reader.POORLY_READ
-    holders: list[ModuleType] = [reader, quality]
+    holders: list[ModuleType] = [reader, verdict, doubts]
     with changed(number, 0.5):
         assert {holder.POORLY_READ for holder in holders} == {0.5}  # type: ignore[attr-defined]
     assert {holder.POORLY_READ for holder in holders} == {before}  # type: ignore[attr-defined]
