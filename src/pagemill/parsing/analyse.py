@@ -75,7 +75,9 @@ def analyse_page(
             _as_table(region, page.pixels, lines) for region in detected if not _is_prose(region, page.pixels, lines)
         ]
         tables_missed = _missed_tables(detected, page.pixels, lines)
-        detected = [region for region in detected if not _is_any_of(region, tables_missed)] + tables_missed
+        detected = [region for region in detected if not _is_any_of(region, tables_missed)]
+        detected = [part for region in detected for part in _as_fields(region, page.pixels, lines) or [region]]
+        detected += tables_missed
         if page.text_layer is not None:
             detected += _missed_pictures(detected, page.image_boxes, lines, size)
         regions = complete_regions(detected, [line.box for line in lines], page.pixels)
@@ -144,7 +146,9 @@ def _as_table(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine])
         return region
     boxes = as_array(line.box for line in inside)
     found = find_table(boxes) if len(inside) else None
-    if found is None or not _is_tabular([inside[i].text for i in found]) or not _is_text_alone(region, pixels, boxes):
+    if found is None or not _is_tabular([inside[i].text for i in found]):
+        return region
+    if not _is_text_alone(region, pixels, boxes, ruled=region.label is Label.DISPLAY_FORMULA):
         return region
     # Heads that span columns stand above; a caption is alone in its row.
     members = set(found.tolist())
@@ -159,15 +163,38 @@ def _is_tabular(texts: Sequence[str]) -> bool:
     return told >= PARSING.cells_told * len(texts)
 
 
-def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64]) -> bool:
-    """Whether a region shows nothing but its lines of text; in what is taken for a formula, rules between them, too."""
+def _as_fields(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> list[DetectedRegion]:
+    """The rows of a supposed picture that is the fields of a form: text that begins below each other, in frames."""
+    inside = _inside(region.box, lines) if region.label in FIGURES else []
+    if len(inside) < PARSING.least_fields or len(inside) > PARSING.max_lines:
+        return []
+    boxes = as_array(line.box for line in inside)
+    rows = text_rows_of(boxes)
+    height = float(np.median(boxes[:, 3] - boxes[:, 1]))
+    ends = (np.array([boxes[row, 0].min() for row in rows]), np.array([-boxes[row, 2].max() for row in rows]))
+    below = max(int((starts < starts.min() + height).sum()) for starts in ends)
+    if below < PARSING.least_fields or below < PARSING.fields_below * len(rows):
+        return []
+    has_frames = not _is_text_alone(region, pixels, boxes, ruled=False)
+    if not has_frames or not _is_text_alone(region, pixels, boxes, ruled=True):
+        return []
+    return [
+        replace(region, label=Label.TEXT, box=union_box(inside[i].box for i in row.tolist()), polygon=None)
+        for row in rows
+    ]
+
+
+def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64], *, ruled: bool) -> bool:
+    """Whether a region shows nothing but its lines of text, and rules where there may be some."""
     x, y = int(region.box[0]), int(region.box[1])
     shown = pixels[y : int(region.box[3]), x : int(region.box[2])].astype(np.int16)
     if not shown.size:
         return False
     ink = np.abs(shown - np.median(shown, axis=(0, 1))).max(axis=2) > PARSING.ink
-    if region.label is Label.DISPLAY_FORMULA:
+    if ruled:
         drawn, long = ink.astype(np.uint8), 2 * int(np.median(boxes[:, 3] - boxes[:, 1]))
+        thick = max(3, long // 6)  # the bars of a chart are no rules
+        drawn -= cv2.morphologyEx(drawn, cv2.MORPH_OPEN, np.ones((thick, thick), np.uint8))
         for rule in (np.ones((1, long), np.uint8), np.ones((long, 1), np.uint8)):
             rules = cv2.morphologyEx(drawn, cv2.MORPH_OPEN, rule)
             ink &= cv2.dilate(rules, np.ones((3, 3), np.uint8)) == 0

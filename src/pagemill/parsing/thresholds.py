@@ -24,6 +24,8 @@ class ParsingThresholds:
     """Grey levels from the ground that are drawn."""
     text_alone = 0.002
     """Share of drawn pixels beside the lines of text below which a region is text alone, but for specks."""
+    least_fields, fields_below = 3, 0.6
+    """Rows of a form that begin below each other, at least, and their share: drawings have their words anywhere."""
     table_filled = 0.5
     """Share of such a grid's cells that hold text; the grid of a chart or a map holds less."""
     picture_side = 0.04

@@ -144,3 +144,32 @@ def test_a_formula_that_is_a_table_is_a_table():
     assert analyse._as_table(seen, *page("a", "0", "+")) is seen
     cv2.circle(cells[0], (400, 200), 90, (0, 0, 0), 4)
     assert analyse._as_table(seen, *cells) is seen
+
+
+def form(*, picture: bool = False) -> tuple[np.ndarray, list[TextLine]]:
+    """Five labels below each other, each with a value in a frame; what stands there may be a picture as well."""
+    pixels = np.full((800, 1000, 3), 255, np.uint8)
+    lines = []
+    for row in range(5):
+        y = 100 + 60 * row
+        for left, right, text in ((60, 180, f"label {row}"), (260, 420, f"value {row}")):
+            pixels[y + 6 : y + 18, left:right:3] = 0
+            lines.append(TextLine(text=text, box=(left, y, right, y + 24)))
+        cv2.rectangle(pixels, (240, y - 12), (900, y + 36), (0, 0, 0), 2)
+    if picture:
+        cv2.circle(pixels, (700, 250), 120, (40, 90, 160), -1)
+    return pixels, lines
+
+
+def test_a_picture_that_is_the_fields_of_a_form_is_their_text_row_by_row():
+    pixels, lines = form()
+    found = DetectedRegion(box=(40, 70, 920, 400), label=Label.IMAGE, score=0.9, source="onnx")
+    record = tables_of(pixels, lines, found)
+    assert [region.content for region in record.regions] == [f"label {row} value {row}" for row in range(5)]
+    assert "value 4" in record.markdown
+
+
+def test_a_picture_with_words_in_frames_stays_one():
+    pixels, lines = form(picture=True)
+    found = DetectedRegion(box=(40, 70, 920, 400), label=Label.CHART, score=0.9, source="onnx")
+    assert [region.label for region in tables_of(pixels, lines, found).regions] == [Label.CHART]
