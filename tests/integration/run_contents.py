@@ -71,4 +71,15 @@ def leftovers(out: Path) -> list[str]:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    return {path.name: hashlib.sha256(_lasting(path)).hexdigest() for path in folder.iterdir()}
+
+
+def _lasting(path: Path) -> bytes:
+    """The bytes of a file; DocJSON without the volatile fields of its pages."""
+    if path.suffix != ".json":
+        return path.read_bytes()
+    document = json.loads(path.read_text(encoding="utf-8"))
+    for page in document["pages"]:
+        for name in VOLATILE:
+            page.pop(name, None)
+    return json.dumps(document).encode()

@@ -166,7 +166,7 @@ def test_the_formula_engine_of_another_package(packages, tmp_path):
     assert run.returncode == 0, run.stderr
     record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8"))
     (formula,) = [region for region in record["regions"] if region["label"] == "display_formula"]
-    assert (formula["content_format"], formula["engine"], formula["confidence"]) == ("latex", "scholar", 0.9)
+    assert (formula["content_format"], formula["engine"], formula["confidence"]) == ("latex", "scholar", None)
     assert "$$\n\\eta = \\frac{P}{\\rho g Q H}\n$$" in record["markdown"]
     assert not record["errors"]
     assert any(crop["region"] == formula["index"] for crop in record["image_crops"])
