@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ def command(out: Path, settings: DescribeSettings, sources: ImageSources, quiet:
     \b
     pagemill describe out --describe-server http://127.0.0.1:8000 --describe-model qwen3-vl-8b
     """  # noqa: D301 - click wants the control character
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # either ends it in order
     console = messages(quiet=quiet)
     with ProgressBar(console) as bar:
         outcome = asyncio.run(describe_run(out, settings, sources, bar.update))

@@ -39,7 +39,7 @@ _NO_FORMULA = re.compile(r"\$\$|`{3,}|~{3,}")
 _BULLET = re.compile(r"^(\s*)[•·▪◦●○][ \t]*(?=\S)")
 _BLOCK_START = re.compile(r"\s*(?:[-+*]\s|\d{1,3}[.)]\s|#{1,6}\s|>|\||`{3}|~{3}|\$\$|[-=*_]{2})")
 _ITEM = re.compile(r"\s*(?:[-+*•·▪◦●○]|\d{1,3}[.)])\s")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+")
 
 
 class _Piece(NamedTuple):
@@ -124,7 +124,9 @@ def markdown_html(text: str) -> str:
 
 
 def _plain_line(line: str) -> str:
-    line = _KEPT_TAG.sub(lambda tag: " " if "t" in tag[0] else "", _HEADING.sub("", line)).removeprefix("> ")
+    line = _KEPT_TAG.sub(
+        lambda tag: " " if "t" in tag[0] or "br" in tag[0] else "", _HEADING.sub("", line)
+    ).removeprefix("> ")
     line = _ESCAPED.sub("", line.replace("**", "").replace("`", "")).rstrip()
     return line.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from pagemill.export.markdown import escape
-from pagemill.export.model_markdown import code_block, formula, harmless, markdown_html, plain, plain_line
+from pagemill.export.model_markdown import (
+    code_block,
+    formula,
+    harmless,
+    markdown_html,
+    plain,
+    plain_line,
+    without_heading_marks,
+)
 
 RENDERER = MarkdownIt("commonmark", {"html": True}).enable("table")
 TAGS = {
@@ -195,6 +203,16 @@ def test_what_changes():
     assert code_block("x <b>\ny") == "```\nx <b>\ny\n```"
     assert formula("\na <b\n \n+ c\n") == "$$\na \\lt b\n+ c\n$$"
     assert formula("a $$ b", "3.1") == "$$\na  b \\tag{3.1}\n$$"
+
+
+def test_only_marks_at_the_start_of_a_line_are_those_of_a_heading():
+    assert plain("## Chapter 3: C# and F# basics, price # 5") == "Chapter 3: C# and F# basics, price # 5"
+    assert plain("Item No. # 12, 12# wire") == "Item No. # 12, 12# wire"
+    assert without_heading_marks("# C# or\n## F# ?") == "C# or\nF# ?"
+
+
+def test_a_line_break_keeps_words_apart():
+    assert plain("three<br>four<br/>five") == "three four five"
 
 
 def test_plain_text_has_no_marks():
