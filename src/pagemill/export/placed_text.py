@@ -30,7 +30,7 @@ def lines_of(region: Region) -> Sequence[TextLine]:
     """The lines of a region, in reading order.
 
     A formula is one line. So are the lines of what a model read as a whole, and the rows of a table that it read: their
-    places are not known, and they get equal strips of the region.
+    places are not known, and they get strips of the region, of one height and as long as their texts.
     """
     if region.lines and region.label not in FORMULAS:
         return region.lines
@@ -39,10 +39,11 @@ def lines_of(region: Region) -> Sequence[TextLine]:
     texts = [text for text in texts if text.strip()]
     x1, y1, x2, y2 = region.bbox
     height = (y2 - y1) / max(len(texts), 1)
+    step = (x2 - x1) / max(map(len, texts), default=1)
     return [
         TextLine(
             text=text,
-            box=(x1, y1 + index * height, x2, y1 + (index + 1) * height),
+            box=(x1, y1 + index * height, x1 + step * len(text), y1 + (index + 1) * height),
             confidence=region.confidence,
             engine=region.engine or "",
         )

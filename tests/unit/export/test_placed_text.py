@@ -40,7 +40,7 @@ def test_what_is_no_character_is_left_out_of_words() -> None:
 def test_a_region_that_was_read_as_a_whole_is_cut_into_strips() -> None:
     whole = region(0, Label.TEXT, "first line\nsecond line", confidence=0.5)
     assert [(line.text, line.box, line.confidence) for line in lines_of(whole)] == [
-        ("first line", (0, 0, 90, 45), 0.5),
+        ("first line", pytest.approx((0, 0, 90 * 10 / 11, 45)), 0.5),
         ("second line", (0, 45, 90, 90), 0.5),
     ]
     table = region(0, Label.TABLE, TABLE, content_format=ContentFormat.HTML)
