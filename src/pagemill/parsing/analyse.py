@@ -175,8 +175,12 @@ def _as_fields(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]
     below = max(int((starts < starts.min() + height).sum()) for starts in ends)
     if below < PARSING.least_fields or below < PARSING.fields_below * len(rows):
         return []
-    has_frames = not _is_text_alone(region, pixels, boxes, ruled=False)
-    if not has_frames or not _is_text_alone(region, pixels, boxes, ruled=True):
+    x1, y1, x2, y2 = map(int, region.box)
+    ink = _ink(pixels[y1:y2, x1:x2]).astype(np.uint8)
+    strokes = cv2.morphologyEx(ink, cv2.MORPH_OPEN, np.ones((1, int(4 * height)), np.uint8))
+    level: NDArray[np.bool_] = np.asarray(strokes.max(axis=1) > 0)
+    frames = int((level[1:] & ~level[:-1]).sum())  # columns of text have upright rules alone
+    if frames < below or not _is_text_alone(region, pixels, boxes, ruled=True):
         return []
     return [
         replace(region, label=Label.TEXT, box=union_box(inside[i].box for i in row.tolist()), polygon=None)
@@ -187,14 +191,14 @@ def _as_fields(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]
 def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64], *, ruled: bool) -> bool:
     """Whether a region shows nothing but its lines of text, and rules where there may be some."""
     x, y = int(region.box[0]), int(region.box[1])
-    shown = pixels[y : int(region.box[3]), x : int(region.box[2])].astype(np.int16)
+    shown = pixels[y : int(region.box[3]), x : int(region.box[2])]
     if not shown.size:
         return False
-    ink = np.abs(shown - np.median(shown, axis=(0, 1))).max(axis=2) > PARSING.ink
+    ink = _ink(shown)
     if ruled:
         drawn, long = ink.astype(np.uint8), 2 * int(np.median(boxes[:, 3] - boxes[:, 1]))
         thick = max(3, long // 6)  # the bars of a chart are no rules
-        drawn -= cv2.morphologyEx(drawn, cv2.MORPH_OPEN, np.ones((thick, thick), np.uint8))
+        drawn[cv2.morphologyEx(drawn, cv2.MORPH_OPEN, np.ones((thick, thick), np.uint8)) > 0] = 0
         for rule in (np.ones((1, long), np.uint8), np.ones((long, 1), np.uint8)):
             rules = cv2.morphologyEx(drawn, cv2.MORPH_OPEN, rule)
             ink &= cv2.dilate(rules, np.ones((3, 3), np.uint8)) == 0
@@ -202,6 +206,13 @@ def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.flo
         margin = (y2 - y1) / 4
         ink[max(0, int(y1 - margin)) : int(y2 + margin) + 1, max(0, int(x1 - margin)) : int(x2 + margin) + 1] = False
     return float(ink.mean()) < PARSING.text_alone
+
+
+def _ink(shown: Pixels) -> NDArray[np.bool_]:
+    """What is drawn on the ground, shape (height, width)."""
+    levels = shown.astype(np.int16)
+    drawn: NDArray[np.bool_] = np.abs(levels - np.median(levels, axis=(0, 1))).max(axis=2) > PARSING.ink
+    return drawn
 
 
 def _inside(box: Box, lines: Sequence[TextLine]) -> list[TextLine]:

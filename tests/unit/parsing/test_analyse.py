@@ -173,3 +173,14 @@ def test_a_picture_with_words_in_frames_stays_one():
     pixels, lines = form(picture=True)
     found = DetectedRegion(box=(40, 70, 920, 400), label=Label.CHART, score=0.9, source="onnx")
     assert [region.label for region in tables_of(pixels, lines, found).regions] == [Label.CHART]
+
+
+def test_columns_of_text_with_a_rule_between_them_are_no_fields():
+    _, lines = form()
+    pixels = np.full((800, 1000, 3), 255, np.uint8)
+    for line in lines:
+        x1, y1, x2, y2 = map(int, line.box)
+        pixels[y1 + 6 : y2 - 6, x1:x2:3] = 0
+    pixels[80:400, 240:242] = 0
+    found = DetectedRegion(box=(40, 70, 920, 400), label=Label.IMAGE, score=0.9, source="onnx")
+    assert not analyse._as_fields(found, pixels, lines)
