@@ -105,6 +105,7 @@ class _Describing:
         self._kinds = settings.kinds or KINDS
         self._sources = sources
         self._places = asyncio.Semaphore(_PAGES_IN_FLIGHT)
+        self._writing = asyncio.Lock()
         self._outcome = DescribeOutcome(describer.counts)
         self._done = 0
 
@@ -172,7 +173,13 @@ class _Describing:
     ) -> None:
         if any(answer is not None for answer in answers.values()):
             await asyncio.to_thread(take, page, answers)
-            await asyncio.to_thread(self._run.replace_page, page)
+            async with self._writing:  # of one thread at a time, and not while the directory is closed
+                writing = asyncio.ensure_future(asyncio.to_thread(self._run.replace_page, page))
+                try:
+                    await asyncio.shield(writing)
+                except asyncio.CancelledError:
+                    await asyncio.wait({writing})
+                    raise
         problems = [answer for answer in answers.values() if isinstance(answer, Problem)]
         room = max(0, MAX_FAILURES - len(self._outcome.failures))
         self._outcome.failures += [(page.page_id, each.message, each.remedy) for each in problems[:room]]

@@ -21,6 +21,7 @@ from pagemill import tracing
 from pagemill.app.options import DirectoryOptions
 from pagemill.app.parse import parse_into, require_inputs
 from pagemill.config.settings import available_cores
+from pagemill.errors import unwritable
 from pagemill.export.target import whole_file
 from pagemill.profiling.gpu_use import sampled_gpus
 from pagemill.profiling.html import profile_html
@@ -123,6 +124,19 @@ class Profiler:
             self._gpu_samples, self._gpu_use = gpus.samples(), list(gpus.use())
 
 
+def require_folder(folder: Path) -> None:
+    """Make a folder for a profile, before anything is parsed.
+
+    Raises:
+        OutputError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        remedy = "Name another folder for the profile."
+        raise unwritable(folder, error, remedy=remedy, no_space_remedy="Free some space.") from error
+
+
 @contextmanager
 def profiled(folder: Path | None, runtime: RuntimeSettings, title: str) -> Iterator[None]:
     """Profile the block, and write what comes of it into a folder; for None nothing is traced.
@@ -133,6 +147,7 @@ def profiled(folder: Path | None, runtime: RuntimeSettings, title: str) -> Itera
     if folder is None:
         yield
         return
+    require_folder(folder)
     with Profiler(runtime) as profiler:
         yield
     if profiler.trace.pages:

@@ -60,11 +60,12 @@ def command(
 
     import msgspec
 
-    from pagemill.app.profile import Profiler, free_stage, parse_and_forget
+    from pagemill.app.profile import Profiler, free_stage, parse_and_forget, require_folder
     from pagemill.cli.progress import ParseProgress, messages
     from pagemill.profiling.html import stage_lines, summary_lines
     from pagemill.runtime.supervisor import Life
 
+    require_folder(output)
     console = messages(quiet=quiet or as_json)
     title = ", ".join(inputs)
     with Profiler(options.runtime) as profiler, ParseProgress(console, Life()) as progress:
@@ -75,7 +76,6 @@ def command(
         profile = msgspec.structs.replace(profile, freed=freed)
     if project is not None:
         profile = msgspec.structs.replace(profile, projection=profile.project(project))
-    output.mkdir(parents=True, exist_ok=True)
     profiler.write(output, profile, title)
     if as_json:
         click.echo(msgspec.json.encode(profile))

@@ -105,7 +105,7 @@ class CopiedPdf:
             if record.text_source not in ("", TEXT_LAYER):
                 own = TEXT_LAYER in record.text_source
                 self._own_text.take_out(page, visible=not own)
-                turn = (int(page.obj.get("/Rotate", 0)) + record.rotation) % 360
+                turn = (int(page.obj.get("/Rotate", 0)) // 90 * 90 + record.rotation) % 360  # as PDFium takes it
                 self._pages.write_text(page, record, _shown_box(page), turn, own=own)
 
     def save(self, path: Path) -> None:

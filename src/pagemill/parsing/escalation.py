@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.document.labels import TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.document.page import DOUBTS, LAYER_MISMATCH, READING, UNREAD_SCRIPT, UNRELIABLE, ContentFormat, PageError
+from pagemill.document.page import (
+    DOUBTS,
+    LAYER_MISMATCH,
+    LOW_CONFIDENCE,
+    READING,
+    UNREAD_SCRIPT,
+    UNRELIABLE,
+    ContentFormat,
+    PageError,
+)
 from pagemill.errors import PagemillError
 from pagemill.export.embedding_text import region_text
 from pagemill.export.markdown import page_markdown
@@ -115,11 +124,13 @@ def keep_better(record: PageResult, readings: Mapping[int, RegionReading]) -> No
         # The marks of a list are in its Markdown; the lines and their confidence are of the reading that lost.
         region.lines, region.confidence, region.structure, region.list_item = (), None, None, False
         settled.add(index)
-    whole = settled == set(readings)
+    # Other doubts about the page may be about regions that were not sent: they stay.
+    of_page = _OF_THE_WHOLE_PAGE | {LOW_CONFIDENCE} if settled == set(readings) else frozenset()
     record.errors = [
         error
         for error in record.errors
-        if error.category not in DOUBTS | {UNRELIABLE} or error.region not in (settled | {None} if whole else settled)
+        if error.category not in DOUBTS | {UNRELIABLE}
+        or (error.region not in settled if error.region is not None else error.category not in of_page)
     ]
     record.markdown = page_markdown(record)
 
