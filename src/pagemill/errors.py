@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import errno
+import re
 from enum import IntEnum
+
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|bad[ _]alloc|failed to allocate|insufficient memory|alloc_failed|cannot allocate", re.IGNORECASE
+)
 
 
 class ExitCode(IntEnum):
@@ -205,6 +210,16 @@ def unreadable(name: str, error: OSError) -> InputError:
     return UnreadableInputError(
         f"{name} cannot be read: {error.strerror or error}", remedy="Check its permissions and its disk."
     )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an engine's exception says that it had too little memory, on the processor or the graphics card.
+
+    Knows ``MemoryError``, ``torch.OutOfMemoryError`` (by its name: nothing is imported for it), and the messages of
+    ONNX Runtime, CUDA's libraries and OpenCV, which raise a general class for it.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"MemoryError", "OutOfMemoryError"}) or _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def is_no_space(error: OSError) -> bool:

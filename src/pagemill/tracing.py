@@ -8,12 +8,10 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 R = TypeVar("R")
 
@@ -61,6 +59,41 @@ class Listener(Protocol):
 LISTENER: ContextVar[Listener | None] = ContextVar("pagemill.listener", default=None)
 PAGE: ContextVar[str] = ContextVar("pagemill.page", default="")
 STAGE: ContextVar[str] = ContextVar("pagemill.stage", default=INPUT)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Have a listener get the spans of the block, beside one that listens already."""
+    before = LISTENER.get()
+    LISTENER.set(listener if before is None else _Both(before, listener))
+    try:
+        yield
+    finally:
+        # Not by token: an asynchronous generator may be closed in another context than that it began in.
+        LISTENER.set(before)
+
+
+class _Both(NamedTuple):
+    """Two listeners."""
+
+    first: Listener
+    second: Listener
+
+    def work(self, span: Span) -> None:
+        self.first.work(span)
+        self.second.work(span)
+
+    def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
+        self.first.waited(stage, page, begun, ended)
+        self.second.waited(stage, page, begun, ended)
+
+    def moved(self, stage: str, size: int) -> None:
+        self.first.moved(stage, size)
+        self.second.moved(stage, size)
+
+    def ended(self, page: str, *, failed: bool) -> None:
+        self.first.ended(page, failed=failed)
+        self.second.ended(page, failed=failed)
 
 
 @contextmanager
