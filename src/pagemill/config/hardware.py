@@ -76,6 +76,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     measured: bool = False
     """It was measured on this machine: the number of sequences is not lowered to what the cache should hold, and a run
     has as many requests in flight as it says."""
+    pages_per_second: float | None = None
+    """Of one accelerator, with the pages of the reference workload; None where nobody has reported any."""
+    pages_reason: str | None = None
+    """Where that figure is from."""
     note: str | None = None
     """A remark for the user."""
 

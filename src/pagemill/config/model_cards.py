@@ -27,6 +27,8 @@ class ModelKind(StrEnum):
     """Reads lines of text inside pagemill, as soon as its file is on this machine."""
     FORMULAS = "formulas"
     """Reads display formulas, likewise."""
+    TABLES = "tables"
+    """Finds tables or their rows and columns inside pagemill, with the table engine ``table-transformer``."""
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,6 +95,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Flags that the model always needs."""
     optional: dict[str, tuple[str, ...]] = {}
     """Flags by the name of a choice, such as ``speculative``; off unless asked for."""
+    supported: bool = True
+    """Whether vLLM has the model's architecture."""
     min_vllm: str | None = None
     max_model_len: int = 16384
     """Maximum number of tokens of a request, image and response together."""
@@ -158,15 +162,23 @@ def card_names() -> list[str]:
     return list(builtin("models"))
 
 
-def load_card(name: str | Path) -> ModelCard:
+def load_card(name: str | Path, kind: ModelKind | None = None) -> ModelCard:
     """Load a card by its name or by that of its repository, or from a TOML file.
 
     Args:
         name: Name of a built-in card or of its repository on the Hub, or a path that ends in ``.toml``.
+        kind: What the model must be for; None for anything.
 
     Raises:
-        UsageError: There is no such card, or the file is not valid; the message names the field.
+        UsageError: There is no such card, it is of another kind, or the file is not valid; the message names the field.
     """
+    card = _card(name)
+    if kind not in (None, card.kind):
+        raise UsageError(f"{card.name} is a model for {card.kind}, not for {kind}", remedy="See: pagemill models list")
+    return card
+
+
+def _card(name: str | Path) -> ModelCard:
     if isinstance(name, Path) or name.endswith(".toml"):
         try:
             text = Path(name).read_text(encoding="utf-8")

@@ -8,6 +8,10 @@ LINES = "lines"
 """The embedded recognition engine: lines of text, not regions."""
 VLM = "vlm"
 """The region engine for the models of model cards."""
+TRANSFORMERS = "transformers"
+"""The region engine for the same models in this process."""
+EMBEDDED_TABLES = "slanet-plus"
+"""The table engine in the package."""
 
 
 class ReadingMode(StrEnum):
@@ -57,3 +61,21 @@ class Described(StrEnum):
     CHARTS = "charts"
     TABLES = "tables"
     FORMULAS = "formulas"  # display formulas
+
+
+class TorchDevice(StrEnum):
+    """Where a model of PyTorch runs."""
+
+    AUTO = "auto"  # the first of CUDA, MPS and CPU that is there
+    CUDA = "cuda"
+    MPS = "mps"
+    CPU = "cpu"
+
+
+class TorchDtype(StrEnum):
+    """Data type of a model's weights in this process."""
+
+    AUTO = "auto"  # bfloat16 where the device computes in it, else float32
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+    FLOAT32 = "float32"

@@ -7,22 +7,20 @@ build the settings with :func:`build`.
 from __future__ import annotations
 
 import operator
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pagemill.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-    from dataclasses import Field
 
 T = TypeVar("T")
 
 _DECLARATION = "pagemill.option"
 _METAVARS: dict[type, str] = {str: "NAME", int: "N", float: "SECONDS", Path: "PATH"}
+_known_fields: dict[type, list[tuple[str, Any, Option | None]]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +181,13 @@ class Settings:
 
 def _fields(settings: type) -> list[tuple[str, Any, Option | None]]:
     """The name and type of each field, and the option that it is."""
-    hints = get_type_hints(settings)
-    return [(each.name, hints[each.name], _declared(settings, each, hints[each.name])) for each in fields(settings)]
+    # Evaluating annotations takes longer than all else about settings, which a server makes for each job.
+    if (found := _known_fields.get(settings)) is None:
+        hints = get_type_hints(settings)
+        found = _known_fields[settings] = [
+            (each.name, hints[each.name], _declared(settings, each, hints[each.name])) for each in fields(settings)
+        ]
+    return found
 
 
 def _declared(settings: type, each: Field[Any], hint: Any) -> Option | None:

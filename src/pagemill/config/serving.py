@@ -8,9 +8,14 @@ from typing import ClassVar
 
 from pagemill.config.hardware import AUTO, Dtype, profile_names
 from pagemill.config.options import Settings, option
+from pagemill.errors import UsageError
 
 SERVING = "Servers started by pagemill"
 """Heading of the help."""
+ONE_PER_GPU = -1
+"""As a number of servers."""
+_MAX_REPLICAS = 65_535
+"""There are no more ports on a machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,15 @@ class Wishes(Settings):
     prefill_tokens: int | None = option(minimum=1, help="Tokens of the image and prompt of a typical request.")
 
 
+def _replicas(given: str) -> int:
+    """The number, or :data:`ONE_PER_GPU`."""
+    if given == AUTO:
+        return ONE_PER_GPU
+    if not given.isdecimal() or not 0 < int(given) <= _MAX_REPLICAS:
+        raise UsageError(f"replicas is {given!r}", remedy=f"It must be {AUTO}, or a number from 1 on.")
+    return int(given)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingOptions(Settings):
     """Which model to serve, and where."""
@@ -63,7 +77,12 @@ class ServingOptions(Settings):
         default=AUTO, help=f"Hardware profile: {AUTO}, {', '.join(profile_names())}, or a file PROFILE.toml."
     )
     wishes: Wishes = Wishes()
-    replicas: int = option(default=1, minimum=1, help="Number of servers, one per GPU.")
+    replicas: int = option(
+        default=1,
+        metavar="N|auto",
+        parse=_replicas,
+        help="Number of servers, one per GPU; auto: as many as there are GPUs, on Ray those of all machines.",
+    )
     host: str = option(default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.")
     port: int | None = option(
         minimum=1,
@@ -85,3 +104,8 @@ class ServingOptions(Settings):
     """Further arguments of ``vllm serve``."""
     logs: Path | None = None
     """Folder of the servers' logs; None: the user's state folder."""
+
+    def __post_init__(self) -> None:
+        Settings.__post_init__(self)
+        if self.replicas != ONE_PER_GPU and not 0 < self.replicas <= _MAX_REPLICAS:
+            raise UsageError(f"replicas is {self.replicas}", remedy=f"It must be {AUTO}, or a number from 1 on.")

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from pagemill.config.modes import (
+    EMBEDDED_TABLES,
     LINES,
+    TRANSFORMERS,
     VLM,
     Described,
     PhotographMode,
@@ -18,18 +20,22 @@ from pagemill.config.modes import (
     ScheduleMode,
     TablesMode,
     TextLayerMode,
+    TorchDevice,
+    TorchDtype,
 )
 from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
 
-INPUT, OUTPUT, RECOGNITION, MODEL_SERVER, DESCRIPTIONS, RESUME, MACHINE = (
+INPUT, OUTPUT, RECOGNITION, MODEL_SERVER, LOCAL_MODEL, DESCRIPTIONS, RESUME, MACHINE, MACHINES = (
     "Input",
     "Output",
     "Recognition",
     "Recognition by a model behind a server",
+    "Recognition by a model in this process",
     "Descriptions",
     "Resume and retry",
     "This machine",
+    "Many machines",
 )
 """Headings of the help."""
 ESCALATE_FROM = 1.5
@@ -49,6 +55,45 @@ def _languages(given: Sequence[str]) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LocalModelSettings(Settings):
+    """How a recognition model runs in this process."""
+
+    HEADING: ClassVar = LOCAL_MODEL
+
+    weights: str | None = option(
+        key="recognition_weights",
+        metavar="FOLDER",
+        help="Folder of a checkpoint to use instead of the model card's.",
+        shown_default="as `pagemill models download` keeps it",
+    )
+    device: TorchDevice = option(
+        key="recognition_device",
+        default=TorchDevice.AUTO,
+        help="Where the model runs.",
+        shown_default="the first there",
+    )
+    dtype: TorchDtype = option(
+        key="recognition_dtype",
+        default=TorchDtype.AUTO,
+        help="Data type of the model's weights.",
+        shown_default="bfloat16 where the device computes in it, else float32",
+    )
+    batch: int = option(
+        key="recognition_batch",
+        default=0,
+        minimum=0,
+        maximum=1024,
+        help="Maximum number of regions per call of the model.",
+        shown_default="by the free memory, halved when it runs out",
+    )
+    trust_remote_code: str | None = option(
+        metavar="MODEL",
+        help="Run the Python code in the checkpoint of this model, named as in --model. Without it, only architectures "
+        "of transformers itself run.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecognitionSettings(Settings):
     """Which engine recognizes the content of a page, and how."""
 
@@ -58,8 +103,8 @@ class RecognitionSettings(Settings):
         key="recognition_engine",
         default=LINES,
         heading=RECOGNITION,
-        help="Recognition engine: lines (CPU OCR), vlm (vision-language model behind --server), or an installed region "
-        "engine.",
+        help="Recognition engine: lines (CPU OCR), vlm (vision-language model behind --server), transformers (such a "
+        "model in this process), or an installed region engine.",
     )
     model: str = option(
         default="glm-ocr", help="Model card: a name listed by `pagemill models list`, or a file CARD.toml."
@@ -109,6 +154,8 @@ class RecognitionSettings(Settings):
         help="With --escalate, send regions in which so many characters or more are expected to be wrong; 0 sends all.",
     )
 
+    local: LocalModelSettings = LocalModelSettings()
+
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         if self.escalate is not None and (self.reads_regions or self.escalate == LINES):
@@ -138,7 +185,7 @@ class RecognitionSettings(Settings):
         Raises:
             UsageError: There is no such model card, or it is not valid.
         """
-        if self.reading is not None or self.engine != VLM:
+        if self.reading is not None or self.engine not in (VLM, TRANSFORMERS):
             return self.reading
         from pagemill.config.model_cards import load_card
 
@@ -200,6 +247,40 @@ class DescribeSettings(Settings):
         shown_default="no limit",
     )
 
+    def beside(self, reader: RecognitionSettings) -> DescribeSettings:
+        """These settings, with what they leave open taken from the model that reads."""
+        if self.servers:
+            return self
+        if self.model is not None:
+            return replace(self, servers=reader.servers)
+        served_model = self.served_model or reader.served_model
+        return replace(self, servers=reader.servers, model=reader.model, served_model=served_model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEngineSettings(Settings):
+    """Which model finds rows and columns of tables."""
+
+    HEADING: ClassVar = RECOGNITION
+
+    name: str = option(
+        key="table_engine",
+        default=EMBEDDED_TABLES,
+        help="Model that --tables auto and model ask: slanet-plus (embedded), table-transformer (PyTorch), or an "
+        "installed table engine.",
+    )
+    model: str | None = option(
+        key="table_model",
+        metavar="FOLDER",
+        help="Checkpoint of the table engine.",
+        shown_default="as `pagemill models download` keeps it",
+    )
+
+    def __post_init__(self) -> None:
+        Settings.__post_init__(self)
+        if self.model is not None and self.name == EMBEDDED_TABLES:
+            raise UsageError("--table-model goes with a table engine", remedy="Add --table-engine table-transformer.")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseSettings(Settings):
@@ -230,6 +311,7 @@ class ParseSettings(Settings):
         "model where these leave doubt (auto) or without it (rules), or by the model wherever it finds some (model).",
     )
     crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
+    table_choice: TableEngineSettings = TableEngineSettings()
     recognition: RecognitionSettings = RecognitionSettings()
     describing: DescribeSettings = DescribeSettings()
     preview_pages: int = 0
@@ -248,6 +330,8 @@ class ParseSettings(Settings):
             object.__setattr__(self, "text_layer", self.recognition.text_layer)
         if self.describing != DescribeSettings() and not self.describing.kinds:
             raise UsageError("nothing is to be described", remedy="Say what: --describe figures,charts,tables.")
+        if self.table_choice != TableEngineSettings() and self.tables is TablesMode.RULES:
+            raise UsageError("--tables rules asks no table engine", remedy="Leave out one of the options.")
         if self.languages and self.recognition.reads_regions:
             raise UsageError(
                 f"languages apply to line recognition: {self.recognition.engine} recognizes those of its model",
@@ -335,6 +419,36 @@ class RuntimeSettings(Settings):
             decoders=self.decoders or min(8, max(1, cores // 2)),
             pages_in_flight=self.pages_in_flight or 3 * threads + waiting_pages,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaySettings(Settings):
+    """Which Ray cluster parses the pages, if any, and what of it. They decide speed, not results."""
+
+    HEADING: ClassVar = MACHINES
+
+    address: str | None = option(
+        "--ray",
+        key="ray",
+        metavar="ADDRESS",
+        help="Parse on the Ray cluster at HOST:PORT, on the one that this machine is part of (auto), or on one that is "
+        "started within this machine (local).",
+    )
+    workers: int = option(
+        key="ray_workers",
+        default=0,
+        minimum=0,
+        help="Workers, of --threads CPUs each.",
+        shown_default="as many as the machines have room for, also those that join",
+    )
+    gpus: float = option(
+        key="ray_gpus", default=0.0, minimum=0, metavar="GPUS", help="GPUs that each worker takes for its layout model."
+    )
+
+    def __post_init__(self) -> None:
+        Settings.__post_init__(self)
+        if self.address is None and (self.workers or self.gpus):
+            raise UsageError("--ray-workers and --ray-gpus go with --ray", remedy="Name the cluster with --ray.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

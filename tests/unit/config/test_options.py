@@ -12,6 +12,7 @@ import pytest
 from pagemill.api import ParseKeywords, StreamKeywords
 from pagemill.app.embed import EmbedOptions
 from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.config import options
 from pagemill.config.options import Settings, build, option, options_of
 from pagemill.config.serving import ServingOptions
 from pagemill.config.settings import DescribeSettings, RecognitionSettings
@@ -132,3 +133,9 @@ def test_help_in_python_lists_every_keyword():
 
 def test_a_default_given_by_name_is_the_member_of_its_enumeration():
     assert build(EmbedOptions, {"dtype": "float32"}).dtype is StoredType.FLOAT32
+
+
+def test_annotations_are_evaluated_once(monkeypatch: pytest.MonkeyPatch):
+    build(ParseOptions, {})
+    monkeypatch.setattr(options, "get_type_hints", None)
+    assert build(ParseOptions, {"pages": "1"}).source.pages == PageRanges.parse("1")
