@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from pagemill.document.identity import KnownSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class Catalogue:
@@ -21,6 +18,8 @@ class Catalogue:
 
     temporary: Path | None = None
     """Folder for copies of files, which the next run clears when a process is killed; None for that of the system."""
+    is_part = False
+    """The stream reads some pages of a larger input, which is counted elsewhere."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,7 +38,8 @@ class Catalogue:
     def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """Tell that the input holds a source, and what is known of it; once a source, in input order.
 
-        A known source of the same ``uri`` and other content is replaced: its pages and their names are given up.
+        A known source of the same ``uri`` and other content is replaced: its pages and their names are given up. One
+        that cannot be read, whose digest is that of its ``uri``, replaces none.
         Pages that were skipped have ended only where ``skip`` is the reason.
         """
         with self._lock:

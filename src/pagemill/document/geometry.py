@@ -6,15 +6,12 @@ y downwards, the origin at the outer corner of the top-left pixel, so that ``ima
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]

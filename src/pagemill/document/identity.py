@@ -5,14 +5,18 @@ Beside it what is remembered of a source by that identity, which the store tells
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+from typing import NamedTuple, Self
 
 _TEXT = re.compile(r"([0-9a-f]{64})/(\d{1,12})(?:\+(\d{1,9}))?")
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a text, 64 hex digits: the identity of what cannot be read."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class PageKey(NamedTuple):
@@ -55,6 +59,10 @@ class WaitingPage:
     """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
     death: str | None = None
     """How the process ended that had this page, and no other, in flight; None for one that did not."""
+    doc_id: str | None = None
+    """Id of its document, where that is known; the catalogue is asked for it otherwise."""
+    position: int | None = None
+    """In the input of the run, where the stream reads a part of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

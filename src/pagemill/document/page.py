@@ -106,6 +106,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The model's name on its server."""
     attempts: int = 1
     """How often the model was asked."""
+    left_out: tuple[str, ...] = ()
+    """What of the answer is not here, in words; an error of the page says so, too."""
 
 
 class Content(msgspec.Struct, kw_only=True):

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pagemill.document.labels import TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.document.page import ContentFormat
-
-if TYPE_CHECKING:
-    from pagemill.document.page import Region
+from pagemill.document.page import ContentFormat, Region
 
 LONGEST_HEADING = 200
 """Characters of a heading in a path, which stands with every region below it; real ones are shorter."""
