@@ -7,15 +7,13 @@ has no text to read there (check boxes, values that no appearance shows) is retu
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CHECKED, UNCHECKED = "☒", "☐"
 """The text of check boxes and radio buttons."""

@@ -10,8 +10,10 @@ import io
 import math
 import warnings
 import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import IO, NamedTuple
 
 import simplejpeg
 from PIL import BmpImagePlugin, JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin
@@ -42,12 +44,7 @@ from pagemill.imaging.samples import (
 )
 from pagemill.imaging.tiff import is_damaged
 from pagemill.imaging.transforms import resize
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Pixels
 
 # The classes themselves, not Image.open: that one has a process-wide pixel limit which a library must not change.
 _READERS: dict[FileFormat, Callable[[IO[bytes]], PillowImage.Image]] = {
@@ -71,10 +68,10 @@ def decode_image(
 ) -> DecodedPage:
     """Decode a PNG, JPEG, WebP, BMP or TIFF.
 
-    EXIF orientation is applied, transparency laid on white, CMYK, grey, palette, 16-bit and float samples turned into
-    8-bit RGB. Of an animation only the first frame is read, and a warning says so. Images over the working size are
-    shrunk, most of them while they are read, so that an image of hundreds of megapixels does not take gigabytes;
-    ``scale`` and a note say so.
+    EXIF orientation is applied, transparency laid on white (on black where more is seen there), CMYK, grey, palette,
+    16-bit and float samples turned into 8-bit RGB. Of an animation only the first frame is read, and a warning says so.
+    Images over the working size are shrunk, most of them while they are read, so that an image of hundreds of
+    megapixels does not take gigabytes; ``scale`` and a note say so.
 
     Args:
         source: Encoded bytes, or the path of a file.

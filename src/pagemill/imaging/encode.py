@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import simplejpeg
 from PIL import Image
 
 from pagemill.imaging.transforms import fit
-
-if TYPE_CHECKING:
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Pixels
 
 PREVIEW_SIDE = 1000
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pagemill.document.geometry import as_boxes, clip, components, frame_of, union_box
+from pagemill.document.geometry import Box, Point, as_boxes, clip, components, frame_of, union_box
 from pagemill.document.page import ANNOTATION, TextLine, Word
 from pagemill.imaging.glyphs import Glyphs, is_level, is_right_to_left, spell_out
+from pagemill.imaging.types import Flags, Floats, Indices
 from pagemill.imaging.vertical_lines import Column, columns_of_glyphs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box, Point
-    from pagemill.imaging.types import Flags, Floats, Indices
 
 # All in units of the font size (em).
 _GAP_AFTER_SPACE = 0.6

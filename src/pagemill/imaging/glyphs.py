@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.imaging.types import Flags, Floats, Indices
 
 _DUPLICATE = 0.12
 """Shift of a second drawing of the same glyph (fake bold, shadow), in units of the font size."""

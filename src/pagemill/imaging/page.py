@@ -31,6 +31,10 @@ class TextLayer:
     """Visible glyphs in content-stream order: those about the signs that formulas are made of."""
     rules: tuple[Box, ...] = ()
     """Thin level lines: fraction bars, the bars of roots. Only where there are symbols."""
+    is_beside: bool = False
+    """There are text or images, and all of them are outside of the sheet from which a crop box may cut the page."""
+    left_out: int = 0
+    """Characters that were not read, as there are too many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
+from pagemill.document.geometry import Box, area
 from pagemill.document.page import PageError
 from pagemill.errors import (
     CorruptInputError,
@@ -16,22 +21,19 @@ from pagemill.errors import (
     EncryptedError,
     InputError,
     PagemillError,
+    TooLargeError,
     UnsupportedInputError,
     unreadable,
 )
 from pagemill.imaging.annotations import FlattenedPage, flattened
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.glyphs import valid_unicode
+from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage, PdfInfo, TextLayer
 from pagemill.imaging.pdf_damage import PdfDamage
 from pagemill.imaging.text_layer import extract_text_layer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.document.geometry import Box
-    from pagemill.imaging.limits import DecodeLimits
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.transforms import crop
+from pagemill.imaging.types import Pixels
 
 SIZES = 64
 """Page sizes that :func:`describe` reads; more would take long on documents of many thousand pages."""
@@ -39,7 +41,19 @@ _MAX_ABSENT = 2_000
 """Pages in a row that cannot be loaded before the rest of a document is given up to :mod:`pagemill.imaging.pdf_repair`.
 2,000 take PDFium 0.02 to 0.4 s."""
 _METADATA_CHARACTERS = 1_000
+_LEAST_SIDE = 3.0
+"""Units: the smallest page of the format."""
+_LEGIBLE_DPI, _LEAST_DPI = 50.0, 1.0
+"""Pixels of 72 units under which small type cannot be recognized (that of 12 units has letters of 4 pixels), and under
+which text layers are not read: from 0.2 on letters are lost, as they fall together."""
 _REMEDY = "Compare the page with another copy of the document."
+_LEAST_IMAGE, _MAX_IMAGES, _MAX_SAMPLES = 0.01, 64, 100_000_000
+"""Share of a page from which it matters whether an image is drawn, images of a page that are decoded to tell, and most
+pixels of such an image: a scan of 1,600 megapixels in black and white takes 0.3 GB to draw and 1.7 GB to decode."""
+_PLAIN, _STEP = 0.98, 4
+"""Share of an image's box that has one colour where nothing but a stamp or a page number may be on it, and the distance
+of the pixels that are compared. Decoding an image once more takes 10 ms, but 0.8 s for a large one in JPEG 2000."""
+_BOXES = "Set the boxes of the page (/MediaBox, /CropBox) to what is drawn on it, and parse it again."
 _REPAIR = "Get the file again, or repair it (for example with `qpdf in.pdf out.pdf`)."
 
 
@@ -151,11 +165,13 @@ def describe(document: PdfDocument) -> PdfInfo:
         key.lower(): valid_unicode(value[:_METADATA_CHARACTERS])
         for key, value in document.get_metadata_dict(skip_empty=True).items()
     }
+    sizes = [size or (0.0, 0.0) for size in document.sizes[:SIZES]]
+    units = map(document.damage.user_unit, range(SIZES))
     return PdfInfo(
         page_count=len(document.sizes),
         announced=announced,
         broken=document.sizes.count(None),  # a broken page is reported when it is rendered
-        sizes=tuple(size or (0.0, 0.0) for size in document.sizes[:SIZES]),
+        sizes=tuple((unit * width, unit * height) for (width, height), unit in zip(sizes, units, strict=False)),
         metadata=metadata,
     )
 
@@ -163,8 +179,7 @@ def describe(document: PdfDocument) -> PdfInfo:
 def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) -> DecodedPage:
     """Render a page with annotations and form fields on white, and read its text layer.
 
-    /Rotate, crop box and inverted boxes are PDFium's to apply. It does not apply UserUnit, so a page that uses it is
-    rendered as a small page: at a higher resolution.
+    /Rotate, crop box and inverted boxes are PDFium's to apply; UserUnit it does not apply.
 
     Args:
         document: From :func:`open_pdf`.
@@ -174,6 +189,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
     Raises:
         CorruptInputError: The page cannot be loaded.
         EmptyPageError: The page has no area.
+        TooLargeError: The page is too large for anything to be seen on it.
         InputError: The document has no such page.
     """
     if not 0 <= page_index < len(document):
@@ -188,12 +204,15 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         width_points, height_points = page.get_size()
         if not (math.isfinite(width_points * height_points) and width_points > 0 and height_points > 0):
             raise EmptyPageError(f"page {page_index + 1} has no area ({width_points:g} x {height_points:g} points)")
-        width, height, dpi = limits.render_size(width_points, height_points)
-        pixels = _draw(document, page, width, height)
+        unit = document.damage.user_unit(page_index)
+        width, height, dpi = limits.render_size(unit * width_points, unit * height_points)
         notes = [] if dpi == limits.dpi else [f"rendered at {dpi:.0f} dpi because of the page's size"]
-        warnings = _xfa_warnings(document)
+        warnings = _document_warnings(document)
+        warnings += _size_warnings(page_index, width_points, height_points, unit * dpi)
+        pixels = _draw(document, page, width, height)
         try:
-            if (damage := document.damage.of_page(page_index)) is not None:
+            is_empty = pdfium_c.FPDFPage_CountObjects(page) == 0
+            if (damage := document.damage.of_page(page_index, is_empty=is_empty)) is not None:
                 warnings.append(PageError(component="decode", category="corrupt", message=damage, remedy=_REMEDY))
         except Exception as error:  # as below
             notes.append(f"the page cannot be checked for damage ({type(error).__name__}: {error})")
@@ -201,6 +220,15 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         image_boxes: tuple[Box, ...] = ()
         try:
             text_layer, image_boxes = _read_text_layer(document, page, page_index, width, height, warnings)
+            if _lacks_image(page, image_boxes, pixels):
+                message = "an image on the page cannot be decoded, and is missing"
+                warnings.append(PageError(component="decode", category="corrupt", message=message, remedy=_REMEDY))
+            if text_layer.is_beside:
+                message = "all text and images are outside of what is shown of the page"
+                warnings.append(PageError(component="decode", category="outside", message=message, remedy=_BOXES))
+            if text_layer.left_out:
+                message = f"{text_layer.left_out:,} characters of the text layer are left out: it has too many"
+                warnings.append(PageError(component="text_layer", category="too_large", message=message))
         except Exception as error:  # whatever is wrong with the text, the pixels are there to be read
             notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
     finally:
@@ -230,16 +258,72 @@ def _read_text_layer(
     return extract_text_layer(FlattenedPage(page), width, height)
 
 
-def _xfa_warnings(document: Any) -> list[PageError]:
-    """What to say about a form in XFA, of which PDFium (built without it) shows the substitute pages only."""
+def _size_warnings(page_index: int, width: float, height: float, resolution: float) -> list[PageError]:
+    """What to say about a page of such a size that ordinary type on it cannot be seen.
+
+    Args:
+        page_index: From 0.
+        width: In units of the page.
+        height: Likewise.
+        resolution: Of its rendering, in pixels of 72 units.
+
+    Raises:
+        TooLargeError: Not even the letters of its text layer can be told from each other.
+    """
+    size = f"page {page_index + 1} has {width:,.8g} x {height:,.8g} units"
+    if min(width, height) < _LEAST_SIDE:
+        message = f"{size}: nothing can be read on so small a page"
+        return [PageError(component="text_layer", category="too_small", message=message, remedy=_BOXES)]
+    message = f"{size}, and is rendered with {resolution:.2g} pixels of 72 units"
+    if resolution < _LEAST_DPI:
+        raise TooLargeError(f"{message}: no text can be read", remedy=_BOXES)
+    if resolution >= _LEGIBLE_DPI:
+        return []
+    message += ": small type in pictures may be missing"
+    return [PageError(component="text_layer", category="too_large", message=message, remedy=_BOXES)]
+
+
+def _lacks_image(page: Any, boxes: Sequence[Box], pixels: Pixels) -> bool:
+    """Whether PDFium cannot decode an image of a page; they are decoded once more only where one shows little."""
+    least = _LEAST_IMAGE * pixels.shape[0] * pixels.shape[1]
+    if not any(_is_plain(crop(pixels, box)) for box in boxes if area(box) >= least):
+        return False
+    width, height = ctypes.c_uint(), ctypes.c_uint()
+    for image in islice(page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE]), _MAX_IMAGES):
+        known = pdfium_c.FPDFImageObj_GetImagePixelSize(image.raw, width, height)
+        if known and width.value * height.value > _MAX_SAMPLES:
+            continue
+        bitmap = pdfium_c.FPDFImageObj_GetBitmap(image.raw)
+        if not bitmap:
+            return True
+        pdfium_c.FPDFBitmap_Destroy(bitmap)
+    return False
+
+
+def _is_plain(pixels: Pixels) -> bool:
+    """Whether nearly all of an image has one colour: the ground of the page, where it is not drawn."""
+    few = pixels[::_STEP, ::_STEP]
+    return bool(np.mean((few == np.median(few, axis=(0, 1))).all(axis=2)) >= _PLAIN)
+
+
+def _document_warnings(document: PdfDocument) -> list[PageError]:
+    """What to say about documents whose pages are not their content.
+
+    Those are forms in XFA, of which PDFium (built without it) shows the substitute pages only, and portfolios.
+    """
     form = document.get_formtype()
-    if form == pdfium_c.FORMTYPE_XFA_FULL:
+    remedy = "Print the form to a new PDF with a viewer that shows XFA, and parse that."
+    if document.damage.is_portfolio:
+        count = document.count_attachments()
+        files = "1 attached file is" if count == 1 else f"{count:,} attached files are"
+        message = f"the document is a portfolio: its {files} not read"
+        remedy = "Take the files out of it (for example with `pdfdetach -saveall`), and parse them."
+    elif form == pdfium_c.FORMTYPE_XFA_FULL:
         message = "the document is a dynamic XFA form, which is not supported: only its substitute page is read"
     elif form == pdfium_c.FORMTYPE_XFA_FOREGROUND:
         message = "the document is an XFA form, which is not supported: its AcroForm fields are read instead"
     else:
         return []
-    remedy = "Print the form to a new PDF with a viewer that shows XFA, and parse that."
     return [PageError(component="text_layer", category="unsupported", message=message, remedy=remedy)]
 
 

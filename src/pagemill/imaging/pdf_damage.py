@@ -1,19 +1,19 @@
-"""Damage of which PDFium says nothing: pages that it leaves out, content that it draws only in part.
+"""What PDFium does not say: pages that it leaves out, content that it draws only in part, units, portfolios.
 
 Runs in a decoding process only, as the rest of what touches a PDF.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
+from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pikepdf
 import simplejpeg
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FILTERS = frozenset(
     {
@@ -25,6 +25,9 @@ _FILTERS = frozenset(
 """All that the format knows."""
 _FLATE = ("/FlateDecode", "/Fl")
 _JPEG = ("/DCTDecode", "/DCT")
+_FAX = ("/CCITTFaxDecode", "/CCF")
+_COMPONENTS = {"/DeviceRGB": 3, "/CalRGB": 3, "/Lab": 3, "/DeviceCMYK": 4}
+"""Samples of a pixel by colour space; others have at least one."""
 _ZLIB_HEADER = 2
 _CHUNK = 2**20
 _MAX_BYTES = 2**27
@@ -32,7 +35,13 @@ _MAX_BYTES = 2**27
 _MAX_OBJECTS = 64
 """Images and forms of a page that are looked at; some files list those of all pages with each of them."""
 _END_OF_JPEG = b"\xff\xd9"
+_END_OF_FAX = ("0" * 11 + "1") * 2
+"""Bits behind the last row of an image in CCITT group 4 (EOFB); it can begin at any bit."""
 _END_BYTES = 64
+_DAMAGE = re.compile(r"file is damaged|\(object \d+ \d+, offset \d+\)")
+"""In warnings of qpdf about the file and its objects; others are about entries of a page that may be left out."""
+_MAX_UNIT = 75_000.0
+"""The largest unit that Acrobat knows; larger ones are taken for damage."""
 
 
 class PdfDamage:
@@ -46,6 +55,8 @@ class PdfDamage:
         """Pages that qpdf finds; 0 where it cannot tell."""
         self._pdf: Any = None
         self._sound: dict[tuple[int, int], bool] = {}
+        self._is_damaged = False
+        """qpdf has found fault with the file, as far as it has read it."""
         try:
             self._pdf = pikepdf.open(
                 path,
@@ -58,11 +69,13 @@ class PdfDamage:
         except Exception:  # pikepdf passes on whatever C++ throws; PDFium reads the file all the same
             return
 
-    def of_page(self, index: int) -> str | None:
+    def of_page(self, index: int, *, is_empty: bool) -> str | None:
         """What of a page cannot be read to its end; None where nothing is wrong.
 
         Args:
             index: Of the page, from 0.
+            is_empty: PDFium finds nothing that the page draws. Where an object is not at its place in the file, qpdf
+                looks for it elsewhere, and PDFium takes it for one that does not exist.
         """
         if index >= self.pages:
             return None
@@ -77,7 +90,21 @@ class PdfDamage:
         drawn = objects.as_dict().values() if isinstance(objects, pikepdf.Dictionary) else ()
         if not all(map(self._is_whole, islice(drawn, _MAX_OBJECTS))):
             return "an image or a form on the page is damaged: a part of it may be missing"
+        self._is_damaged = self._is_damaged or any(map(_DAMAGE.search, self._pdf.get_warnings()))
+        if is_empty and self._is_damaged:
+            return "the page is empty, and objects of the file are damaged or misplaced: its content may be missing"
         return None
+
+    def user_unit(self, index: int) -> float:
+        """Points of a unit of a page (``/UserUnit``), of which PDFium knows nothing; 1 where it cannot be told."""
+        unit = self._pdf.pages[index].obj.get("/UserUnit") if index < self.pages else None
+        # A unit may not be smaller than a point, says the format.
+        return float(unit) if isinstance(unit, int | float | Decimal) and 1 < unit < _MAX_UNIT else 1.0
+
+    @property
+    def is_portfolio(self) -> bool:
+        """Whether the document is a cover of the files attached to it."""
+        return self.pages > 0 and "/Collection" in self._pdf.Root
 
     def close(self) -> None:
         """Close the file."""
@@ -102,17 +129,36 @@ def _is_sound(stream: Any) -> bool:
     filters = [str(name) for name in given] if isinstance(given, pikepdf.Array) else [str(given)] if given else []
     if not _FILTERS.issuperset(filters):
         return False
-    if filters and filters[0] in _FLATE:
-        return _inflates(stream.read_raw_bytes())
-    if filters and filters[0] in _JPEG:
+    if not filters:
+        return len(stream.read_raw_bytes()) >= _least_bytes(stream)
+    if filters[0] in _FLATE:
+        return _inflates(stream.read_raw_bytes(), _least_bytes(stream) if len(filters) == 1 else 0)
+    if filters[0] in _JPEG:
         return _is_whole_jpeg(stream.read_raw_bytes())
+    if filters[0] in _FAX:
+        return _is_whole_fax(stream)
     return True
 
 
-def _inflates(data: bytes) -> bool:
-    """Whether data compressed with zlib have their end; the checksum behind it, which some writers leave out, aside."""
+def _least_bytes(stream: Any) -> int:
+    """Bytes that the samples of an image take but for its last row, which some writers cut off; 0 for no image."""
+    if stream.get("/Subtype") != "/Image":
+        return 0
+    space = stream.get("/ColorSpace")
+    name = str(space[0] if isinstance(space, pikepdf.Array) and len(space) else space)
+    components = space[1].get("/N", 1) if name == "/ICCBased" else _COMPONENTS.get(name, 1)
+    bits = 1 if stream.get("/ImageMask") else stream.get("/BitsPerComponent", 1)
+    width, height = stream.get("/Width", 0), stream.get("/Height", 0)
+    return (int(width) * int(components) * int(bits) + 7) // 8 * max(int(height) - 1, 0)
+
+
+def _inflates(data: bytes, least: int) -> bool:
+    """Whether data compressed with zlib have their end, and at least so many bytes.
+
+    The checksum behind the end is left aside, as some writers leave it out.
+    """
     if not data:
-        return True
+        return not least
     if (data[0] & 0x0F) != 8 or int.from_bytes(data[:_ZLIB_HEADER], "big") % 31:
         return False
     inflating = zlib.decompressobj(-zlib.MAX_WBITS)
@@ -124,7 +170,7 @@ def _inflates(data: bytes) -> bool:
             rest = inflating.unconsumed_tail
     except zlib.error:
         return False
-    return inflating.eof or inflated >= _MAX_BYTES
+    return inflated >= _MAX_BYTES or (inflating.eof and inflated >= least)
 
 
 def _is_whole_jpeg(data: bytes) -> bool:
@@ -139,3 +185,15 @@ def _is_whole_jpeg(data: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_whole_fax(stream: Any) -> bool:
+    """Whether an image in CCITT group 4 has its end marker, or announces that it has none; others count as whole."""
+    given = stream.get("/DecodeParms", stream.get("/DP"))
+    parameters = given[0] if isinstance(given, pikepdf.Array) and len(given) else given
+    if not isinstance(parameters, pikepdf.Dictionary):
+        return True
+    if parameters.get("/K", 0) >= 0 or parameters.get("/EndOfBlock", True) is False:
+        return True
+    tail = stream.read_raw_bytes()[-_END_BYTES:]
+    return _END_OF_FAX in "".join(f"{byte:08b}" for byte in tail)

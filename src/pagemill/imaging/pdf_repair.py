@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pikepdf
 
 from pagemill.errors import CorruptInputError, EncryptedError, TooLargeError
 from pagemill.imaging.page import PdfRepair
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _FREE_BYTES = 64 * 2**20
 _GROWTH = 2

@@ -6,19 +6,14 @@ to one side, a sheet bends, somebody's shadow lies on it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
+from pagemill.document.geometry import Box
 from pagemill.imaging.thresholds import IMAGING
 from pagemill.imaging.transforms import WHITE, fit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Pixels
 
 
 def photographed_area(pixels: Pixels) -> Box | None:

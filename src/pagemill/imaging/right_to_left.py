@@ -8,20 +8,15 @@ Latin words run from left to right, all else from the right.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.imaging.glyphs import Glyphs, is_right_to_left
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence, Set
-
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.imaging.types import Flags, Floats, Indices
 
 # All in units of the font size (em).
 _SAME_LINE = 0.25

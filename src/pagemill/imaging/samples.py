@@ -7,7 +7,7 @@ import math
 import os
 import struct
 import zlib
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, Any, Literal
 
 import cv2
 import kornia_rs
@@ -17,9 +17,7 @@ from PIL import Image as PillowImage
 
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.transforms import WHITE
-
-if TYPE_CHECKING:
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Pixels
 
 DAMAGED = (
     *(OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, RuntimeError),
@@ -31,6 +29,9 @@ _REDUCIBLE = frozenset({"L", "LA", "RGB", "RGBA", "CMYK", "I", "F"})
 _VIPS_LOADERS = {"PNG": "pngload", "TIFF": "tiffload", "WEBP": "webpload"}
 _VIPS_PLAIN = frozenset({"b-w", "srgb", "grey16", "rgb16"})
 """Colours that libvips and Pillow bring to 8-bit RGB in the same way."""
+_SOLID, _LIGHT, _DARK = 200, 208, 128
+"""Of 255: alpha from which samples on white show their own colour, levels from which ink is hardly seen on white, and
+levels below which it is hardly seen on black. Soft edges of white letters have up to 43 levels less than white."""
 END_OF_JPEG = b"\xff\xd9"
 _ORIENTATION = 0x0112
 SIDEWAYS = frozenset({5, 6, 7, 8})
@@ -121,9 +122,14 @@ def _read_shrunk(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits
             return None
         if read.format == "ushort" and read.bands > 1:
             read = read.cast("uchar", shift=True)
-        if read.hasalpha():
-            read = read.flatten(background=WHITE)
+        if is_transparent := read.hasalpha():
+            read = read.flatten(background=WHITE).bandjoin(read[read.bands - 1])
         shrunk = read.shrink(factor, factor, ceil=True).numpy()
+        if is_transparent:
+            alpha = shrunk[..., -1]
+            shrunk = shrunk[..., 0] if shrunk.shape[2] == len("LA") else np.ascontiguousarray(shrunk[..., :-1])
+            if not alpha.any() or _is_light(shrunk, alpha):
+                return None  # not to be read on white
     except pyvips.Error:  # Pillow names the damage
         return None
     return _grey(_eight_bits(shrunk) if shrunk.dtype == np.uint16 else shrunk) if shrunk.ndim == 2 else shrunk
@@ -133,6 +139,8 @@ def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.
     """Load; shrink by a whole factor while still in the stored mode, which takes less memory than RGB."""
     image.draft(None, limits.working_size(*image.size))  # decodes JPEGs of four colours at a part of their size
     image.load()
+    if image.mode in ("RGBA", "LA") and not image.getextrema()[-1][1]:  # type: ignore[index]
+        image = image.convert(image.mode[:-1])  # as scanners write it that fill the fourth sample with zeros
     factor = math.floor(1 / limits.factor_for(*image.size))
     if factor < 2:
         return image
@@ -147,10 +155,38 @@ def _to_rgb(image: PillowImage.Image) -> Pixels:
     if image.mode in ("I", "F"):
         return _grey(_stretch(np.asarray(image, dtype=np.float64)))
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
-        rgba = image.convert("RGBA")
-        white = PillowImage.new("RGBA", rgba.size, (WHITE, WHITE, WHITE, WHITE))
-        image = PillowImage.alpha_composite(white, rgba)
+        return _opaque(image.convert("RGBA"))
     return np.array(image.convert("RGB"))
+
+
+def _opaque(image: PillowImage.Image) -> Pixels:
+    """An image on white, or on black where more of it is seen there."""
+    pixels = _on_paper(image, WHITE)
+    return _on_paper(image, 0) if _is_light(pixels, np.asarray(image.getchannel("A"))) else pixels
+
+
+def _is_light(pixels: np.ndarray, alpha: np.ndarray) -> bool:
+    """Whether an image has more separate parts that are light throughout than dark ones.
+
+    Parts are counted, not pixels: a white panel is one, and text on it belongs to it.
+
+    Args:
+        pixels: The image on white, in grey or RGB.
+        alpha: Its opacity.
+    """
+    if alpha.min() == WHITE:
+        return False
+    solid = alpha >= max(min(_SOLID, int(alpha.max())), 1)
+    grey = pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    count, parts = cv2.connectedComponents(solid.astype(np.uint8), connectivity=8)
+    not_light = np.count_nonzero(np.bincount(parts[solid & (grey < _LIGHT)], minlength=count))
+    not_dark = np.count_nonzero(np.bincount(parts[solid & (grey >= _DARK)], minlength=count))
+    return bool(not_light < not_dark)
+
+
+def _on_paper(image: PillowImage.Image, level: int) -> Pixels:
+    paper = PillowImage.new("RGBA", image.size, (level, level, level, WHITE))
+    return np.array(PillowImage.alpha_composite(paper, image).convert("RGB"))
 
 
 def _eight_bits(samples: np.ndarray) -> Pixels:

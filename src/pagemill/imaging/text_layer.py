@@ -7,31 +7,26 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pypdfium2.raw as pdfium
+from numpy.typing import NDArray
+from pypdfium2 import PdfPage
 
-from pagemill.document.geometry import area, clip
+from pagemill.document.geometry import Box, area, clip, frame_of
 from pagemill.document.page import ANNOTATION, TextLine
 from pagemill.document.symbols import Symbol
+from pagemill.imaging.annotations import FlattenedPage, Mark
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, with_spans_spread
 from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, plain_name, style_of
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.right_to_left import in_reading_order
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-    from pypdfium2 import PdfPage
-
-    from pagemill.document.geometry import Box
-    from pagemill.imaging.annotations import FlattenedPage, Mark
-    from pagemill.imaging.types import Flags, Floats
+from pagemill.imaging.types import Flags, Floats
 
 _MAX_CHARACTERS = 200_000
 """A page of small print has under 20,000; more than ten times that is an attack or an accident."""
@@ -45,6 +40,8 @@ _SAME_PLACE = 0.001
 """Greatest distance of one place from itself by rounding, in points."""
 _UNMAPPED = 0xFFFD
 """Stands for every glyph without a usable Unicode value."""
+_EMPTY = 0.01
+"""Share of its box that is drawn of a glyph, up to which it is white space; of full stops it is twice that."""
 _HYPHENS = {0x02, 0xAD, 0xFFFE}
 """Marks PDFium or the producer puts for a hyphen at a line's end."""
 _INVISIBLE_MODES = {pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDERMODE_CLIP}
@@ -91,6 +88,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
     drawn: dict[int, tuple[int, bool, Floats]] = {}
     texts: list[tuple[Any, Floats]] = []
     paths: list[tuple[Any, Floats]] = []
+    images: list[Floats] = []
     cover = -1
     for rank, (handle, kind, matrix, root) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
         is_own = flat.own_objects is None or root < flat.own_objects
@@ -102,6 +100,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
                 paths.append((handle, matrix))
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
+            images += [frame_of(np.concatenate([points, points], axis=1))] if is_own else []
             box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
             if area(box) > 0:
                 own_images += [box] if is_own else []
@@ -110,7 +109,11 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
     with closing(page.get_textpage()) as text_page:
         glyphs, symbols = _glyphs(text_page.raw, affine, drawn, cover)
         symbols += tuple(_silent(text_page.raw, texts)) if symbols else ()
+        left_out = max(0, pdfium.FPDFText_CountChars(text_page.raw) - _MAX_CHARACTERS)
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
+    placed = np.concatenate([np.reshape(images, (-1, 4)), glyphs.boxes[~glyphs.is_space]])
+    sheet = _media_box(page, affine) or (0.0, 0.0, width, height)
+    on_sheet = ((placed[:, 2:] > sheet[:2]) & (placed[:, :2] < sheet[2:])).all(axis=1)
     hidden = on_page & glyphs.look["invisible"]
     shown = on_page & ~hidden
     # Apart: an invisible layer repeats what is printed above it, and either may be the first.
@@ -125,6 +128,8 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         unmapped=int((printing & (glyphs.codes == _UNMAPPED)).sum()),
         symbols=symbols,
         rules=tuple(_rules(paths, max(symbol.size for symbol in symbols))) if symbols else (),
+        is_beside=len(placed) > 0 and not on_sheet.any(),
+        left_out=left_out,
     )
     return layer, tuple(own_images)
 
@@ -168,6 +173,14 @@ def page_to_pixels(page: PdfPage, width: int, height: int) -> Floats:
         device.append((column.value * width / _DEVICE, row.value * height / _DEVICE))
     origin, along_x, along_y = np.array(device)
     return np.stack([(along_x - origin) / 1000.0, (along_y - origin) / 1000.0, origin], axis=1)
+
+
+def _media_box(page: PdfPage, affine: Floats) -> Box | None:
+    """The sheet from which a crop box cuts the page, in pixels; None where the page has no such box of its own."""
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    if not pdfium.FPDFPage_GetMediaBox(page.raw, left, bottom, right, top):
+        return None
+    return _in_pixels((left.value, bottom.value, right.value, top.value), affine)
 
 
 def _objects(page: Any, affine: Floats) -> Iterator[tuple[Any, int, Floats, int]]:
@@ -233,7 +246,11 @@ def _bounds(handle: Any, matrix: Floats) -> Box | None:
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
     if not pdfium.FPDFPageObj_GetBounds(handle, left, bottom, right, top):
         return None
-    corners = matrix @ np.array([[left.value, right.value], [bottom.value, top.value], [1.0, 1.0]])
+    return _in_pixels((left.value, bottom.value, right.value, top.value), matrix)
+
+
+def _in_pixels(box: Box, matrix: Floats) -> Box:
+    corners = matrix @ np.array([box[::2], box[1::2], [1.0, 1.0]])
     (x1, y1), (x2, y2) = corners.min(axis=1).tolist(), corners.max(axis=1).tolist()
     return x1, y1, x2, y2
 
@@ -280,6 +297,8 @@ def _glyphs(
             size, angle, bold, invisible = _style(text_page, i, handle, affine, fonts[-1])
             styles.append((size, angle, bold, invisible or rank < cover, annotation, False))
         style[i] = index
+    for i in np.flatnonzero(codes == 0).tolist():  # some producers give it to spaces, some to all that they do not know
+        unmapped[i] |= _is_drawn(text_page, i, area(rectangles[i, [0, 3, 2, 1]]))
     _decode(codes, unmapped, style, fonts)
     unmapped |= _unusable(codes)
     codes[np.isin(codes, list(_HYPHENS))] = ord("-")
@@ -305,6 +324,14 @@ def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_
             size = look["size"][i]
             glyphs.origins[i, 1] = baseline = (ink[1] + ink[3]) / 2 + _AXIS * size
             glyphs.boxes[i, 1::2] = baseline - size, baseline + 0.3 * size
+
+
+def _is_drawn(text_page: Any, index: int, size: float) -> bool:
+    """Whether a glyph, whose box has this area in page space, shows something."""
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    if not pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
+        return False
+    return area((left.value, bottom.value, right.value, top.value)) > _EMPTY * size
 
 
 def _ink(text_page: Any, index: int, matrix: Floats) -> Box | None:

@@ -10,13 +10,11 @@ import itertools
 import math
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from pagemill.errors import CorruptInputError, unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_PAGES = 1_000_000
 """More are taken for a defect of the chain."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
 
-from pagemill.document.geometry import clip
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.geometry import Box, Point
-    from pagemill.imaging.types import Pixels
+from pagemill.document.geometry import Box, Point, clip
+from pagemill.imaging.types import Pixels
 
 WHITE = 255
 

@@ -6,25 +6,22 @@ for a mesh over the flat page where each of its nodes lies in the photograph.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
+from pagemill.document.geometry import Box
 from pagemill.errors import MissingDependencyError
+from pagemill.imaging.onnx_session import cpu_session
 from pagemill.imaging.thresholds import IMAGING
 from pagemill.imaging.transforms import crop, resize, rotate_quarter
+from pagemill.imaging.types import Floats, Indices, Pixels
 from pagemill.installation import reinstall
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.imaging.types import Floats, Indices, Pixels
 
 NAME = "uvdoc"
 """Of the network, for the record."""
@@ -139,20 +136,14 @@ def _predicted(photograph: Pixels) -> NDArray[np.float32]:
     return shares
 
 
-@functools.cache
 def _session() -> Any:
-    """The network, loaded; one compute thread a call, as every page has its own."""
-    import onnxruntime
-
+    """The network, loaded."""
     if not MODEL.is_file():
         raise MissingDependencyError(
             "the photograph cannot be unwarped: pagemill was built without its unwarping model",
             remedy=f"Install it again: {reinstall()}; or parse photographs as they are: --photographs never.",
         )
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(MODEL), options, providers=["CPUExecutionProvider"])
+    return cpu_session(MODEL, fixed_shape=True)
 
 
 def _share(nodes: NDArray[np.float32], area: Box) -> float:

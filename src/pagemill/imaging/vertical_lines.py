@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
+
+from pagemill.imaging.types import Flags, Floats, Indices
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pagemill.document.geometry import Box
     from pagemill.imaging.glyphs import Glyphs
-    from pagemill.imaging.types import Flags, Floats, Indices
 
 # All in units of the font size (em).
 _SAME_COLUMN = 0.2

@@ -114,6 +114,50 @@ def test_transparency_lies_on_white():
     assert page.pixels[5, 8].tolist() == [255, 255, 255]
 
 
+@pytest.mark.parametrize("file_format", ["PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize(("ink", "alpha", "paper"), [(255, None, 0), (0, None, 255), (90, 0, 255), (0, 255, 255)])
+def test_what_white_paper_does_not_show_is_shown(file_format: str, ink: int, alpha: int | None, paper: int):
+    letters = np.zeros((40, 60), np.uint8)
+    letters[10:20, 10:50] = 255
+    if alpha is None:  # ink on nothing
+        samples = np.dstack([np.full_like(letters, ink)] * 3 + [letters])
+    else:  # a page, all of it opaque or transparent
+        samples = np.dstack([np.where(letters, np.uint8(ink), np.uint8(255))] * 3 + [np.full_like(letters, alpha)])
+    options = {"lossless": True, "exact": True} if file_format == "WEBP" else {}
+    data = encoded(Image.fromarray(samples), file_format, **options)
+    for limits in (DecodeLimits(), DecodeLimits(max_pixels=600)):
+        pixels = decode_image(data, limits=limits).pixels
+        assert pixels[0, 0].tolist() == [paper] * 3
+        assert pixels.reshape(-1, 3).tolist().count([ink] * 3) > 50
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+@pytest.mark.parametrize(
+    ("many", "few", "panel", "paper"),
+    [(255, 60, None, 0), (60, 255, None, 255), (200, 60, None, 255), (60, 60, 255, 255), (255, 255, 60, 255)],
+    ids=["light text", "dark text", "grey text", "dark text on a white panel", "light text on a dark panel"],
+)
+def test_transparency_lies_on_the_paper_on_which_more_text_is_seen(
+    mode: str, many: int, few: int, panel: int | None, paper: int
+):
+    samples = np.zeros((80, 120, 2), np.uint8)
+    if panel is not None:
+        samples[4:76, 4:116] = (panel, 255)
+    for row in range(8, 72, 16):
+        for column in range(8, 112, 16):
+            samples[row : row + 8, column : column + 8] = (few if row == 8 else many, 255)
+    data = encoded(Image.fromarray(samples).convert(mode), "PNG")
+    for limits in (DecodeLimits(), DecodeLimits(max_pixels=2_400)):
+        pixels = decode_image(data, limits=limits).pixels
+        assert pixels[0, 0].tolist() == [paper] * 3
+        assert len(np.unique(pixels)) >= len({many, few, paper})
+
+
+def test_an_image_without_opaque_pixels_is_white():
+    palette = Image.new("P", (16, 16))
+    assert decode_image(encoded(palette, "PNG", transparency=0)).pixels.min() == 255
+
+
 def test_cmyk_jpeg_is_not_inverted():
     white = Image.new("CMYK", (16, 16), (0, 0, 0, 0))
     page = decode_image(encoded(white, "JPEG"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pikepdf
 import pytest
+from made_pdfs import pdf
 from PIL import Image
 
 from pagemill.imaging import pdf_damage
@@ -29,8 +30,10 @@ def flate(data: bytes, share: float = 1.0, *, flip: int | None = None, checksum:
     return bytes(packed[: int(len(packed) * share) - (0 if checksum else 4)])
 
 
-def one_page(path: Path, content: bytes, filters: str | None = "/FlateDecode", *, image: bytes | None = None) -> Path:
-    """A PDF of one page with this content stream as it is, and a JPEG on it."""
+def one_page(
+    path: Path, content: bytes, filters: str | None = "/FlateDecode", *, image: bytes | None = None, **given: object
+) -> Path:
+    """A PDF of one page with this content stream as it is, and an image on it, a JPEG unless its entries say else."""
     pdf = pikepdf.new()
     page = pdf.add_blank_page().obj
     page.Contents = pdf.make_stream(content)
@@ -47,6 +50,7 @@ def one_page(path: Path, content: bytes, filters: str | None = "/FlateDecode", *
                 "/Height": 200,
                 "/BitsPerComponent": 8,
                 "/ColorSpace": pikepdf.Name.DeviceGray,
+                **{f"/{name}": value for name, value in given.items()},
             }
         )
         page.Resources = pikepdf.Dictionary(XObject=pikepdf.Dictionary(I=picture))
@@ -86,6 +90,33 @@ def test_sound_content_is_none(tmp_path: Path, content: bytes, filters: str | No
     assert warnings(one_page(tmp_path / "a.pdf", content, filters)) == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        (b"", b"", []),
+        (b"0000000185 ", b"0000000009 ", ["corrupt"]),  # PDFium takes it for one that does not exist
+        (b"4 0 obj\n<<", b"4 0 obj\n}}", ["corrupt"]),
+    ],
+    ids=["sound", "not at its place", "damaged"],
+)
+def test_content_that_is_no_object_for_pdfium_is_a_warning(
+    tmp_path: Path, before: bytes, after: bytes, found: list[str]
+):
+    stream = b"<</Length %d>>stream\n%s\nendstream" % (len(LINES), LINES)
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R>>"
+    data = pdf(b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>", page, stream)
+    assert before in data
+    (tmp_path / "a.pdf").write_bytes(data.replace(before, after, 1))
+    assert warnings(tmp_path / "a.pdf") == found
+
+
+def test_an_empty_page_without_resources_is_sound(tmp_path: Path):
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]>>"
+    tree = b"<</Type/Pages/Kids[3 0 R]/Count 1>>"
+    (tmp_path / "a.pdf").write_bytes(pdf(b"<</Type/Catalog/Pages 2 0 R>>", tree, page))
+    assert warnings(tmp_path / "a.pdf") == []
+
+
 @pytest.mark.parametrize(("share", "found"), [(1.0, []), (0.5, ["corrupt"])])
 def test_an_image_that_breaks_off_is_a_warning(tmp_path: Path, share: float, found: list[str]):
     buffer = io.BytesIO()
@@ -100,6 +131,44 @@ def test_an_image_that_lacks_only_its_end_marker_is_whole(tmp_path: Path):
     Image.effect_noise((200, 200), 90).save(buffer, "JPEG")
     content = b"q 500 0 0 500 50 50 cm /I Do Q"
     assert warnings(one_page(tmp_path / "a.pdf", content, None, image=buffer.getvalue()[:-2])) == []
+
+
+@pytest.mark.parametrize("filters", ["/JPXDecode", "/JBIG2Decode", "/DCTDecode"])
+@pytest.mark.parametrize("stamp", [b"", b" 72 60 90 12 re f"], ids=["empty", "stamped"])
+def test_an_image_that_cannot_be_decoded_is_a_warning(tmp_path: Path, filters: str, stamp: bytes):
+    content = b"q 500 0 0 500 50 50 cm /I Do Q" + stamp
+    image = b"\xff\x00garb" * 300 + b"\xff\xd9"
+    page = one_page(tmp_path / "a.pdf", content, None, image=image, Filter=pikepdf.Name(filters))
+    assert warnings(page) == ["corrupt"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "parameters", "found"),
+    [
+        (0, {}, []),
+        (3, {"EndOfBlock": False}, []),
+        (500, {}, ["corrupt"]),
+    ],
+    ids=["whole", "without an end marker, as announced", "cut"],
+)
+def test_an_image_in_group_4_ends_with_its_marker(
+    tmp_path: Path, lost: int, parameters: dict[str, object], found: list[str]
+):
+    buffer = io.BytesIO()
+    Image.effect_noise((200, 200), 90).convert("1").save(buffer, "TIFF", compression="group4", strip_size=2**20)
+    with Image.open(buffer) as tiff:
+        start, length = tiff.tag_v2[273][0], tiff.tag_v2[279][0]
+    fax = buffer.getvalue()[start : start + length - lost]
+    page = one_page(
+        tmp_path / "a.pdf",
+        b"q 500 0 0 500 50 50 cm /I Do Q",
+        None,
+        image=fax,
+        Filter=pikepdf.Name.CCITTFaxDecode,
+        BitsPerComponent=1,
+        DecodeParms=pikepdf.Dictionary(K=-1, Columns=200, Rows=200, **parameters),
+    )
+    assert warnings(page) == found
 
 
 def test_pages_beyond_the_page_count_are_announced(tmp_path: Path):

@@ -277,3 +277,43 @@ def test_columns_of_vertical_writing_are_lines():
         for i, char in enumerate(text)
     )
     assert [line.text for line in layer_of_content(shown).lines] == [first, second]
+
+
+def layer_of_unicode(mapping, content):
+    """The text layer of a page in Helvetica, some of whose letters have other Unicode values."""
+    pairs = "\n".join(f"<{ord(char):02X}> <{code:04X}>" for char, code in mapping.items())
+    buffer = io.BytesIO()
+    with pikepdf.new() as pdf:
+        page = pdf.add_blank_page(page_size=(400, 400))
+        name = pikepdf.Name
+        unicode = pdf.make_stream(
+            f"begincmap 1 begincodespacerange <00> <FF> endcodespacerange {len(mapping)} beginbfchar\n{pairs}\n"
+            "endbfchar endcmap".encode()
+        )
+        helvetica = pikepdf.Dictionary(
+            Type=name.Font,
+            Subtype=name.Type1,
+            BaseFont=name.Helvetica,
+            Encoding=name.WinAnsiEncoding,
+            ToUnicode=unicode,
+        )
+        page.obj.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=helvetica))
+        page.Contents = pdf.make_stream(content.encode("latin-1"))
+        pdf.save(buffer)
+    with pdfium.PdfDocument(buffer.getvalue()) as document:
+        return extract_text_layer(FlattenedPage(document[0], None, ()), 800, 800)[0]
+
+
+@pytest.mark.parametrize("matrix", ["1 0 0 1 40 100", "0 1 -1 0 200 40", "0.01 0 0 0.01 40 100"])
+def test_what_has_no_unicode_value_but_zero_is_unmapped_unless_it_is_a_space(matrix):
+    content = f"BT /F1 12 Tf {matrix} Tm (A mill is small.) Tj ET"
+    layer = layer_of_unicode({"s": 0, " ": 0, ".": 0}, content)
+    assert [line.text for line in layer.lines] == ["A mill i\ufffd \ufffdmall\ufffd"]
+    assert layer.unmapped == 3
+
+
+def test_a_zero_at_the_end_of_a_replacement_text_is_none():
+    layer = layer_of_content(
+        "BT /F1 12 Tf 40 100 Td /Span <</ActualText <FEFF00410042004300440000>>> BDC (abcde) Tj EMC ET"
+    )
+    assert [line.text.strip() for line in layer.lines] == ["ABCD"]

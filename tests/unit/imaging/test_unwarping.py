@@ -145,7 +145,6 @@ def test_the_flat_page_is_no_larger_than_twice_its_photograph(monkeypatch):
 
 
 def test_a_build_without_the_model_says_what_to_do(monkeypatch, tmp_path):
-    unwarping._session.cache_clear()
     monkeypatch.setattr(unwarping, "MODEL", tmp_path / "missing.onnx")
     with pytest.raises(MissingDependencyError) as raised:
         find_sheet(page(), (0, 0, 760, 1000))
