@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 from pagemill.imaging.types import Pixels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 GIVEN = "given"
 """``DetectedRegion.source`` of a region that is known, not detected: it is never dissolved."""
@@ -52,11 +49,9 @@ class LayoutEngine(Protocol):
 
         Boxes lie inside the page; scores are finite. May raise: the runtime then tries the pages one by one.
         """
-        ...
 
     def close(self) -> None:
         """Free the model."""
-        ...
 
 
 class JpegLayoutEngine(LayoutEngine, Protocol):
@@ -70,4 +65,3 @@ class JpegLayoutEngine(LayoutEngine, Protocol):
 
         None for a page that the device does not decode: the runtime decodes it and calls :meth:`detect`.
         """
-        ...

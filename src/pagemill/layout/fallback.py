@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.document.geometry import area, areas, as_array, as_boxes, components, frame_of, intersection_matrix
+from pagemill.document.geometry import Box, area, areas, as_array, as_boxes, components, frame_of, intersection_matrix
 from pagemill.document.labels import FIGURES, FLOWING, FORMULAS, PICTURES, Label
+from pagemill.imaging.types import Floats, Indices, Pixels
 from pagemill.layout.base import GIVEN, DetectedRegion
 from pagemill.layout.misread import (
     fills_page,
@@ -25,12 +26,6 @@ from pagemill.layout.misread import (
 )
 from pagemill.layout.text_blocks import group_lines, line_height, split_lines
 from pagemill.layout.thresholds import LAYOUT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pagemill.document.geometry import Box
-    from pagemill.imaging.types import Floats, Indices, Pixels
 
 SOURCE = "projection"
 """``DetectedRegion.source`` of the regions found here."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import areas, intersection_matrix
 from pagemill.document.labels import FIGURES, Label
-from pagemill.layout.pp_doclayout.settings import Merge
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Flags, Floats, Indices
-    from pagemill.layout.pp_doclayout.settings import FilterSettings
+from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.layout.pp_doclayout.settings import FilterSettings, Merge
 
 
 class BoxFilter:

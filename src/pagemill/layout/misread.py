@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import cv2
 import numpy as np
 
 from pagemill.document.geometry import area, areas
 from pagemill.document.labels import Label
+from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 from pagemill.layout.text_blocks import group_lines, line_height, rows_of
 from pagemill.layout.thresholds import LAYOUT
-
-if TYPE_CHECKING:
-    from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 
 
 def logo_label(box: Floats, page_height: float) -> Label:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
 
 from pagemill.document.geometry import as_boxes
 from pagemill.document.labels import Label
 from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
+from pagemill.imaging.onnx_session import cpu_session
+from pagemill.imaging.types import Pixels
 from pagemill.installation import reinstall
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.filters import BoxFilter
 from pagemill.layout.label_map import labels_of
-from pagemill.layout.onnx_models import PaddleDetector, PicoDet, Yolo
+from pagemill.layout.onnx_models import Candidates, LayoutModel, PaddleDetector, PicoDet, Yolo
 from pagemill.layout.pp_doclayout.settings import FilterSettings
 from pagemill.layout.settings import LayoutSettings
 from pagemill.layout.thresholds import LAYOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pagemill.imaging.types import Pixels
-    from pagemill.layout.onnx_models import Candidates, LayoutModel
+    import onnxruntime
 
 PACKAGED_MODEL = Path(__file__).parent / "models" / "layout_cdla.onnx"
 """PicoDet trained on CDLA, of PaddleOCR's PP-Structure (Apache-2.0); put here by the build."""
@@ -115,13 +114,8 @@ def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
                 "the layout model is missing from this installation", remedy=f"Reinstall: {reinstall()}"
             )
         raise MissingInputError(f"there is no layout model at {path}", remedy="Check the path of the ONNX file.")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # pages run in parallel in threads of ours
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors only; exports warn about unused initialisers
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return onnxruntime.InferenceSession(str(path), sess_options=options, providers=["CPUExecutionProvider"])
+        return cpu_session(path, fixed_shape=True)
     except Exception as error:  # ONNX Runtime raises several private types
         raise UnsupportedInputError(f"cannot load the layout model {path.name}: {error}", remedy=_SUPPORTED) from error
 

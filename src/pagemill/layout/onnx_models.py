@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.labels import Label
-    from pagemill.imaging.types import Floats, Indices, Pixels
+from pagemill.document.labels import Label
+from pagemill.imaging.types import Floats, Indices, Pixels
 
 # Mean and standard deviation of ImageNet, which PaddleDetection's configurations name.
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32) * 255

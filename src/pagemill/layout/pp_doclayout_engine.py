@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pagemill.errors import EngineError, lacks_extra
-from pagemill.layout.base import DecodedLayout
+from pagemill.checkpoints.devices import compute_with
+from pagemill.checkpoints.loading import require_packages
+from pagemill.errors import EngineError, PagemillError
+from pagemill.imaging.types import Pixels
+from pagemill.layout.base import DecodedLayout, DetectedRegion
 from pagemill.layout.pp_doclayout.encoded import ModelInput, load_inputs
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, shared_predictor
+from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings, read_settings
 from pagemill.layout.pp_doclayout.weights import find_weights, weight_files
 from pagemill.layout.settings import LayoutSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from concurrent.futures import Executor
-    from pathlib import Path
-
-    from pagemill.errors import PagemillError
-    from pagemill.imaging.types import Pixels
-    from pagemill.layout.base import DetectedRegion
-    from pagemill.layout.pp_doclayout.outputs import RawPage
 
 
 class PPDocLayoutEngine:
@@ -116,11 +115,7 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
     """
     settings = settings or LayoutSettings()
     chosen = _choose(settings)
-    try:
-        import torch
-        import transformers  # noqa: F401
-    except ImportError as error:
-        raise lacks_extra(f"the layout engine pp-doclayout-v3 needs {error.name}", "gpu") from error
+    require_packages("the layout engine pp-doclayout-v3")
     folder = find_weights(chosen.model, download=chosen.download)
     predictor = shared_predictor(
         ModelChoice(
@@ -131,8 +126,7 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
             max_batch=settings.max_batch or chosen.max_batch,
         )
     )
-    if predictor.device.type == "cpu":
-        torch.set_num_threads(1)  # of one inference; pages run in parallel in threads of ours
+    compute_with(1, predictor.device)
     return PPDocLayoutEngine(predictor, chosen)
 
 

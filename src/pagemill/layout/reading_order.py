@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pagemill.document.geometry import frame_of
 from pagemill.document.labels import FIGURES, TITLES, Label
+from pagemill.imaging.types import Flags, Floats, Indices
 from pagemill.layout.thresholds import LAYOUT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.imaging.types import Flags, Floats, Indices
 
 _BODY = 1
 _PARTS = {Label.HEADER: 0, Label.HEADER_IMAGE: 0, Label.FOOTNOTE: 2, Label.ASIDE_TEXT: 3}

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from pagemill.document.geometry import components, frame_of
+from pagemill.imaging.types import Flags, Floats, Indices
 from pagemill.layout.thresholds import LAYOUT
-
-if TYPE_CHECKING:
-    from pagemill.imaging.types import Flags, Floats, Indices
 
 
 def group_lines(lines: Floats, free: Flags | None = None) -> list[Indices]:
@@ -66,7 +62,8 @@ def _first_part(lines: Floats) -> Flags | None:
     unit = line_height(lines)
     gaps = _projection_gaps(lines[:, 0], lines[:, 2])
     for gap, left in sorted(gaps, key=lambda item: -item[0]):
-        if gap >= LAYOUT.gutter * unit and _are_columns(lines[left], lines[~left], unit):
+        least = LAYOUT.narrow_gutter if _is_running_text(lines[left], lines[~left]) else LAYOUT.gutter
+        if gap >= least * unit and _are_columns(lines[left], lines[~left], unit):
             return left
     slack = LAYOUT.paragraph_box_slack * unit
     gaps = _projection_gaps(lines[:, 1] + slack, lines[:, 3] - slack)
@@ -94,6 +91,16 @@ def _are_columns(left: Floats, right: Floats, unit: float) -> bool:
     width = min(a[2] - a[0], b[2] - b[0])
     shared = min(a[3], b[3]) - max(a[1], b[1])
     return bool(width >= LAYOUT.column_width * unit and shared > 0)
+
+
+def _is_running_text(*columns: Floats) -> bool:
+    """Whether lines are many, and fill their columns, so that the gap between these is none between words or cells."""
+    fills = all(_usual_width(column) >= LAYOUT.full_line * np.ptp(column[:, ::2]) for column in columns)
+    return fills and sum(map(len, columns)) >= LAYOUT.columns_lines
+
+
+def _usual_width(lines: Floats) -> float:
+    return float(np.median(lines[:, 2] - lines[:, 0]))
 
 
 def rows_of(lines: Floats) -> list[Indices]:

@@ -102,6 +102,11 @@ class LayoutThresholds:
     """Narrowest column; list numbers and page numbers of a contents list are narrower."""
     gutter = 1.0
     """Narrowest gap between the columns of a region."""
+    narrow_gutter = 0.3
+    """The same of columns of running text: ``columns_lines`` lines, none of which crosses it."""
+    columns_lines = 10
+    full_line = 0.75
+    """Share of its column that the usual line of running text fills; cells of a table fill less."""
     gutter_reach = (0.5, 3.0)
     """Distance above and below a gap within which it must go on to be a gutter."""
     gutter_slack = 0.1

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from pagemill.layout.text_blocks import group_lines, rows_of, split_lines
 
@@ -59,6 +60,23 @@ def test_a_region_over_two_columns_is_cut_between_them_left_first() -> None:
         [6, 7, 8, 9, 10, 11],
         [0, 1, 2, 3, 4, 5],
     ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "gap", "ragged", "parts"),
+    [
+        (8, 4.0, 0, 2),  # columns of running text
+        (8, 2.0, 0, 1),  # as between words
+        (4, 4.0, 0, 1),  # too few lines to tell
+        (8, 4.0, 60, 1),  # names and values, side by side at the longest name
+        (8, 12.0, 60, 2),
+    ],
+)
+def test_a_narrow_gap_that_many_lines_reach_cuts_a_region(rows: int, gap: float, ragged: float, parts: int) -> None:
+    lines = np.concatenate([column(0, 200, 0, rows), column(200 + gap, 400, 0, rows)])
+    lines[1:rows, 2] -= ragged
+    found = split_lines(lines, np.arange(len(lines)))
+    assert [len(part) for part in found] == [2 * rows // parts] * parts
 
 
 def test_ragged_pieces_do_not_cut_a_region() -> None:

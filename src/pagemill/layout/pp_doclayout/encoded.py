@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagemill.errors import PagemillError
 from pagemill.imaging.decode import decode_reduced, plain_jpeg_size
+from pagemill.imaging.types import Pixels
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_on_device, resize_pages
+from pagemill.layout.pp_doclayout.settings import Interpolation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
     import torch
-
-    from pagemill.imaging.types import Pixels
-    from pagemill.layout.pp_doclayout.settings import Interpolation
 
 
 T = TypeVar("T")

@@ -5,26 +5,26 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pagemill.checkpoints.devices import choose_device
+from pagemill.checkpoints.loading import to_device
+from pagemill.config.modes import TorchDevice
+from pagemill.document.labels import Label
 from pagemill.errors import EngineError, UsageError
+from pagemill.imaging.types import Pixels
 from pagemill.layout.pp_doclayout.encoded import find_jpeg_decoder
-from pagemill.layout.pp_doclayout.outputs import Reduced
+from pagemill.layout.pp_doclayout.outputs import RawPage, Reduced
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
-from pagemill.layout.pp_doclayout.settings import Precision, TorchDevice
+from pagemill.layout.pp_doclayout.settings import Interpolation, Precision
 from pagemill.layout.pp_doclayout.weights import load_model
+from pagemill.model_cache import cached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     import torch
-
-    from pagemill.document.labels import Label
-    from pagemill.imaging.types import Pixels
-    from pagemill.layout.pp_doclayout.outputs import RawPage
-    from pagemill.layout.pp_doclayout.settings import Interpolation
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +117,8 @@ class Predictor:
             self.compiled = True
         except Exception as error:  # compilers raise what they like
             self._model = eager
-            _log.warning("PP-DocLayout runs without compiling, which failed: %s", _first_line(error))
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            _log.warning("PP-DocLayout runs without compiling, which failed: %s", reason)
 
     def is_finite(self) -> bool:
         """Whether the model gives numbers in its precision, tried on a page of noise."""
@@ -160,16 +161,9 @@ class Predictor:
             batch.record_stream(stream)
 
 
-_loaded: dict[ModelChoice, Predictor] = {}
-_loading = threading.Lock()
-
-
 def shared_predictor(choice: ModelChoice) -> Predictor:
     """The model of a choice, loaded once a process and kept."""
-    with _loading:
-        if choice not in _loaded:
-            _loaded[choice] = load_predictor(choice)
-        return _loaded[choice]
+    return cached(choice, lambda: load_predictor(choice))
 
 
 def load_predictor(choice: ModelChoice) -> Predictor:
@@ -180,7 +174,7 @@ def load_predictor(choice: ModelChoice) -> Predictor:
         EngineError: The model gives no numbers in the precision that was asked for.
         UnsupportedInputError: The folder holds no such model.
     """
-    device = _device(choice.device)
+    device = choose_device(choice.device, "device in the layout settings")
     precision = _precision(choice.precision, device)
     max_batch = choice.max_batch or (1 if device.type == "cpu" else _DEVICE_BATCH)
     predictor = _load(choice.folder, device, precision, max_batch)
@@ -206,7 +200,7 @@ def _load(folder: Path, device: torch.device, precision: Precision, max_batch: i
         for part in (base.backbone, base.encoder_input_proj, base.encoder):
             part.to(torch.bfloat16)
         base.encoder.register_forward_hook(lambda module, inputs, outputs: _widened(outputs))
-    return Predictor(model.to(device), labels, device, precision, max_batch)
+    return Predictor(to_device(model, device, "the layout model"), labels, device, precision, max_batch)
 
 
 def _widened(value: Any) -> Any:
@@ -220,25 +214,6 @@ def _widened(value: Any) -> Any:
     return type(value)(_widened(part) for part in value) if isinstance(value, list | tuple) else value
 
 
-def _device(device: TorchDevice) -> torch.device:
-    """The device to run on."""
-    import torch
-
-    there = {
-        TorchDevice.CUDA: torch.cuda.is_available(),
-        TorchDevice.MPS: torch.backends.mps.is_available(),
-        TorchDevice.CPU: True,
-    }
-    if device is TorchDevice.AUTO:
-        device = next(kind for kind, available in there.items() if available)
-    if not there[device]:
-        raise UsageError(
-            f"PyTorch sees no {device.value} device here",
-            remedy="Set device to auto in the layout settings, or install a build of PyTorch for it (pytorch.org).",
-        )
-    return torch.device(device.value)
-
-
 def _precision(precision: Precision, device: torch.device) -> Precision:
     """The precision to compute in."""
     import torch
@@ -250,7 +225,3 @@ def _precision(precision: Precision, device: torch.device) -> Precision:
         return precision
     wide = device.type == "cpu" or (device.type == "cuda" and not torch.cuda.is_bf16_supported())
     return Precision.FLOAT32 if wide else Precision.MIXED
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

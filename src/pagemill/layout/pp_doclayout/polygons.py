@@ -8,17 +8,12 @@ cost.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
+from pagemill.imaging.types import Floats
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Floats
 
 _SIMPLIFY = 0.004  # of an outline's length: the distance to which it is simplified
 _SHARP, _SHARP_SLACK = 45.0, 1.0  # degrees; corners this sharp are moved

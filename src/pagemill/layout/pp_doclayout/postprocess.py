@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pagemill.document.geometry import as_boxes
+from pagemill.document.geometry import Point, as_boxes
+from pagemill.document.labels import Label
 from pagemill.errors import EngineError
+from pagemill.imaging.types import Floats, Indices
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.filters import BoxFilter
+from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.polygons import outline
 from pagemill.layout.pp_doclayout.reading_graph import decode_order
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Point
-    from pagemill.document.labels import Label
-    from pagemill.imaging.types import Floats, Indices
-    from pagemill.layout.pp_doclayout.outputs import RawPage
-    from pagemill.layout.pp_doclayout.settings import FilterSettings
+from pagemill.layout.pp_doclayout.settings import FilterSettings
 
 _RECTANGLE_SLACK = 2.0  # page pixels; an outline this close to its box is the box
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
+from pagemill.imaging.types import Pixels
 from pagemill.layout.pp_doclayout.settings import Interpolation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import torch
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Pixels
 
 INPUT_SIDE = 800
 """Side of the model's square input in pixels (``preprocessor_config.json`` of the published weights)."""

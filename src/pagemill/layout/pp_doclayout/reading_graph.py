@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import components
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Flags, Indices
+from pagemill.imaging.types import Flags, Indices
 
 
 def decode_order(before: NDArray[np.floating[Any]], successor: NDArray[np.floating[Any]]) -> Indices:

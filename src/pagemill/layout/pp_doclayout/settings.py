@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+from pagemill.config.modes import TorchDevice
 from pagemill.document.labels import Label
 from pagemill.errors import MissingInputError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MODEL_ID = "PaddlePaddle/PP-DocLayoutV3_safetensors"
 """The published PyTorch weights on the Hugging Face Hub (Apache-2.0)."""
@@ -33,15 +32,6 @@ class Interpolation(StrEnum):
 
     BILINEAR = "bilinear"  # of the reference workload
     BICUBIC = "bicubic"  # of the published processor
-
-
-class TorchDevice(StrEnum):
-    """Where the model runs."""
-
-    AUTO = "auto"  # the first of CUDA, MPS and CPU that is there
-    CUDA = "cuda"
-    MPS = "mps"
-    CPU = "cpu"
 
 
 class Precision(StrEnum):

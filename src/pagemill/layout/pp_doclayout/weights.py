@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from pagemill.checkpoints.loading import load_pretrained, read_config
 from pagemill.config.model_files import find_in_mirror
 from pagemill.document.labels import Label
 from pagemill.errors import MissingDependencyError, MissingInputError, NetworkError, UnsupportedInputError
@@ -16,19 +14,10 @@ from pagemill.layout.label_map import labels_of
 from pagemill.layout.pp_doclayout.settings import MODEL_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import torch
 
 _CLASSES = {"pp_doclayout_v3": "PPDocLayoutV3ForObjectDetection", "pp_doclayout_v4": "PPDocLayoutV4ForObjectDetection"}
 _FILES = ("config.json", "model.safetensors")
-
-
-class _Config(msgspec.Struct):
-    """What is read of a model's configuration."""
-
-    model_type: str = ""
-    id2label: dict[int, str] = {}
 
 
 def find_weights(model: str, *, download: bool = False) -> Path:
@@ -71,20 +60,6 @@ def weight_files(folder: Path) -> list[Path]:
     return [folder / name for name in _FILES]
 
 
-@contextlib.contextmanager
-def quietly() -> Iterator[None]:
-    """No progress bars of transformers: the terminal is the run's."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
 def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple[Label, ...]]:
     """Load a model on the CPU, ready to predict, with our labels of its classes.
 
@@ -94,7 +69,7 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
         MissingDependencyError: ``transformers`` is too old for this model.
         UnsupportedInputError: The folder holds another kind of model, or a damaged one.
     """
-    config = _read_config(folder / "config.json")
+    config = read_config(folder)
     kind = config.model_type
     if kind not in _CLASSES:
         raise UnsupportedInputError(
@@ -109,27 +84,8 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
             f"transformers {transformers.__version__} does not know {kind}",
             remedy=f"Update it: {pip_install('--upgrade', 'transformers')}",
         )
-    try:
-        with quietly():
-            model, info = model_class.from_pretrained(
-                folder, dtype=dtype, local_files_only=True, use_safetensors=True, output_loading_info=True
-            )
-    except Exception as error:  # configuration, safetensors and shape errors have no common base
-        raise UnsupportedInputError(f"cannot load the layout model in {folder}: {error}") from error
-    if lost := [*info["missing_keys"], *info["mismatched_keys"]]:
-        raise UnsupportedInputError(
-            f"the weights in {folder} lack {len(lost)} of the model's tensors, the first: {sorted(map(str, lost))[0]}",
-            remedy=_remedy(str(folder)),
-        )
-    return model.eval(), labels
-
-
-def _read_config(path: Path) -> _Config:
-    """The model's configuration."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Config)
-    except (OSError, ValueError, msgspec.DecodeError, RecursionError) as error:
-        raise UnsupportedInputError(f"cannot read {path}: {error}") from error
+    model = load_pretrained(model_class, folder, dtype, what="the layout model", remedy=_remedy(str(folder)))
+    return model, labels
 
 
 def _labels(names: dict[int, str]) -> tuple[Label, ...]:

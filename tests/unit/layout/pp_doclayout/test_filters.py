@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
@@ -108,7 +108,6 @@ numbers = st.one_of(
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
 def test_any_numbers_give_a_choice_of_finite_boxes(data):
     count = data.draw(st.integers(0, 40))
     boxes = data.draw(st_numpy.arrays(np.float64, (count, 4), elements=numbers))
@@ -124,7 +123,6 @@ def test_any_numbers_give_a_choice_of_finite_boxes(data):
 
 
 @given(st.integers(0, 10_000), st.integers(1, 60), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
 def test_the_order_of_the_boxes_does_not_matter(seed, count, shuffler):
     page = random_boxes(seed, count)
     permutation = list(range(count))
@@ -136,7 +134,6 @@ def test_the_order_of_the_boxes_does_not_matter(seed, count, shuffler):
 
 
 @given(st.integers(0, 10_000), st.integers(1, 60))
-@settings(max_examples=40, deadline=None)
 def test_kept_boxes_are_kept_again_where_nothing_is_merged(seed, count):
     page = random_boxes(seed, count)
     chosen = FilterSettings(merge=Merge.UNION, merges={})

@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.layout.pp_doclayout.polygons import _convex_corners, _trace, outline
@@ -25,7 +25,6 @@ def drawn_and_traced(mask: np.ndarray, width: int, height: int) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 24), st.integers(1, 24), st.floats(0.3, 30), st.floats(0.3, 30))
-@settings(max_examples=150, deadline=None)
 def test_tracing_blocks_is_tracing_the_drawing(seed, rows, columns, across, down):
     random = np.random.default_rng(seed)
     mask = (random.random((rows, columns)) < random.uniform(0.1, 0.95)).astype(np.uint8)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
@@ -125,7 +125,6 @@ anything = st.one_of(st.floats(-1, 2, width=32), st.sampled_from([np.nan, np.inf
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
 def test_whatever_the_model_says_regions_are_finite_and_on_the_page(data):
     queries = data.draw(st.integers(1, 20))
     page = RawPage(

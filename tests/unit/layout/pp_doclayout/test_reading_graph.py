@@ -1,7 +1,7 @@
 """The reading order of V4 against its definition, step by step."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.layout.pp_doclayout.reading_graph import _acyclic, decode_order
@@ -29,7 +29,6 @@ def without_cycles_step_by_step(successor: np.ndarray) -> set[tuple[int, int]]:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.floats(-2, 1), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_the_weakest_arrow_of_every_cycle_goes(seed, count, shift, with_ties):
     successor = np.random.default_rng(seed).normal(shift, 1, size=(count, count))
     if with_ties:
@@ -38,7 +37,6 @@ def test_the_weakest_arrow_of_every_cycle_goes(seed, count, shift, with_ties):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 12))
-@settings(max_examples=60, deadline=None)
 def test_ranks_are_a_permutation_that_follows_the_arrows(seed, count):
     random = np.random.default_rng(seed)
     successor = random.normal(-1, 1, size=(count, count))

@@ -2,9 +2,10 @@
 
 import pytest
 
+from pagemill.config.modes import TorchDevice
 from pagemill.document.labels import Label
 from pagemill.errors import MissingInputError, UsageError
-from pagemill.layout.pp_doclayout.settings import Interpolation, Merge, PPDocLayoutSettings, TorchDevice, read_settings
+from pagemill.layout.pp_doclayout.settings import Interpolation, Merge, PPDocLayoutSettings, read_settings
 
 
 def test_the_defaults_are_those_of_the_glm_ocr_pipeline():
