@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pagemill.tables.columns import chunks_of_row
+from pagemill.tables.grid import GridCell
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import are_number, extent, is_spaceless, text_rows
+from pagemill.tables.words import TableWord, are_number, extent, is_spaceless, text_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pagemill.tables.grid import GridCell
     from pagemill.tables.rules import Rule, Rules
-    from pagemill.tables.words import TableWord
 
 
 def agreement(cells: Sequence[GridCell], rules: Rules, text_height: float) -> float:

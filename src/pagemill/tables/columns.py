@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import extent, runs
+from pagemill.tables.words import TableWord, extent, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from pagemill.tables.rules import Rule
-    from pagemill.tables.words import TableWord
 
 
 def chunks_of_row(row: Sequence[TableWord], gap: float, walls: Sequence[Rule] = ()) -> list[list[TableWord]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import (
+    Box,
     area,
     as_array,
     as_boxes,
@@ -18,19 +20,11 @@ from pagemill.document.geometry import (
     intersection_matrix,
     union_box,
 )
-from pagemill.tables.rules import find_rules, has_rules
+from pagemill.document.page import TextLine
+from pagemill.imaging.types import Pixels
+from pagemill.tables.rules import Rule, Rules, find_rules, has_rules
 from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import is_number, usual_height
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
-    from pagemill.imaging.types import Pixels
-    from pagemill.tables.rules import Rule, Rules
 
 
 @dataclass(slots=True)
@@ -106,7 +100,7 @@ def _ruled_across(rules: Sequence[Rule], lines: Sequence[TextLine], text_height:
         run: list[_Band] = []
         for above, below in pairwise(column):
             band = _band(above, below, lines)
-            is_row = _is_row(band, text_height)
+            is_row = _has_gutter([band], text_height)
             if run and not (is_row and _has_gutter([*run, band], text_height)):
                 found += _table(run)
                 run = []
@@ -135,10 +129,6 @@ def _band(above: Rule, below: Rule, lines: Sequence[TextLine]) -> _Band:
     first = min(inside, key=lambda line: line.box[0], default=None)
     outside = any(line.box[2] < above.start for line in level)
     return _Band(above, below, [line.box for line in inside], outside and first is not None and is_number(first.text))
-
-
-def _is_row(band: _Band, text_height: float) -> bool:
-    return _has_gutter([band], text_height)
 
 
 def _has_gutter(bands: Sequence[_Band], text_height: float) -> bool:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pagemill.document.geometry import Box
 from pagemill.tables.agreement import agreement
 from pagemill.tables.columns import chunks_of_row
 from pagemill.tables.grid import GridCell
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import extent, text_rows
+from pagemill.tables.words import TableWord, extent, text_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
     from pagemill.tables.rules import Rules
     from pagemill.tables.structure_model import Structure
-    from pagemill.tables.words import TableWord
 
 _MAX_PLACES = 2000
 """Most places at which a column border is tried."""

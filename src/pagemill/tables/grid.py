@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import runs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.tables.words import TableWord
+from pagemill.tables.words import TableWord, runs
 
 
 @dataclass(slots=True)

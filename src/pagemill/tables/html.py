@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from lxml import etree, html
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lxml.html import HtmlElement
 
 MAX_CHARACTERS = 4_000_000

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import split_when
 from pagemill.tables.columns import chunks_of_row
 from pagemill.tables.grid import Grid, GridCell, shade_edges, shaded_header_rows
-from pagemill.tables.rules import Rule
+from pagemill.tables.rules import Rule, Rules
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import are_number, text_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.tables.rules import Rules
-    from pagemill.tables.words import TableWord
+from pagemill.tables.words import TableWord, are_number, text_rows
 
 
 def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gray: NDArray[np.uint8]) -> Grid | None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import as_array, components
+from pagemill.document.page import TextLine
 from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import is_spaceless, usual_height
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.page import TextLine
 
 
 def prose_share(lines: Sequence[TextLine]) -> float:

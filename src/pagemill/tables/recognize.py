@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import cv2
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.direction import is_right_to_left
-from pagemill.document.geometry import area, as_array, clip, intersection, union_box
+from pagemill.document.geometry import Box, area, as_array, clip, intersection, union_box
+from pagemill.document.page import TextLine
+from pagemill.imaging.types import Pixels
 from pagemill.tables.agreement import agreement
 from pagemill.tables.fitting import fit
 from pagemill.tables.grid import Grid
 from pagemill.tables.lattice import header_rows_of, lattice_grid
-from pagemill.tables.rules import find_rules
+from pagemill.tables.rules import Rules, find_rules
 from pagemill.tables.stream import stream_grid
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import join_words, usual_height, words_of_line
+from pagemill.tables.words import TableWord, join_words, usual_height, words_of_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
-    from pagemill.imaging.types import Pixels
-    from pagemill.tables.rules import Rules
     from pagemill.tables.structure_model import StructureModel
-    from pagemill.tables.words import TableWord
 
 
 @dataclass(frozen=True, slots=True)

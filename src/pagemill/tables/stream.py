@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.tables.columns import chunks_of_row, find_separators
 from pagemill.tables.grid import Grid, GridCell, shaded_header_rows
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import extent, is_number, join_words, text_rows
+from pagemill.tables.words import TableWord, extent, is_number, join_words, text_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
     from pagemill.tables.rules import Rule, Rules
-    from pagemill.tables.words import TableWord
 
 _CURRENCIES = frozenset("$€£¥₩₹")
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, runtime_checkable
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
-from pagemill.errors import MissingDependencyError
+from pagemill.document.geometry import Box
+from pagemill.errors import EngineError, MissingDependencyError
+from pagemill.imaging.onnx_session import cpu_session
+from pagemill.imaging.types import Pixels
 from pagemill.installation import reinstall
+from pagemill.model_cache import cached
 from pagemill.tables.html import parse_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.imaging.types import Pixels
 
 PACKAGED_MODEL = Path(__file__).parent / "models" / "slanet-plus.onnx"
 _SIDE = 488
@@ -56,12 +53,51 @@ class Structure:
 class StructureModel(Protocol):
     """What tells the structure of a table. Called from several threads at once."""
 
-    name: str
-    """As records name it."""
+    @property
+    def name(self) -> str:
+        """As records name it."""
 
     def predict(self, pixels: Pixels) -> Structure | None:
         """The structure of the table that fills an image, shape (height, width, 3), uint8; None if it sees none."""
-        ...
+
+
+@runtime_checkable
+class TableFinder(Protocol):
+    """What finds tables on a page, beside the layout engine: a table engine may do it. Called from several threads."""
+
+    def find(self, page: Pixels) -> list[Box]:
+        """Boxes of tables on a page, shape (height, width, 3), uint8; in its pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedModel:
+    """A model of a table engine whose cells are made sure to tile their grid."""
+
+    model: StructureModel
+
+    @property
+    def name(self) -> str:
+        """As records name it."""
+        return self.model.name
+
+    def predict(self, pixels: Pixels) -> Structure | None:
+        """As :class:`StructureModel`.
+
+        Raises:
+            EngineError: The cells do not tile a grid.
+        """
+        structure = self.model.predict(pixels)
+        if structure is None:
+            return None
+        slots = [
+            (row, column)
+            for cell in structure.cells
+            for row in range(cell.row, cell.row + cell.row_span)
+            for column in range(cell.column, cell.column + cell.column_span)
+        ]
+        if sorted(slots) != [(row, column) for row in range(structure.rows) for column in range(structure.columns)]:
+            raise EngineError(f"the table engine {self.name!r} predicted cells that do not tile a grid")
+        return structure
 
 
 class SlanetPlus:
@@ -77,18 +113,8 @@ class SlanetPlus:
     name = "slanet-plus"
 
     def __init__(self, path: Path = PACKAGED_MODEL) -> None:
-        # Heavy, and its import is not safe from two threads at once.
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # pages run in parallel in threads of ours, and results do not depend on them
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 4  # the export's shapes make it warn on every load
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            self._session = onnxruntime.InferenceSession(
-                str(path), sess_options=options, providers=["CPUExecutionProvider"]
-            )
+            self._session = cpu_session(path, fixed_shape=True)
             self._tokens = _tokens(self._session.get_modelmeta().custom_metadata_map["character"])
         except Exception as error:  # ONNX Runtime raises several private types
             raise MissingDependencyError(
@@ -160,17 +186,10 @@ def _box(corners: NDArray[np.float32], size: tuple[int, int]) -> Box | None:
     return (x1, y1, x2, y2) if x2 > x1 and y2 > y1 else None
 
 
-_lock = threading.Lock()
-_loaded: list[SlanetPlus] = []
-
-
 def packaged_model() -> SlanetPlus:
     """The embedded model, loaded once per process on first use; takes 0.2 s: call it on a thread.
 
     Raises:
         MissingDependencyError: As :class:`SlanetPlus` says.
     """
-    with _lock:
-        if not _loaded:
-            _loaded.append(SlanetPlus())
-        return _loaded[0]
+    return cached(SlanetPlus, SlanetPlus)

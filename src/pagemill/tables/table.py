@@ -5,12 +5,9 @@ from __future__ import annotations
 import html
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby, product
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};|\]\(|[|\n\\]")
@@ -29,6 +26,15 @@ class Cell:
     text: str = ""
     """Plain text; a newline is a line break that is meant."""
     header: bool = False
+
+    def to_html(self, content: str | None = None) -> str:
+        """The cell as HTML, of its text or of other markup."""
+        tag = "th" if self.header else "td"
+        spans = f' rowspan="{self.row_span}"' if self.row_span > 1 else ""
+        spans += f' colspan="{self.column_span}"' if self.column_span > 1 else ""
+        if content is None:
+            content = html.escape(clean_text(self.text), quote=False).replace("\n", "<br>")
+        return f"<{tag}{spans}>{content}</{tag}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +60,7 @@ class Table:
     def to_html(self) -> str:
         """One ``<table>`` element on one line, texts escaped, with ``thead`` where the top rows are header rows."""
         rows = {row: list(cells) for row, cells in groupby(self.cells, key=lambda cell: cell.row)}
-        markup = [f"<tr>{''.join(map(_cell_html, rows.get(row, ())))}</tr>" for row in range(self.rows)]
+        markup = [f"<tr>{''.join(map(Cell.to_html, rows.get(row, ())))}</tr>" for row in range(self.rows)]
         head, body = "".join(markup[: self.header_rows]), "".join(markup[self.header_rows :])
         if head:
             body = f"<thead>{head}</thead>" + (f"<tbody>{body}</tbody>" if body else "")
@@ -108,11 +114,3 @@ def clean_text(text: str) -> str:
     """Drop control characters, collapse white space inside lines, drop empty lines."""
     lines = (" ".join(_CONTROL.sub("", line).split()) for line in text.split("\n"))
     return "\n".join(line for line in lines if line)
-
-
-def _cell_html(cell: Cell) -> str:
-    tag = "th" if cell.header else "td"
-    spans = f' rowspan="{cell.row_span}"' if cell.row_span > 1 else ""
-    spans += f' colspan="{cell.column_span}"' if cell.column_span > 1 else ""
-    text = html.escape(clean_text(cell.text), quote=False).replace("\n", "<br>")
-    return f"<{tag}{spans}>{text}</{tag}>"

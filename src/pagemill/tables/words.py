@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pagemill.document.geometry import Box
+from pagemill.document.page import TextLine
 from pagemill.tables.thresholds import TABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def test_limits_give_none() -> None:
 
 
 def test_many_empty_rows_under_many_spans() -> None:
-    table = parse_table("<table><tr>" + "<td rowspan=999999>x" * 1000 + "<tr>" * 500_000 + "<tr><td>y</table>")
+    table = parse_table("<table><tr>" + "<td rowspan=999999>x" * 1000 + "<tr>" * 100_000 + "<tr><td>y</table>")
     assert table is not None
     assert (table.rows, table.columns) == (2, 1001)
 

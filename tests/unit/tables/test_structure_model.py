@@ -79,7 +79,6 @@ def test_a_file_that_is_missing_or_no_model_is_reported_with_a_remedy(tmp_path):
 def test_the_model_is_loaded_once_for_all_threads(monkeypatch):
     made = []
     monkeypatch.setattr(structure_model, "SlanetPlus", lambda: made.append(1) or object())
-    monkeypatch.setattr(structure_model, "_loaded", [])
     with ThreadPoolExecutor(8) as threads:
         models = list(threads.map(lambda _: structure_model.packaged_model(), range(32)))
     assert len(made) == 1
