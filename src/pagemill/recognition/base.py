@@ -5,29 +5,29 @@ from __future__ import annotations
 import functools
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.config.modes import ReadingMode
 from pagemill.document.geometry import Box, Point
-from pagemill.document.labels import Label
+from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import UsageError
+from pagemill.imaging.types import Pixels
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.labels import Task
-    from pagemill.imaging.types import Pixels
-
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+In = TypeVar("In", contravariant=True)
+Out = TypeVar("Out", covariant=True)
 Quad = tuple[Point, Point, Point, Point]
 LONGEST_CONTENT = 2_000_000
-"""Characters: far above what a page can hold, and what a record of a page bears."""
+"""Characters: far above what a page can hold, within what a record of a page may hold."""
 LONGEST_FORMULA = 20_000
 """Characters."""
 Content = Annotated[str, msgspec.Meta(max_length=LONGEST_CONTENT)]
@@ -96,7 +96,6 @@ class TextDetector(Protocol):
 
     def detect(self, page: Pixels) -> list[DetectedLine]:
         """Find all lines of text on a page, in no particular order."""
-        ...
 
 
 class TextRecognizer(Protocol):
@@ -107,11 +106,9 @@ class TextRecognizer(Protocol):
 
     def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images (upright, height and width arbitrary); one answer a line, in order."""
-        ...
 
     def close(self) -> None:
         """Free models and processes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +140,9 @@ class FormulaRecognizer(Protocol):
 
     def recognize(self, crops: Sequence[Pixels]) -> list[RecognizedFormula]:
         """Read crops, one answer each, in order: shape (height, width, 3), uint8 RGB, any size, views of the page."""
-        ...
 
     def close(self) -> None:
         """Free models and processes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +207,51 @@ class PageReading:
     """Of the page as a whole: its answer is cut off, repeats itself, tells no places, ..."""
 
 
+class Batcher(Protocol[In, Out]):
+    """Collects single items and computes them in batches."""
+
+    limit: int
+    """Most items in a batch, as far as memory allows."""
+
+    async def submit(self, item: In) -> Out:
+        """Compute one item in some batch; raises what the model raised for this very item."""
+
+    async def close(self) -> None:
+        """Drop what is waiting, and wait for the batch that is being computed."""
+
+
+class Batching(Protocol):
+    """What the runtime lends an engine that computes in this process: a thread, and microbatches on it."""
+
+    async def run(self, function: Callable[[], Result]) -> Result:
+        """Call a function on the engine's thread."""
+
+    def unwanted(self) -> bool:
+        """Whether nobody waits any more for what this thread computes, which had better end.
+
+        Asked by ``call`` of :meth:`batcher`, at least every few seconds: a batch that goes on 10 s after its last page
+        was given up counts as one that hangs.
+        """
+
+    def batcher(
+        self,
+        call: Callable[[Sequence[Item]], Sequence[Answer]],
+        *,
+        max_batch: int,
+        size: Callable[[Item], float],
+        fill_s: float,
+    ) -> Batcher[Item, Answer]:
+        """Microbatches of like size on the engine's thread.
+
+        Args:
+            call: Computes the answers of a batch, one an item, in order. If it runs out of memory, batches are halved;
+                a batch that raises is bisected.
+            max_batch: Most items in a batch.
+            size: Of an item.
+            fill_s: Longest time that an item waits for a batch to fill while nothing is computed.
+        """
+
+
 class RegionReader(ABC):
     """Base class of region engines: read regions, or whole pages, with a model that takes one image per request.
 
@@ -235,6 +275,13 @@ class RegionReader(ABC):
         model, which the settings determine.
         """
         return None
+
+    def attach(self, batching: Batching) -> None:
+        """Take the runtime's help for computing in this process; called once, before :meth:`check`.
+
+        Does nothing by default: engines that ask servers need none.
+        """
+        return
 
     async def check(self) -> None:
         """Find out now what would fail for every region; called before the first read. Does nothing by default.

@@ -8,19 +8,16 @@ Binarization", AAAI 2020, equation 10). Text: connectionist temporal classificat
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 BLANK = 0
 _PIXEL_THRESHOLD, _BOX_THRESHOLD, _UNCLIP_RATIO = 0.3, 0.5, 1.6
@@ -34,10 +31,12 @@ _MAX_LINES = 3000
 """Most lines kept of a page, the surest first; a dense newspaper page has about 1,500."""
 
 
-def lines_from_map(probability: NDArray[np.float32], scale: tuple[float, float]) -> list[DetectedLine]:
+def lines_from_map(
+    probability: NDArray[np.float32], scale: tuple[float, float], origin: tuple[float, float] = (0.0, 0.0)
+) -> list[DetectedLine]:
     """Turn a (height, width) map of text probabilities into lines in page pixels.
 
-    ``scale`` is page pixels per map pixel in x and y.
+    ``scale`` is page pixels per map pixel in x and y, and ``origin`` where the map begins on the page.
     """
     mask = cv2.dilate((probability > _PIXEL_THRESHOLD).astype(np.uint8), np.ones((2, 2), np.uint8))
     contours, _ = cv2.findContours(mask, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
@@ -54,7 +53,7 @@ def lines_from_map(probability: NDArray[np.float32], scale: tuple[float, float])
             continue
         grow = size[0] * size[1] * _UNCLIP_RATIO / (2 * (size[0] + size[1]))
         grown = cv2.boxPoints((center, (size[0] + 2 * grow, size[1] + 2 * grow), angle))
-        found.append(DetectedLine(polygon=_corners(grown * factor), score=score))
+        found.append(DetectedLine(polygon=_corners(grown * factor + origin), score=score))
     found.sort(key=lambda line: -line.score)
     return found[:_MAX_LINES]
 

@@ -9,25 +9,21 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import find_model
 from pagemill.errors import CorruptInputError
+from pagemill.imaging.onnx_session import cpu_session
+from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import FormulaOffer, RecognizedFormula
-from pagemill.recognition.session import cpu_session
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Pixels
 
 _SIDE = 384
 """Of the square input."""

@@ -8,19 +8,14 @@ nothing at all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.imaging.transforms import fit
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.languages import script_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import RecognizedText
 
 _REACH = 0.42  # line heights, a little over half of the widest character: it explains the ink this far from its middle
 _INK = 0.4  # of the line's strongest contrast
@@ -42,6 +37,10 @@ _LEAST_FILL = 0.15
 """Share of its box that a letter fills; less is a frame or a curve."""
 _WIDEST = 12
 """Times its height: words whose letters touch count, rules do not."""
+_MARGIN = 2
+"""Heights of a letter that are left around it."""
+MOST_GROUPS = 8
+"""Of letters, on a page that is nearly empty. Not measured."""
 _LEAST_LETTERS = 200
 _QUANTILE = 0.4
 """Of the heights: on 70 pages of all kinds within a fifth of the height of a lower-case letter."""
@@ -104,17 +103,59 @@ def letter_height(page: Pixels) -> float | None:
     Args:
         page: Shape (height, width, 3), uint8 RGB. Dark letters on light ground are measured.
     """
-    scale: float = min(1.0, _LONG_SIDE / max(page.shape))
+    scale = _measured_at(page)
+    heights = _letters(page)[:, cv2.CC_STAT_HEIGHT]
+    return float(np.quantile(heights, _QUANTILE)) / scale if len(heights) >= _LEAST_LETTERS else None
+
+
+def letter_groups(page: Pixels) -> list[tuple[int, int, int, int]]:
+    """The boxes around groups of letters that stand close to each other, with a margin, in whole pixels.
+
+    None at all where there are more than ``MOST_GROUPS``, as in drawings and photographs. Boxes that overlap are one.
+
+    Args:
+        page: As for :func:`letter_height`.
+    """
+    height, width = page.shape[:2]
+    scale = _measured_at(page)
+    mask = np.zeros((max(1, round(height * scale)), max(1, round(width * scale))), np.uint8)
+    for left, top, wide, high in _letters(page)[:, :4].tolist():
+        margin = _MARGIN * high
+        cv2.rectangle(mask, (left - margin, top - margin), (left + wide + margin, top + high + margin), 1, -1)
+    groups = _components(mask)
+    if len(groups) > MOST_GROUPS:
+        return []
+    joined = 0
+    while joined != len(groups):
+        joined = len(groups)
+        for x, y, w, h in groups.tolist():
+            mask[y : y + h, x : x + w] = 1
+        groups = _components(mask)
+    found = (groups / scale).tolist()
+    return [(int(x), int(y), min(width, round(x + w)), min(height, round(y + h))) for x, y, w, h in found]
+
+
+def _components(mask: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """Left, top, width and height of each connected part, shape (n, 4)."""
+    _, _, stats, _ = cv2.connectedComponentsWithStats(mask, ltype=cv2.CV_32S)
+    return np.asarray(stats[1:, :4], np.int32)
+
+
+def _measured_at(page: Pixels) -> float:
+    return float(min(1.0, _LONG_SIDE / max(page.shape)))
+
+
+def _letters(page: Pixels) -> NDArray[np.int32]:
+    """What has the shape of a letter, in pixels of the page as it is measured: rows of OpenCV's ``CC_STAT``."""
     grey = cv2.cvtColor(fit(page, _LONG_SIDE), cv2.COLOR_RGB2GRAY)
     ink = cv2.adaptiveThreshold(grey, 1, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, _WINDOW, _CONTRAST)
     _, _, blobs, _ = cv2.connectedComponentsWithStats(ink, connectivity=8, ltype=cv2.CV_32S)
-    widths, heights, areas = blobs[1:, cv2.CC_STAT_WIDTH], blobs[1:, cv2.CC_STAT_HEIGHT], blobs[1:, cv2.CC_STAT_AREA]
-    letters = heights[
+    blobs = blobs[1:]
+    widths, heights, areas = blobs[:, cv2.CC_STAT_WIDTH], blobs[:, cv2.CC_STAT_HEIGHT], blobs[:, cv2.CC_STAT_AREA]
+    is_letter = (
         (heights >= _LEAST_HEIGHT)
         & (heights <= _MOST_HEIGHT)
         & (widths <= _WIDEST * heights)
         & (areas >= _LEAST_FILL * widths * heights)
-    ]
-    if len(letters) < _LEAST_LETTERS:
-        return None
-    return float(np.quantile(letters, _QUANTILE)) / scale
+    )
+    return np.asarray(blobs[is_letter], np.int32)

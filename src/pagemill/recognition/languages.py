@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from pagemill.errors import LanguageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 ALPHABETS: dict[str, str] = {
     # Letters a language needs beyond a-z (Unicode CLDR main exemplar characters, upper case derived);

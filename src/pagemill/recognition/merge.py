@@ -7,19 +7,16 @@ Hangul, which it leaves blank. So the stretches without Hangul are cut out of th
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.decoding import in_logical_order
 from pagemill.recognition.languages import script_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.imaging.types import Pixels
 
 SURE = 0.9
 """Mean confidence from which the second reading of a stretch replaces the first."""

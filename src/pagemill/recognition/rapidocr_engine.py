@@ -10,28 +10,27 @@ import functools
 import importlib.util
 import math
 import unicodedata
+from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import find_model
+from pagemill.document.geometry import as_array, shared_areas, union_box
 from pagemill.errors import CorruptInputError, MissingDependencyError
+from pagemill.imaging.onnx_session import cpu_session, load
+from pagemill.imaging.types import Pixels
 from pagemill.installation import pip_install
+from pagemill.model_cache import cached, version_of
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.recognition.decoding import decode_greedy, in_logical_order, lines_from_map
-from pagemill.recognition.ink import letter_height
+from pagemill.recognition.ink import MOST_GROUPS, letter_groups, letter_height
 from pagemill.recognition.languages import languages_covered_by
-from pagemill.recognition.session import cpu_session
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Pixels
 
 NAME = "rapidocr"
 LATIN = f"{NAME}:latin"
@@ -68,6 +67,8 @@ _SMALL_LETTERS = 5.0
 letters need instead. Newspapers at 150 to 450 dpi have 4, the smallest type of 60 ordinary pages 5.8."""
 _LETTER_HEIGHT = 8.0
 """Height that small letters are scaled to: 300 dpi newspaper lines are all found from 6 on. Never enlarged."""
+_SPARSE = 0.67
+"""Share of the page's longer side from which a closer look at a group of letters would show little more."""
 _MAX_DETECTION_PIXELS = 16_000_000
 """Most pixels of a page that is scaled so: its map of probabilities takes 4 bytes for each."""
 _MIN_CONFIDENCE = 0.5
@@ -142,14 +143,29 @@ class RapidOcrDetector:
         self._input = self._session.get_inputs()[0].name
 
     def detect(self, page: Pixels) -> list[DetectedLine]:
-        """Find all lines of text on a page, in no particular order."""
+        """Find all lines of text on a page, in no particular order.
+
+        The network misses words in ordinary type on a page that is nearly empty: those are looked at closely.
+        """
+        found = self._find(page)
+        if len(found) >= MOST_GROUPS:  # an ordinary page
+            return found
+        groups = letter_groups(page)
+        lines = as_array(union_box((x, y, x, y) for x, y in line.polygon) for line in found)
+        unread = shared_areas(as_array(groups), lines) == 0
+        for left, top, right, bottom in compress(groups, unread):
+            if max(right - left, bottom - top) < _SPARSE * max(page.shape):
+                found += self._find(page[top:bottom, left:right], (left, top))
+        return found
+
+    def _find(self, page: Pixels, origin: tuple[int, int] = (0, 0)) -> list[DetectedLine]:
         height, width = page.shape[:2]
         scale = self._scale(page)
         size = tuple(max(_STRIDE, round(side * scale / _STRIDE) * _STRIDE) for side in (width, height))
         # The area filter keeps thin strokes when the page is made smaller.
         resized = cv2.resize(page, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
         probability = self._probability(np.asarray(resized, np.uint8))
-        return lines_from_map(probability, (width / size[0], height / size[1]))
+        return lines_from_map(probability, (width / size[0], height / size[1]), origin)
 
     def _scale(self, page: Pixels) -> float:
         """The scale at which to look for text."""
@@ -197,7 +213,9 @@ class RapidOcrRecognizer:
     def __init__(self, *, latin: bool = False, model: Path | None = None) -> None:
         file = model or model_file(RECOGNITION_MODEL)
         kept = _classes(latin=True) if latin else range(len(dictionary(model)))
-        self._session = cpu_session(with_classes(file, kept) if latin else file)
+        self._session = (
+            cached(("latin", version_of(file)), lambda: load(with_classes(file, kept))) if latin else cpu_session(file)
+        )
         self._input = self._session.get_inputs()[0].name
         self._alphabet = [dictionary(model)[index] for index in kept]
         self._sharp_fill = 1.0 if model else _SHARP_FILL

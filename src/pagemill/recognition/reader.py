@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from pagemill.document.geometry import as_boxes
+from pagemill.document.geometry import Box, as_boxes
 from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
 from pagemill.imaging.transforms import crop_quad, rotate_quarter
-from pagemill.recognition.base import RecognizedText
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
 from pagemill.recognition.calibration import expected_right
 from pagemill.recognition.gutters import cut_at_gutters
 from pagemill.recognition.ink import holds_writing, unread_share
 from pagemill.recognition.languages import (
     LANGUAGE_OF_SCRIPT,
+    Plan,
     remedy_for,
     script_of,
     script_share,
@@ -25,7 +28,7 @@ from pagemill.recognition.languages import (
     tags_of_text,
     title_of_script,
 )
-from pagemill.recognition.merge import hanja_stretches, replace, stretches
+from pagemill.recognition.merge import Stretch, hanja_stretches, replace, stretches
 from pagemill.recognition.scripts import script_shares
 from pagemill.recognition.verdict import (
     DOUBTFUL,
@@ -54,15 +57,6 @@ from pagemill.recognition.verdict import (
 )
 from pagemill.recognition.vertical import stood_up
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from pagemill.document.geometry import Box
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import DetectedLine, Quad
-    from pagemill.recognition.languages import Plan
-    from pagemill.recognition.merge import Stretch
-
 P = ParamSpec("P")
 R = TypeVar("R")
 _WORTH_A_SAMPLE = 12  # lines from which it pays to find out first that a page is all Latin
@@ -88,15 +82,12 @@ class ReadingServices(Protocol):
 
     async def detect(self, page: Pixels) -> list[DetectedLine]:
         """Find the lines of a page."""
-        ...
 
     async def recognize(self, engine: str, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images with an engine, in microbatches with other pages."""
-        ...
 
     def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         """Run a function that computes on a thread."""
-        ...
 
 
 class ReadPage(NamedTuple):
@@ -182,7 +173,7 @@ class PageReader:
         left = sum(line.engine == self._plan.primary or not line.text.text for line in lines)
         if left * 2 < len(lines):  # another engine has read most of it
             script = None
-        if script != "HANGUL" and is_ideographic(lines):  # on its side in vertical lines, it looks like other scripts
+        if script != "HANGUL" and is_ideographic(line.text for line in lines):
             script = None
         # What the detector says of one page in a thousand is wrong; a page that reads well is not given up for it, nor
         # for a line or two, which may be a logo.
@@ -346,14 +337,15 @@ class PageReader:
         upright = {degrees: sum(upright_shares(shares).values()) for degrees, shares in looks.items()}
         likeliest = max(candidates, key=upright.__getitem__)
         likely = scripts_by_share(upright_shares(looks[likeliest]), _SCRIPT_POSSIBLE)
-        if likely and self._is_unread(likely[0]):
-            return likeliest
         others = [engine for _, engine in self._candidates(looks[likeliest], set())] if self._plan.others else []
         samples: dict[int, Sequence[RecognizedText]] = {}
         for degrees in candidates:
             asked = (self._services.recognize(engine, images[degrees]) for engine in [self._plan.primary, *others])
             samples[degrees] = max(await asyncio.gather(*asked), key=evidence)
-        return max(candidates, key=lambda degrees: evidence(samples[degrees]))
+        legible = max(candidates, key=lambda degrees: evidence(samples[degrees]))
+        sure = [text for text in samples[legible] if text.confidence >= DOUBTFUL]
+        is_chinese = likely[:1] != ["HANGUL"] and 2 * len(sure) > len(quads) and is_ideographic(sure)
+        return likeliest if likely and self._is_unread(likely[0]) and not is_chinese else legible
 
 
 def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:

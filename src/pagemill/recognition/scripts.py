@@ -7,22 +7,20 @@ about a millisecond a line. Drawn lines taught it: ``scripts/train-script-detect
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
-from pagemill.recognition.session import cpu_session
+from pagemill.imaging.onnx_session import cpu_session
+from pagemill.imaging.types import Pixels
+from pagemill.model_cache import cached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import onnxruntime
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Pixels
 
 HEIGHT = 32
 """Rows that a line image is scaled to."""
@@ -44,8 +42,11 @@ class _Model(NamedTuple):
     one of them after ``FLIPPED``."""
 
 
-@functools.cache
 def _model() -> _Model:
+    return cached(_Model, _load)
+
+
+def _load() -> _Model:
     session = cpu_session(_MODEL)
     return _Model(session, session.get_modelmeta().custom_metadata_map["classes"].split("\n"))
 

@@ -14,21 +14,18 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
 from pagemill.document.direction import runs_leftwards
 from pagemill.errors import PageTimeoutError, WorkerCrashError
+from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import RecognizedText, RecognizerOffer
 from pagemill.recognition.languages import TESSDATA_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.imaging.types import Pixels
 
 NAME = "tesseract"
 

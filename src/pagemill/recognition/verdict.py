@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pagemill.recognition.base import RecognizedText
-from pagemill.recognition.languages import script_of, script_share
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import Quad, RecognizedText
+from pagemill.recognition.languages import Plan, script_of, script_share
 from pagemill.recognition.scripts import FIGURES, FLIPPED
-
-if TYPE_CHECKING:
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import Quad
-    from pagemill.recognition.languages import Plan
-
 
 FOREIGN_LINE = 0.3  # share of a line's ink left unread that hints at another script
 _SOME_FOREIGN = 0.08  # the same where the page is known to hold the other script
@@ -131,9 +126,12 @@ def is_mostly_unread(lines: list[Line]) -> bool:
     return (_mean(long, [line.unread for line in long]) or 0.0) > _FOREIGN_PAGE
 
 
-def is_ideographic(lines: list[Line]) -> bool:
-    """Whether what was read is mostly Chinese or Japanese, which nothing but Hangul is mistaken for."""
-    return script_share("".join(line.text.text for line in lines), _CHINESE_OR_JAPANESE) > SCRIPT_SEEN
+def is_ideographic(texts: Iterable[RecognizedText]) -> bool:
+    """Whether what was read is mostly Chinese or Japanese, which nothing but Hangul is mistaken for.
+
+    On its side, in vertical lines, it looks like other scripts.
+    """
+    return script_share("".join(text.text for text in texts), _CHINESE_OR_JAPANESE) > SCRIPT_SEEN
 
 
 def _mean(lines: list[Line], values: list[float]) -> float | None:

@@ -11,17 +11,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.ink import ink_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import RecognizedText
 
 _BARS = frozenset("一ー―—-－")
 """What a stroke is read as, whichever way it runs."""

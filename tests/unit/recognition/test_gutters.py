@@ -1,8 +1,11 @@
 """Lines across the gutter of two columns are cut there; lines of one column never are."""
 
+from collections import Counter
+
 import cv2
 import numpy as np
 
+from pagemill.recognition import gutters
 from pagemill.recognition.base import DetectedLine
 from pagemill.recognition.gutters import cut_at_gutters
 
@@ -52,3 +55,16 @@ def test_lines_that_detection_never_parts_stay():
 def test_nothing_to_cut():
     page = np.full((50, 50, 3), 255, np.uint8)
     assert cut_at_gutters(page, []) == []
+
+
+def test_the_rows_that_are_looked_at_grow_with_the_page_and_not_with_its_square(monkeypatch):
+    looked = Counter()
+    monkeypatch.setattr(
+        gutters, "_next_row", lambda *given, found=gutters._next_row: looked.update("x") or found(*given)
+    )
+    counts = []
+    for rows in (50, 100):
+        looked.clear()
+        assert len(cut_at_gutters(*page_and_lines(rows, merged=set(range(3, rows, 7))))) == 2 * rows
+        counts.append(looked.total())
+    assert counts[1] < 2.5 * counts[0]

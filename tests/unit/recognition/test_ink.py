@@ -4,7 +4,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from pagemill.recognition.base import RecognizedText
-from pagemill.recognition.ink import holds_writing, letter_height, unread_share
+from pagemill.recognition.ink import holds_writing, letter_groups, letter_height, unread_share
 
 
 def striped_line(width: int = 400) -> np.ndarray:
@@ -113,3 +113,38 @@ def test_pages_with_too_little_text_do_not_tell():
     assert letter_height(np.full((900, 700, 3), 255, np.uint8)) is None
     assert letter_height(np.zeros((1, 1, 3), np.uint8)) is None
     assert letter_height(page_of_text(24, lines=2)) is None
+
+
+def test_letters_that_stand_together_are_a_group():
+    page = np.full((3000, 2000, 3), 255, np.uint8)
+    page[500:530, 400:600] = np.tile(striped_line(200)[5:35], (1, 1, 1))
+    page[2900:2930, 1900:2000] = striped_line(100)[5:35]
+    page[100, 0:2000] = 0  # a rule is no letter
+    (left, top, right, bottom), (*_, right_most, lowest) = letter_groups(page)
+    assert 300 < left < 400 < 600 < right < 700
+    assert 400 < top < 500 < 530 < bottom < 600
+    assert right_most == 2000
+    assert lowest <= 3000
+    page[::200, ::200] = 0
+    page[10::200, 10::200] = 0
+    assert len(letter_groups(page)) == 2  # specks are no letters
+
+
+def test_groups_whose_boxes_overlap_are_one():
+    page = np.full((3000, 2000, 3), 255, np.uint8)
+    for step in range(5):
+        page[500 + 50 * step : 530 + 50 * step, 400 + 100 * step : 500 + 100 * step] = striped_line(100)[5:35]
+    page[500:530, 850:900] = striped_line(50)[5:35]  # in the empty corner of the stair
+    page[2500:2530, 400:500] = striped_line(100)[5:35]
+    stair, below = letter_groups(page)
+    assert stair[1] < 500 < 900 < stair[2]
+    assert below[1] > 2400
+
+
+def test_a_page_full_of_shapes_has_no_groups_of_letters():
+    page = np.full((3000, 2000, 3), 255, np.uint8)
+    for row in range(100, 2900, 300):
+        page[row : row + 20, 100:1900:300] = 0
+        page[row : row + 20, 105:1900:300] = 0
+    page = cv2.erode(page, np.ones((1, 15), np.uint8))
+    assert letter_groups(page) == []

@@ -5,8 +5,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from pagemill.imaging.onnx_session import load as cpu_session
 from pagemill.recognition.rapidocr_engine import with_classes
-from pagemill.recognition.session import cpu_session
 
 
 @pytest.fixture

@@ -269,6 +269,14 @@ async def test_a_turned_page_is_read_upright(degrees, ink):
     assert len(result.lines) == 5
 
 
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+async def test_chinese_on_its_side_is_turned_by_its_text_whatever_it_looks_like(script, degrees):
+    script.shares = {"ETHIOPIC": 0.6}
+    turned = np.ascontiguousarray(np.rot90(page_of(*[CHINESE_INK] * 5), degrees // 90))
+    result, _ = await read(turned)
+    assert (result.rotation, len(result.lines), result.script) == (degrees, 5, None)
+
+
 async def test_an_empty_page_has_no_lines():
     result, _ = await read(np.full((300, 620, 3), 255, np.uint8))
     assert (result.lines, result.rotation, result.languages) == ([], 0, ())

@@ -8,8 +8,9 @@ and text; text and formulas are recorded as the model wrote them and sanitised w
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
@@ -17,9 +18,6 @@ from pagemill.recognition.base import Problem
 from pagemill.recognition.vlm.grounding import parse_grounded
 from pagemill.recognition.vlm.guard import Flaw
 from pagemill.recognition.vlm.table_answers import read_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 LONGEST_CAPTION = 300
@@ -38,6 +36,11 @@ _ESCAPED_NUMBER = re.compile(r"(?<!\\)\\\[(\d[\d\s,;.–-]{0,40})\\\]")
 _BRACE_OR_DOLLAR = re.compile(r"\\.|[{}$]", re.DOTALL)
 _NO_WORDS = re.compile(r"[\\{}$%#&_^~]")
 _DISPLAY_DELIMITERS = re.compile(r"(?<!\\)\\[\[\]]|\$\$")
+_INSIDE = r"(?:[^\\]|\\(?![\[\]]))*+"
+_DISPLAYED = re.compile(
+    rf"^[ \t]*\\\[(?P<alone>{_INSIDE})\\\][ \t]*$|(?<!\\)\\\[(?P<inner>{_INSIDE})\\\]", re.MULTILINE
+)
+_SIGNS = re.compile(r"[\\^_{}=<>+\n]")
 _LEADERS = re.compile(r"([.·…‥_])\1{3,}|(?:[.·…] ){4,}[.·…]?")
 _SPECIAL = re.compile(r"<[|｜]/?[\w▁]{1,30}[|｜]>")
 _CENTER = re.compile(r"</?center>|<div\s{1,3}align=[\"']?center[\"']?>|(?<=\n)</div>|</div>$", re.IGNORECASE)
@@ -127,7 +130,15 @@ def _between_dollars(text: str) -> list[str]:
 
 def _with_dollars(prose: str) -> str:
     prose = _ESCAPED_NUMBER.sub(r"[\1]", prose)  # a Markdown escape, not a formula
-    return _DISPLAY_DELIMITERS.sub("$$", _INLINE_DELIMITERS.sub("$", prose))
+    return _DISPLAYED.sub(_as_displayed, _INLINE_DELIMITERS.sub("$", prose))
+
+
+def _as_displayed(match: re.Match[str]) -> str:
+    """A formula where it is alone on its lines, or has signs of LaTeX; else brackets that the model has escaped."""
+    alone, inner = match["alone"], match["inner"]
+    if alone is not None:
+        return f"$${alone}$$"
+    return f"$${inner}$$" if _SIGNS.search(inner) else f"[{inner}]"
 
 
 def inline_math(text: str, task: Task) -> str:

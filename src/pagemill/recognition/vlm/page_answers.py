@@ -7,22 +7,17 @@ outside all references, text for a picture and text around a table become elemen
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from pagemill.document.geometry import Box
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.recognition.base import PageElement, Problem
 from pagemill.recognition.vlm.cleanup import LONGEST_CAPTION, STEPS, clean
-from pagemill.recognition.vlm.grounding import MAX_ELEMENTS, parse_grounded
+from pagemill.recognition.vlm.grounding import MAX_ELEMENTS, GroundedElement, parse_grounded
 from pagemill.recognition.vlm.guard import Flaw, latex_fault
 from pagemill.recognition.vlm.table_answers import split_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pagemill.document.geometry import Box
-    from pagemill.recognition.vlm.grounding import GroundedElement
 
 LABELS: Mapping[str, Label] = MappingProxyType(
     {

@@ -6,27 +6,27 @@ Flaws of the accepted answer are reported.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
-from pagemill.config.modes import ReadingMode
+from pagemill.config.model_cards import ModelCard, ModelKind, Sampling, load_card
+from pagemill.config.modes import VLM, ReadingMode
+from pagemill.config.settings import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError
+from pagemill.imaging.types import Pixels
+from pagemill.inference.chat import Answer
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
+from pagemill.inference.models import Served
 from pagemill.recognition.base import PageReading, Problem, RegionReader, RegionReading
 from pagemill.recognition.vlm.cleanup import STEPS, clean
 from pagemill.recognition.vlm.guard import MAX_CHARACTERS, AnswerCheck, Flaw, judge
 from pagemill.recognition.vlm.page_answers import read_answer
-from pagemill.recognition.vlm.requests import RequestBuilder
-
-if TYPE_CHECKING:
-    from pagemill.config.model_cards import ModelCard, Sampling
-    from pagemill.imaging.types import Pixels
-    from pagemill.inference.chat import Answer, ChatClient
-    from pagemill.recognition.vlm.requests import PreparedRegion
+from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
 
 _ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.EMPTY: 3}
 _MOST_ATTEMPTS = 4
@@ -75,17 +75,54 @@ def standard_sampling(sampling: Sampling) -> Sampling:
     return msgspec.structs.replace(sampling, top_k=None, repetition_penalty=None, extra=extra)
 
 
+class ChatTransport(Protocol):
+    """What answers chat completions: servers, or a model in this process."""
+
+    @property
+    def in_flight(self) -> int:
+        """The most requests that are in flight."""
+
+    async def find_model(self, wanted: str | None, known: Sequence[str]) -> Served:
+        """As :meth:`pagemill.inference.client.ServerClient.find_model`."""
+
+    async def ask(self, body: bytes) -> Answer:
+        """As :meth:`pagemill.inference.chat.ChatClient.ask`."""
+
+    def stop_waiting(self) -> None:
+        """The run is ending."""
+
+    async def aclose(self) -> None:
+        """Close connections."""
+
+
+def reading_card(settings: RecognitionSettings) -> tuple[ModelCard, ReadingMode]:
+    """The card of the model that reads, and what it is sent.
+
+    Raises:
+        UsageError: There is no such model card, it is of another kind, or it cannot read what it is to.
+    """
+    card = load_card(settings.model, ModelKind.RECOGNITION)
+    reads = settings.reading or card.reads
+    if reads is ReadingMode.PAGES and not card.prompts.get("page"):
+        raise UsageError(
+            f"{card.name} does not read whole pages: its card has no prompt for one",
+            remedy="Say --reading regions, or choose another --model.",
+        )
+    return card, reads
+
+
 class VlmReader(RegionReader):
-    """Reads regions or pages with one model behind servers.
+    """Reads regions or pages with one model, behind servers or in this process.
 
     Runs on the event loop; answers are checked and cleaned on threads.
 
     Args:
         card: Of the model.
-        client: Of its servers.
+        client: Asks it.
         served_model: The name that the user gave for it; None: whatever the servers call it.
         reads: Regions, or pages.
         max_tokens: Of an answer, if the user gave a number; None: as the card says.
+        engine: For the record, which also names the card.
 
     Raises:
         UsageError: The card names a clean-up step that does not exist.
@@ -94,10 +131,12 @@ class VlmReader(RegionReader):
     def __init__(
         self,
         card: ModelCard,
-        client: ChatClient,
+        client: ChatTransport,
         served_model: str | None = None,
         reads: ReadingMode = ReadingMode.REGIONS,
         max_tokens: int | None = None,
+        *,
+        engine: str = VLM,
     ) -> None:
         if unknown := [step for step in card.cleanup if step not in STEPS]:
             raise UsageError(
@@ -108,15 +147,19 @@ class VlmReader(RegionReader):
             sampling = msgspec.structs.replace(card.sampling, max_tokens=max_tokens)
             card = msgspec.structs.replace(card, sampling=sampling)
         self._asked_tokens = max_tokens or 0
-        self.name = f"vlm:{card.name}"
+        self.name = f"{engine}:{card.name}"
         self.reads = reads
-        self.in_flight = client.in_flight
         self._card = card
         self._client = client
         self._given_name = self._served_model = served_model
         self._builder = RequestBuilder(card, served_model or card.name)
         self._standard_only = False
         """Whether servers refused request fields that are not OpenAI's."""
+
+    @property
+    def in_flight(self) -> int:  # type: ignore[override]  # a class variable there
+        """As :attr:`pagemill.recognition.base.RegionReader.in_flight`; of a model in this process once it is loaded."""
+        return self._client.in_flight
 
     @property
     def served_model(self) -> str | None:

@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import cv2
 import msgspec
 import numpy as np
 import simplejpeg
 
+from pagemill.config.model_cards import ModelCard, Sampling
+from pagemill.config.settings import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import lacks_extra
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import resize
+from pagemill.imaging.types import Pixels
+from pagemill.inference.chat import ChatClient
+from pagemill.inference.client import API_KEY
 
 try:
     import pybase64  # SIMD: 4 to 10 times as fast as the standard library, which holds the interpreter lock
 except ImportError as error:
     raise lacks_extra("requests for models need pybase64", "vlm") from error
 
-if TYPE_CHECKING:
-    from pagemill.config.model_cards import ModelCard, Sampling
-    from pagemill.imaging.types import Pixels
-
 MAX_ASPECT = 200
 """Longest ratio of sides that image processors of the Qwen2-VL family (GLM-OCR, PaddleOCR-VL) accept."""
 _MIN_SMALLER_PIXELS = 100_000
 """About 130 tokens: an image this small is not refused for its size."""
+
+
+def chat_client(servers: Sequence[str], settings: RecognitionSettings) -> ChatClient:
+    """Asks the servers of a model, within the limits of the settings. Reaches out to nothing yet.
+
+    Raises:
+        UsageError: No server is named.
+    """
+    return ChatClient(
+        servers,
+        workers=settings.workers,
+        request_timeout_s=settings.request_timeout_s,
+        server_wait_s=settings.server_wait_s,
+        api_key=os.environ.get(API_KEY) or None,
+    )
 
 
 class PreparedRegion(NamedTuple):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pagemill.tables.html import MAX_CELLS, MAX_SLOTS, parse_table
 from pagemill.tables.table import Cell, Table, build_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _OTSL = re.compile(r"<(fcel|ecel|lcel|ucel|xcel|ched|rhed|srow|nl)>")
 """Optimised Table Structure Language (https://arxiv.org/abs/2305.03393): a full or empty cell; a cell merged with its

@@ -172,6 +172,9 @@ def test_hostile_answers_end(said: str, task: Task):
     [
         (r"see \[1\] and \[2, 3–5\]", "see [1] and [2, 3–5]"),
         (r"then \[x + 1\]", "then $$x + 1$$"),
+        ("then\n\\[ x \\]\nholds", "then\n$$ x $$\nholds"),
+        (r"- \[ x \] done, \[see below\]", "- [ x ] done, [see below]"),
+        (r"in \[0, 1) and $x$", r"in \[0, 1) and $x$"),
         ("Total $ 5 and $ 10 due", "Total $ 5 and $ 10 due"),
         ("for $ x $ of $ 2 $ kinds", "for $x$ of $2$ kinds"),
     ],
