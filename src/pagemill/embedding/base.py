@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.config.model_cards import ImageBudget
 from pagemill.config.options import Settings, option
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pagemill.config.model_cards import ImageBudget
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Pixels
 
 Vectors: TypeAlias = NDArray[np.float32]
 """Shape (rows, dimension), each row of length 1."""
@@ -129,7 +126,6 @@ class EmbeddingEngine(Protocol):
     @property
     def identity(self) -> EngineIdentity:
         """Of all vectors that it makes."""
-        ...
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[np.floating[Any]]:
         """Make one vector an input, in order.
@@ -144,11 +140,9 @@ class EmbeddingEngine(Protocol):
             PagemillError: What is wrong with the whole batch. One of several inputs: the caller finds out which one it
                 is by halving the batch.
         """
-        ...
 
     def close(self) -> None:
         """Free what it holds; not called while ``embed`` runs."""
-        ...
 
 
 @runtime_checkable
@@ -158,15 +152,12 @@ class CorpusEngine(Protocol):
     @property
     def statistics(self) -> str:
         """Digest of the statistics; empty while there are none. Vectors of queries may change with it."""
-        ...
 
     def changed(self, texts: Iterable[str]) -> float:
         """How many texts came or went since the statistics were made, as a share of those of then."""
-        ...
 
     def fit(self, texts: Iterable[str]) -> None:
         """Make the statistics and keep them: the engine has another identity from now on."""
-        ...
 
 
 def normalised(vectors: NDArray[np.floating[Any]], dimension: int | None = None) -> Vectors:

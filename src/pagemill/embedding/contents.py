@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.document.page import Status
+from pagemill.document.page import ImageCrop, PageResult, Status
 from pagemill.embedding.vectors import Part, RowKey, VectorRow
+from pagemill.export.chunks import Chunk
 from pagemill.export.embedding_text import description_text, embedding_text, is_said, region_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pagemill.document.page import ImageCrop, PageResult
-    from pagemill.export.chunks import Chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,21 +55,37 @@ def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]
         yield from _regions(page, images=images)
 
 
-def chunk_content(chunk: Chunk, page_digest: str) -> Content:
-    """A chunk: its id tells its text, and its row is good as long as the page on which it begins has not changed.
+def chunk_content(chunk: Chunk, document: str) -> Content:
+    """A chunk: its id tells its text, and its row is good as long as no page of its document has changed.
 
     Args:
         chunk: The chunk.
-        page_digest: Digest of the text of that page; empty for a page without text.
+        document: :func:`document_digest` of its document.
     """
     first = chunk.places[0]
     key = RowKey(first.page_id, int(first.element.rpartition("/")[2]), chunk.id)
-    return Content(row=chunk_row(key, page_digest), text=chunk.contextualized)
+    return Content(row=chunk_row(key, document), text=chunk.contextualized)
 
 
-def chunk_row(key: RowKey, page_digest: str) -> VectorRow:
-    """The row of a chunk while the page on which it begins has a text with this digest."""
-    return VectorRow(key, digest("chunk", key.chunk, page_digest))
+def chunk_row(key: RowKey, document: str) -> VectorRow:
+    """The row of a chunk while its document has this digest."""
+    return VectorRow(key, digest("chunk", key.chunk, document))
+
+
+def document_digest(page_digests: Iterable[tuple[str, str]]) -> str:
+    """Changes with the text of any page of a document: a chunk goes over pages, and has headings of earlier ones.
+
+    Args:
+        page_digests: Id and digest of the text of the pages that have one (:func:`text_digests`), in any order.
+    """
+    return digest("document", *(part for pair in sorted(page_digests) for part in pair))
+
+
+def text_digests(pages: Iterable[PageResult]) -> Iterator[tuple[str, str]]:
+    """Id and digest of the text of those pages that have one."""
+    for page in pages:
+        for content in contents(page, Part.TEXT, images=False):
+            yield content.row.key.page_id, content.row.digest
 
 
 def query(query_id: str, text: str, statistics: str = "") -> Content:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from pagemill.config.model_cards import ImageBudget
 from pagemill.imaging.transforms import resize
-
-if TYPE_CHECKING:
-    from pagemill.config.model_cards import ImageBudget
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Pixels
 
 
 def within_budget(pixels: Pixels, budget: ImageBudget | None) -> Pixels:

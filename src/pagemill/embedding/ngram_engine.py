@@ -18,22 +18,18 @@ import re
 import unicodedata
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from pagemill.embedding.base import EngineIdentity, Modality, Role
+from pagemill.config.model_cards import ImageBudget
+from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role, Vectors
 from pagemill.errors import DamagedRunError, EngineError, UsageError
 from pagemill.store.files import output_errors, reading_errors, write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from pagemill.config.model_cards import ImageBudget
-    from pagemill.embedding.base import EmbeddingInput, EngineSettings, Vectors
 
 Hashes: TypeAlias = NDArray[np.uint64]
 

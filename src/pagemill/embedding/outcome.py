@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pagemill.errors import ExitCode, error_class
+from pagemill.errors import ExitCode, PagemillError, error_class
 
 if TYPE_CHECKING:
     from pagemill.embedding.vectors import Part
-    from pagemill.errors import PagemillError
 
 
 @dataclass(slots=True)

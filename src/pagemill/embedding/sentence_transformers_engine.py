@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pagemill.embedding.base import EngineIdentity, Modality, Role
+from pagemill.config.model_cards import ImageBudget
+from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role
 from pagemill.errors import MissingInputError, UsageError, lacks_extra, unreadable
 
 try:
     from sentence_transformers import SentenceTransformer
 except ImportError as error:
     raise lacks_extra("embedding in this process needs sentence-transformers", "embed") from error
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.config.model_cards import ImageBudget
-    from pagemill.embedding.base import EmbeddingInput, EngineSettings
 
 _BATCH = 32
 _PROMPTS = {
@@ -71,7 +66,7 @@ class SentenceTransformersEngine:
         prompts: dict[str, str] = self._model.prompts
         self._prompts = {role: prompts[name] for role, names in _PROMPTS.items() for name in names if prompts.get(name)}
         folder = Path(settings.model)
-        self._identity = EngineIdentity(
+        self.identity = EngineIdentity(
             engine=self.name,
             model=str(folder.absolute()) if folder.is_dir() else settings.model,
             revision=_digest(folder) if folder.is_dir() else _commit(self._model),
@@ -79,14 +74,9 @@ class SentenceTransformersEngine:
             instructions={role.value: prompt for role, prompt in self._prompts.items()},
         )
 
-    @property
-    def identity(self) -> EngineIdentity:
-        """By a digest of the model's files where they are local, else by its commit."""
-        return self._identity
-
     def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[Any]:
         """Make one vector an input; texts are cut to the model's length by its own tokenizer."""
-        vectors = np.empty((len(inputs), self._identity.dimension), dtype=np.float32)
+        vectors = np.empty((len(inputs), self.identity.dimension), dtype=np.float32)
         groups: dict[tuple[Role, Modality], list[int]] = {}
         for index, each in enumerate(inputs):
             groups.setdefault((each.role, each.modality), []).append(index)

@@ -11,22 +11,19 @@ import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from pagemill.embedding.base import EngineIdentity
 from pagemill.errors import DamagedRunError, MissingInputError
 from pagemill.store.files import reading_errors
 from pagemill.store.paths import TEMPORARY_SUFFIX
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 FOLDER = "embeddings"
 """Of the run directory."""
@@ -187,8 +184,12 @@ class VectorFile:
 
     def find(self, page_id: str, region: int | None = None, chunk: str = "") -> NDArray[Any] | None:
         """The vector of a page, region, chunk or query; None where it has none."""
-        index = self._places.get(RowKey(page_id, region, chunk))
+        index = self.place_of(RowKey(page_id, region, chunk))
         return None if index is None else np.asarray(self.vectors[index])
+
+    def place_of(self, key: RowKey) -> int | None:
+        """Where a row is, if it is there, whatever its content was."""
+        return self._places.get(key)
 
     def place(self, row: VectorRow) -> int | None:
         """Where a row is, if it is there with this very content."""

@@ -12,25 +12,18 @@ import base64
 import contextlib
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from pagemill.config.model_cards import ModelKind, load_card
-from pagemill.embedding.base import EmbeddingInput, EngineIdentity, Modality, Role
+from pagemill.config.model_cards import ModelCard, ModelKind, load_card
+from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role
 from pagemill.embedding.images import within_budget
-from pagemill.errors import UsageError
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.inference.client import API_KEY, ServerClient
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.config.model_cards import ModelCard
-    from pagemill.embedding.base import EngineSettings
 
 T = TypeVar("T")
 
@@ -183,10 +176,7 @@ def create(settings: EngineSettings) -> VllmEngine:
     Raises:
         UsageError: There is no such model card, or it is of a model that embeds nothing.
     """
-    card = load_card(settings.model or DEFAULT_CARD)
-    if card.kind is not ModelKind.EMBEDDING:
-        raise UsageError(f"{card.name} makes no vectors: it is a model for {card.kind}", remedy="Check --model.")
-    return VllmEngine(card, settings)
+    return VllmEngine(load_card(settings.model or DEFAULT_CARD, ModelKind.EMBEDDING), settings)
 
 
 def _text_part(text: str) -> dict[str, str]:

@@ -16,22 +16,17 @@ import io
 import sqlite3
 import time
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 
-from pagemill.embedding.vectors import VectorFile, VectorRow, VectorsInfo, ids_table
+from pagemill.embedding.base import Vectors
+from pagemill.embedding.vectors import VectorFile, VectorPaths, VectorRow, VectorsInfo, ids_table
 from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
 from pagemill.store.database import database_errors
 from pagemill.store.files import output_errors, sync_directory, write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pagemill.embedding.base import Vectors
-    from pagemill.embedding.vectors import VectorPaths
 
 SYNC_EVERY_S = 5.0
 """A power cut loses at most what was embedded in this time."""
@@ -78,7 +73,7 @@ class VectorWriter(contextlib.ExitStack):
 
     def has(self, row: VectorRow) -> bool:
         """Whether the vector of this very content is there."""
-        return row in self._new or self._published.place(row) is not None
+        return row in self._new or self._place(row) is not None
 
     def append(self, rows: Sequence[VectorRow], vectors: Vectors) -> None:
         """Keep new vectors. They outlive the process at once, and a power cut after ``SYNC_EVERY_S``.
@@ -127,9 +122,13 @@ class VectorWriter(contextlib.ExitStack):
             if found is None or found != _kept(_name(row), found[1]):
                 raise DamagedRunError(f"{self._paths.partial} is damaged: {row.key}", remedy=_ANEW)
             return bytes(found[1])
-        index = self._published.place(row)
+        index = self._place(row)
         assert index is not None
         return bytes(self._published.vectors[index])
+
+    def _place(self, row: VectorRow) -> int | None:
+        """Where the vector of a row is in the earlier files. A chunk's id tells its text, whatever its document is."""
+        return self._published.place_of(row.key) if row.key.chunk else self._published.place(row)
 
     def _open_published(self) -> VectorFile:
         """The earlier files; no row where there are none."""

@@ -9,11 +9,12 @@ is read where it stands. All distances are in units of the font size (em), where
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import union_box
+from pagemill.document.geometry import Box, union_box
+from pagemill.document.symbols import Symbol
 from pagemill.formulas import signs
 from pagemill.formulas.check import renders
 from pagemill.formulas.line import (
@@ -29,12 +30,6 @@ from pagemill.formulas.line import (
     with_words,
 )
 from pagemill.formulas.nodes import AXIS, Node, are_near, node_of, without_pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.symbols import Symbol
 
 MOST_SYMBOLS = 1_500
 """A page of formulas holds about that many symbols; in one formula they are no formula."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
 from pagemill.document.geometry import union_box
 from pagemill.formulas import signs
 from pagemill.formulas.nodes import Node
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 FULL_SIZE = 0.85
 """Least size of a symbol on the line in units of the largest; scripts have 0.7."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import union_box
+from pagemill.document.geometry import Box, union_box
+from pagemill.document.symbols import Symbol
 from pagemill.formulas import signs
-
-if TYPE_CHECKING:
-    from pagemill.document.geometry import Box
-    from pagemill.document.symbols import Symbol
 
 AXIS = 0.25
 

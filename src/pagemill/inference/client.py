@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from pagemill.errors import NetworkError, PagemillError, UsageError
 from pagemill.inference.exchange import (
@@ -19,9 +20,6 @@ from pagemill.inference.exchange import (
 from pagemill.inference.limits import InFlightLimit
 from pagemill.inference.models import Served, choose_model, decode_served, not_served
 from pagemill.inference.servers import PooledServer, ServerPool, server_root
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _log = logging.getLogger(__name__)
 

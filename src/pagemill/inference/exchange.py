@@ -8,11 +8,12 @@ import functools
 import math
 import os
 import ssl
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 from io import BytesIO
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -25,10 +26,6 @@ try:
     import aiohttp
 except ImportError as error:
     raise lacks_extra("talking to model servers needs aiohttp", "vlm") from error
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-    from typing import Any
 
 MAX_ANSWER = 16 * 2**20
 """Most bytes of an answer: a hundred times what 16,000 tokens need."""

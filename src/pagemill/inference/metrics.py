@@ -5,15 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pagemill.errors import PagemillError
-from pagemill.inference.exchange import AttemptFailedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pagemill.inference.exchange import Exchange
+from pagemill.inference.exchange import AttemptFailedError, Exchange
 
 _TIMEOUT_S = 10.0
 _ROW = re.compile(r"^vllm:(\w+)(?:\{.*\})?[ \t]+(\S+)", re.MULTILINE)

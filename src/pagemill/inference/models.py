@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from pagemill.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
 _MOST_TOKENS = 10**7
 _NAMES_SHOWN = 20

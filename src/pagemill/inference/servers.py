@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pagemill.errors import NetworkError, PagemillError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.inference.limits import InFlightLimit
+from pagemill.inference.limits import InFlightLimit
 
 
 def server_root(url: str) -> str:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from pagemill.inference.exchange import AttemptFailedError, Cause
+from pagemill.inference.exchange import AttemptFailedError, Cause, Exchange
 from pagemill.inference.models import token_count
-
-if TYPE_CHECKING:
-    from pagemill.inference.exchange import Exchange
 
 STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
 """Fields of a request's body that ask for a stream which ends with the numbers of tokens."""

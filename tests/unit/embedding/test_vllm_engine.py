@@ -192,7 +192,7 @@ def test_servers_and_models_that_are_not_there(server):
         make()
     with pytest.raises(NetworkError):
         make(servers=("http://127.0.0.1:9",))
-    with pytest.raises(UsageError, match="makes no vectors"):
+    with pytest.raises(UsageError, match="not for embedding"):
         make(servers=(server.url,), model="glm-ocr")
     server.answer = lambda path, body: (404, {"error": {"message": "no embeddings here"}})
     with pytest.raises(UsageError):

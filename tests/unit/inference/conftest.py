@@ -65,7 +65,7 @@ async def talking(*urls: str, **options) -> AsyncIterator[CountingClient]:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the stub has no event for all that may be waited for
             await asyncio.sleep(0.001)
 

@@ -106,7 +106,7 @@ async def test_servers_are_asked_for_their_models_at_once():
     both = asyncio.Barrier(2)
 
     async def models(_: web.BaseRequest) -> web.Response:
-        await asyncio.wait_for(both.wait(), 20)
+        await asyncio.wait_for(both.wait(), 60)
         return web.json_response({"data": [{"id": "a"}]})
 
     async with AsyncExitStack() as stack:

@@ -72,7 +72,7 @@ async def test_whoever_stops_waiting_gives_up_within_seconds(monkeypatch):
         asking = asyncio.create_task(client.ask(BODY))
         await until(lambda: not client.servers[0].up)
         client.stop_waiting()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             with pytest.raises(NetworkError):
                 await asking
             with pytest.raises(NetworkError):
