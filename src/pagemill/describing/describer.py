@@ -5,31 +5,26 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import simplejpeg
 
-from pagemill.config.model_cards import ModelKind, load_card
+from pagemill.config.model_cards import ModelKind, Sampling, load_card
 from pagemill.config.modes import Described
+from pagemill.config.settings import DescribeSettings, RecognitionSettings
 from pagemill.describing.answers import SCHEMA, problems, read_description
 from pagemill.document.labels import Task
 from pagemill.document.page import Description
 from pagemill.errors import UsageError
 from pagemill.extraction.guided import GuidedModel, Spent
-from pagemill.inference.chat import ChatClient
-from pagemill.inference.client import API_KEY
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
 from pagemill.recognition.base import Problem
-from pagemill.recognition.vlm.requests import RequestBuilder, chat_body, image_part
+from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder, chat_body, chat_client, image_part
 
 if TYPE_CHECKING:
-    from pagemill.config.model_cards import Sampling
-    from pagemill.config.settings import DescribeSettings, RecognitionSettings
     from pagemill.describing.elements import ElementRequest
-    from pagemill.recognition.vlm.requests import PreparedRegion
 
 PROMPT_VERSION = "1"
 """Descriptions that were kept are of no use for another prompt."""
@@ -102,31 +97,18 @@ class Describer:
     """
 
     def __init__(self, settings: DescribeSettings, reader: RecognitionSettings) -> None:
-        servers = settings.servers or reader.servers
-        of_reader = not settings.servers and settings.model is None
+        settings = settings.beside(reader)
         self.counts = DescribeCounts()
         self.answers: KeptAnswers | None = None
         """Where answers are kept; None for this process alone."""
-        card = load_card(reader.model if of_reader else settings.model or "generic")
-        if card.kind is not ModelKind.RECOGNITION:
-            raise UsageError(
-                f"{card.name} does not describe pictures: it is a model for {card.kind}",
-                remedy="Check --describe-model.",
-            )
-        if not servers:
+        self._card = load_card(settings.model or "generic", ModelKind.RECOGNITION)
+        if not settings.servers:
             raise UsageError(
                 "describing needs a model behind a server",
                 remedy="Name it with --describe-server URL, and its card with --describe-model.",
             )
-        self._card = card
-        self._client = ChatClient(
-            servers,
-            workers=reader.workers,
-            request_timeout_s=reader.request_timeout_s,
-            server_wait_s=reader.server_wait_s,
-            api_key=os.environ.get(API_KEY) or None,
-        )
-        self._served_model = settings.served_model or (reader.served_model if of_reader else None)
+        self._client = chat_client(settings.servers, reader)
+        self._served_model = settings.served_model
         self._left = settings.limit or None
         self._model: GuidedModel | None = None
         self._name = ""
@@ -255,8 +237,11 @@ class Describer:
         if description is None:
             after = f" ({spent.attempts} attempts)" if spent.attempts > 1 else ""
             return Problem(flaw or "internal", message + after)
+        doubts = (*description.left_out, *([message] if flaw else []))
         engine = f"vlm:{self._card.name}"
-        return msgspec.structs.replace(description, engine=engine, model=self._name, attempts=spent.attempts)
+        return msgspec.structs.replace(
+            description, engine=engine, model=self._name, attempts=spent.attempts, left_out=doubts
+        )
 
     def _body(self, text: str, sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
         content: list[dict[str, Any]] = [{"type": "text", "text": text}]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pagemill.config.modes import Described
 from pagemill.document.geometry import area
 from pagemill.document.labels import Label
-from pagemill.document.page import WHOLE_PAGE, Description, PageError, Status
+from pagemill.document.page import WHOLE_PAGE, Description, PageError, PageResult, Region, Status
 from pagemill.export.context import PageContext, Surroundings
 from pagemill.export.markdown import page_markdown
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import crop
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from pagemill.document.page import PageResult, Region
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import Problem
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import Problem
 
 COMPONENT = "describe"
 """Of the errors that say why an element has no description."""
@@ -91,6 +86,10 @@ def take(page: PageResult, answers: Mapping[int, Description | Problem | None]) 
     for index, answer in answers.items():
         if isinstance(answer, Description):
             page.regions[index].description = answer
+            if answer.left_out:
+                what = "; ".join(answer.left_out)
+                message = f"of the description of the {page.regions[index].label.value} was left out: {what}"
+                page.errors.append(PageError(component=COMPONENT, category="incomplete", message=message, region=index))
         elif answer is not None:
             message = f"the {page.regions[index].label.value} has no description: {answer.message}"
             page.errors.append(

@@ -28,6 +28,8 @@ class Flaw(StrEnum):
     INVALID_JSON = "invalid_json"
     SCHEMA = "schema"
     """It is JSON, and some values are not as the schema says."""
+    REPEATED_KEY = "repeated_key"
+    """It is JSON, and an object gives a key several values."""
 
 
 class Reading(NamedTuple):
@@ -36,6 +38,7 @@ class Reading(NamedTuple):
     values: dict[str, Any] | None
     flaw: Flaw | None = None
     message: str = ""
+    """Why there are no values, or what is doubtful about them."""
 
 
 def _no_constant(name: str) -> None:
@@ -48,7 +51,16 @@ def _finite(number: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+def _decoder(repeated: list[str]) -> json.JSONDecoder:
+    """A decoder that notes keys of an object that have several values, of which it takes the last one."""
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            repeated.extend(key for key, value in pairs if value != found[key])
+        return found
+
+    return json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=note)
 
 
 def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
@@ -68,8 +80,9 @@ def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
     start = text.find("{")
     if start < 0:
         return Reading(None, Flaw.INVALID_JSON, f"the answer holds no JSON object: {' '.join(text.split())[:100]!r}")
+    repeated: list[str] = []
     try:
-        values, _ = _DECODER.raw_decode(text, start)
+        values, _ = _decoder(repeated).raw_decode(text, start)
         count = sum(1 for _ in islice(leaves(values), THRESHOLDS.max_values + 1))
     except ValueError as error:
         return Reading(None, Flaw.INVALID_JSON, f"the answer is not JSON: {error}")
@@ -77,9 +90,10 @@ def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
         return Reading(None, Flaw.INVALID_JSON, "the answer is nested too deeply")
     if count > THRESHOLDS.max_values:
         return Reading(None, Flaw.INVALID_JSON, f"the answer holds more than {THRESHOLDS.max_values:,} values")
-    if keep_blanks:
-        return Reading(values)
-    return Reading({key: _without_blanks(value) for key, value in values.items()})
+    doubt = f"the answer gives {repeated[0][:60]!r} several values: the last one is taken" if repeated else ""
+    if not keep_blanks:
+        values = {key: _without_blanks(value) for key, value in values.items()}
+    return Reading(values, Flaw.REPEATED_KEY if doubt else None, doubt)
 
 
 def _without_blanks(value: Any) -> Any:

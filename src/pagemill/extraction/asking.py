@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from pagemill.config.model_cards import ModelCard, Sampling
 from pagemill.document.labels import Task
 from pagemill.errors import UsageError
 from pagemill.extraction.answers import Flaw
 from pagemill.extraction.guided import GuidedModel, Spent
 from pagemill.extraction.prompting import PagePart, instruction, request_body, text_tokens
 from pagemill.extraction.result import ExtractionProblem, ModelRequest
+from pagemill.extraction.schema import ExtractionSchema
 from pagemill.extraction.thresholds import THRESHOLDS
+from pagemill.imaging.types import Pixels
+from pagemill.inference.chat import ChatClient
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
-from pagemill.recognition.vlm.requests import RequestBuilder
-
-if TYPE_CHECKING:
-    from pagemill.config.model_cards import ModelCard, Sampling
-    from pagemill.extraction.schema import ExtractionSchema
-    from pagemill.imaging.types import Pixels
-    from pagemill.inference.chat import ChatClient
-    from pagemill.recognition.vlm.requests import PreparedRegion
+from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
 
 _SMALLEST_BUDGET = 400
 
@@ -59,7 +56,8 @@ class ValueReader:
     """Tokens of pages in one request; known after :meth:`check`."""
     most_pages: int = THRESHOLDS.max_pages_per_request
     """Lowered when the servers take fewer."""
-    _name: str = ""
+    model: str = field(default="", init=False)
+    """Its name on the servers, known after :meth:`check`."""
     _guided: GuidedModel = field(init=False)
 
     async def check(self) -> None:
@@ -70,7 +68,7 @@ class ValueReader:
             UsageError: None serves the model, or its context is too short for the schema.
         """
         served = await self.client.find_model(self.served_model, [self.card.name, self.card.repository])
-        self._name = served.name
+        self.model = served.name
         context = served.max_model_len or self.card.server.max_model_len
         answer = self.max_tokens or min(self.card.sampling.max_tokens, int(context * THRESHOLDS.answer_share))
         self.budget = context - answer - text_tokens(instruction(self.schema)) - 100
@@ -87,11 +85,6 @@ class ValueReader:
         # A repetition penalty spoils JSON, whose keys repeat.
         self.card = msgspec.structs.replace(self.card, image=image, sampling=sampling)
         self._guided = GuidedModel(self.card, self.client, RequestBuilder(self.card, served.name))
-
-    @property
-    def model(self) -> str:
-        """The model's name on the servers."""
-        return self._name
 
     def with_image(self, part: PagePart, pixels: Pixels) -> PagePart:
         """A page with its image as the model gets it. Runs on a computing thread."""
@@ -142,7 +135,7 @@ class ValueReader:
     ) -> PartResult:
         result = _shown(parts, spent)
         result.values = values
-        if values is None:
+        if values is None or category == Flaw.REPEATED_KEY:
             after = f" ({spent.attempts} attempts)" if spent.attempts > 1 else ""
             result.problem = ExtractionProblem(
                 pages=result.request.pages, category=category or "internal", message=message + after, remedy=remedy
@@ -159,7 +152,7 @@ class ValueReader:
                 parts if len(parts) > 1 else [replace(parts[0], image=image)],
                 self.schema,
                 card=self.card,
-                served_model=self._name,
+                served_model=self.model,
                 sampling=sampling,
                 pages=pages,
                 is_guided=is_guided,

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pagemill._version import __version__
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import PageResult, Status
+from pagemill.errors import PagemillError
 from pagemill.extraction.grounding import PageText, Place, choose_places
 from pagemill.extraction.merging import Leaf, merged, plain, tree_of
-from pagemill.extraction.result import (
-    ExtractedField,
-    Extraction,
-    ExtractionProblem,
-    ExtractionStatus,
-    Source,
-)
+from pagemill.extraction.result import ExtractedField, Extraction, ExtractionProblem, ExtractionStatus, Source
 from pagemill.extraction.schema import ExtractionSchema, leaves, pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pagemill.errors import PagemillError
     from pagemill.extraction.asking import PartResult
 
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from itertools import islice, permutations
@@ -19,14 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rapidfuzz import fuzz
 
 from pagemill.document.geometry import Box, union_box
-from pagemill.document.page import ContentFormat
+from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import plain_content
 from pagemill.extraction.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pagemill.document.page import PageResult, Region
     from pagemill.extraction.schema import Path_
 
 _NUMBER = re.compile(r"\d[\d.,'’\u00a0 ]*")

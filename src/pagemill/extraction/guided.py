@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from pagemill.config.model_cards import ModelCard, Sampling
 from pagemill.extraction.answers import Flaw, read_answer
 from pagemill.extraction.thresholds import THRESHOLDS
+from pagemill.inference.chat import Answer, ChatClient
 from pagemill.inference.exchange import RequestRefusedError
 from pagemill.recognition.vlm.guard import Flaw as TextFlaw
 from pagemill.recognition.vlm.reading import MAX_SHRINKS, changed_sampling, standard_sampling
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pagemill.config.model_cards import ModelCard, Sampling
-    from pagemill.inference.chat import Answer, ChatClient
-    from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
+from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
 
 _ABOUT_GUIDING = re.compile(r"(?i)response_format|json.?schema|guided|grammar|structured|schema")
 
@@ -66,7 +63,7 @@ class GuidedModel:
         spent: Spent,
         image: PreparedRegion | None = None,
     ) -> tuple[dict[str, Any] | None, Flaw | None, str]:
-        """Values, of the answer with the fewest problems; or the flaw of the last answer.
+        """Values, of the answer with the fewest problems, and the first of these; or the flaw of the last answer.
 
         Args:
             write: Writes the body of a request.
@@ -80,24 +77,26 @@ class GuidedModel:
             NetworkError: No server was reachable.
             UsageError: The servers do not serve the model.
         """
-        best: tuple[int, dict[str, Any]] | None = None
+        best: tuple[list[str], dict[str, Any], Flaw] | None = None
         flaw, message = None, ""
         sampling = self.card.sampling
         for attempt in range(THRESHOLDS.attempts):
             answer = await self._ask(write, sampling, spent, image)
             values, flaw, message = await asyncio.to_thread(read_answer, answer, keep_blanks=self.keeps_blanks)
             if values is not None:
-                found = await asyncio.to_thread(problems, values)
+                found = [message] if flaw else []
+                found += await asyncio.to_thread(problems, values)
                 if not found:
                     return values, None, ""
-                if best is None or len(found) < best[0]:
-                    best = len(found), values
-                flaw, message = Flaw.SCHEMA, found[0]
+                if best is None or len(found) < len(best[0]):
+                    best = found, values, flaw or Flaw.SCHEMA
             elif flaw in (Flaw.TRUNCATED, Flaw.REPETITION) and attempt:
                 break  # a long answer costs most
             penalised = TextFlaw.REPETITION if flaw is Flaw.REPETITION else None
             sampling = changed_sampling(self.card.sampling, attempt + 1, penalised)
-        return (best[1] if best else None), flaw, message
+        if best is not None:
+            return best[1], best[2], best[0][0]
+        return None, flaw, message
 
     async def _ask(self, write: WriteBody, sampling: Sampling, spent: Spent, image: PreparedRegion | None) -> Answer:
         """One answer.

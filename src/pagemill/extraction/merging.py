@@ -7,6 +7,7 @@ founded wins, and the others are kept as alternatives.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from pagemill.extraction.result import Alternative, Source
 from pagemill.extraction.thresholds import THRESHOLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pagemill.extraction.schema import Path_
 
 

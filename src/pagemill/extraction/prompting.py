@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pagemill.document.page import ContentFormat
+from pagemill.config.model_cards import ModelCard, Sampling
+from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import plain_content
 from pagemill.extraction.thresholds import THRESHOLDS
-from pagemill.recognition.vlm.requests import chat_body, image_part
+from pagemill.recognition.vlm.requests import PreparedRegion, chat_body, image_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pagemill.config.model_cards import ModelCard, Sampling
-    from pagemill.document.page import PageResult, Region
     from pagemill.extraction.schema import ExtractionSchema
-    from pagemill.recognition.vlm.requests import PreparedRegion
 
 _INSTRUCTION = """\
 Extract information from the document pages above as one JSON object that follows this JSON Schema:

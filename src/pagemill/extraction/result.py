@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from pagemill.document.geometry import Box
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SCHEMA_VERSION = "1.0"
 

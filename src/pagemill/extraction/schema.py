@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -23,9 +23,6 @@ try:
     from referencing.exceptions import Unresolvable
 except ImportError as error:
     raise lacks_extra("extraction needs jsonschema", "vlm") from error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _REMEDY = "Give a JSON Schema whose root is an object with properties; see docs/extract.md."
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")

@@ -89,3 +89,25 @@ def test_empty_cells_stay_where_they_are():
     text = '{"summary": "S", "keywords": [], "data": [["", "2020"], ["rags", ""], ["", "5"]]}'
     values = read_answer(Answer(text=text, finish_reason="stop"), keep_blanks=True).values
     assert read_description(values).chart == (("", "2020"), ("rags", ""), ("", "5"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "left_out"),
+    [
+        ({}, ()),
+        ({"data": None}, ()),
+        ({"data": []}, ()),
+        ({"summary": "S" * (MAX_SUMMARY + 1)}, (f"the summary after {MAX_SUMMARY:,} characters",)),
+        ({"keywords": ["k", *map(str, range(MAX_KEYWORDS))]}, (f"keywords after the first {MAX_KEYWORDS}",)),
+        ({"keywords": ["k" * (MAX_KEYWORD + 1)]}, (f"the ends of keywords of over {MAX_KEYWORD} characters",)),
+        ({"data": "Q1 4"}, ("the data, which are no table of two rows and columns",)),
+        ({"data": [["a", "b"], {"c": "d"}, ["c", "d"]]}, ("rows of the data that are no lists",)),
+        ({"data": [["a", "b"], ["c", {"d": 1}]]}, ("cells of the data that are no texts or numbers",)),
+        ({"data": [["a", "b"]] * (MAX_ROWS + 1)}, (f"rows of the data after the first {MAX_ROWS}",)),
+        ({"data": [["a"] * (MAX_COLUMNS + 1)] * 2}, (f"columns of the data after the first {MAX_COLUMNS}",)),
+        ({"data": [["a" * (MAX_CELL + 1), "b"]] * 2}, (f"the ends of cells of over {MAX_CELL} characters",)),
+    ],
+)
+def test_nothing_is_left_out_without_a_word(changed, left_out):
+    said = {"summary": "S" * MAX_SUMMARY, "keywords": ["k" * MAX_KEYWORD], "data": [["a", "b" * MAX_CELL]] * 2}
+    assert read_description(said | changed).left_out == left_out

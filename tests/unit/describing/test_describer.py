@@ -57,6 +57,12 @@ async def test_a_description_with_its_provenance():
         assert piece in text["text"]
 
 
+async def test_what_is_doubtful_about_an_answer_goes_with_the_description():
+    (answer,), counts, _ = await describing([element()], StubSettings(text='{"summary": "A", ' + SAID[1:]))
+    assert (answer.summary, counts.attempts) == ("A mill.", 3)
+    assert answer.left_out == ("the answer gives 'summary' several values: the last one is taken",)
+
+
 async def test_the_same_picture_is_asked_about_once():
     answers, counts, server = await describing([element(), element(caption="Figure 2"), element(1)])
     assert [answer.summary for answer in answers] == ["A mill."] * 3
@@ -129,5 +135,5 @@ def test_who_describes():
     assert Describer(DescribeSettings(model="qwen3-vl-2b"), reader)._card.name == "qwen3-vl-2b"
     with pytest.raises(UsageError, match="needs a model behind a server"):
         Describer(DescribeSettings(), RecognitionSettings())
-    with pytest.raises(UsageError, match="does not describe"):
+    with pytest.raises(UsageError, match="not for recognition"):
         Describer(DescribeSettings(model="pp-ocrv5-latin"), reader)

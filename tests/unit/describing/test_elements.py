@@ -64,3 +64,11 @@ def test_answers_go_where_they_belong():
     assert record.errors[1].message == "the table has no description: cut off"
     assert "Figure 1: A (mill) 'runs\\\\" in record.markdown
     assert "could not be read" not in record.markdown
+
+
+def test_what_is_left_out_of_a_description_is_an_error_of_its_page():
+    record = mill()
+    take(record, {1: Description(summary="A mill.", left_out=("the data", "keywords"))})
+    (error,) = record.errors
+    assert (error.component, error.category, error.region) == ("describe", "incomplete", 1)
+    assert error.message.endswith("was left out: the data; keywords")

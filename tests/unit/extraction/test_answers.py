@@ -44,3 +44,17 @@ def test_flaws(text, finish_reason, flaw):
     reading = read_answer(answer(text, finish_reason=finish_reason))
     assert (reading.values, reading.flaw) == (None, flaw)
     assert reading.message
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "key"),
+    [
+        ('{"a": 1, "a": 2}', {"a": 2}, "a"),
+        ('{"a": [{"b": {"c": 1}, "b": {"c": 2}}]}', {"a": [{"b": {"c": 2}}]}, "b"),
+        ('{"a": 1, "a": 1}', {"a": 1}, None),
+        ('{"a": {"b": 1}, "c": {"b": 2}}', {"a": {"b": 1}, "c": {"b": 2}}, None),
+    ],
+)
+def test_a_key_with_several_values_is_doubtful(text, values, key):
+    message = f"the answer gives {key!r} several values: the last one is taken" if key else ""
+    assert read_answer(answer(text)) == (values, Flaw.REPEATED_KEY if key else None, message)

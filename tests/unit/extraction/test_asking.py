@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from extraction_pages import INVOICE, FakeClient, answer, page
@@ -52,6 +54,15 @@ async def test_a_good_answer():
     assert "repetition_penalty" not in request  # it spoils JSON
     text = "".join(piece["text"] for piece in request["messages"][0]["content"])
     assert "Page 1 of 1" in text and "<text 100 100 900 900> Invoice INV-7 page 1" in text
+
+
+async def test_a_key_with_several_values_is_asked_for_again_and_then_a_problem():
+    twice = answer('{"number": "INV-8", ' + json.dumps(GOOD)[1:])
+    assert (await extracted(FakeClient(twice, answer(GOOD)))).status is ExtractionStatus.DONE
+    result = await extracted(FakeClient(twice, twice, twice))
+    assert (result.values, result.status) == (GOOD, ExtractionStatus.INCOMPLETE)
+    assert [(each.pages, each.category) for each in result.problems] == [((1,), "repeated_key")]
+    assert "'number' several values" in result.problems[0].message
 
 
 async def test_invalid_json_is_asked_for_again():
