@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.config.modes import TablesMode
-from pagemill.document.geometry import area, as_array, intersection, union_box
+from pagemill.document.geometry import Box, area, as_array, clip, intersection, union_box
 from pagemill.document.labels import FIGURES, Label
-from pagemill.document.page import PageError
+from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
+from pagemill.imaging.page import DecodedPage
+from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
 from pagemill.layout.misread import find_table, is_columns_of_text
@@ -27,24 +31,13 @@ from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
+from pagemill.sources.base import PageRef
 from pagemill.tables.find import find_tables
 from pagemill.tables.prose import prose_share
 from pagemill.tables.recognize import recognize_table
-from pagemill.tables.structure_model import packaged_model
+from pagemill.tables.structure_model import CheckedModel, StructureModel, TableFinder, packaged_model
+from pagemill.tables.table import Table
 from pagemill.tables.thresholds import TABLES
-
-if TYPE_CHECKING:
-    from collections import defaultdict
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import PageResult, TextLine
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.imaging.types import Pixels
-    from pagemill.sources.base import PageRef
-    from pagemill.tables.table import Table
 
 
 def analyse_page(
@@ -53,6 +46,7 @@ def analyse_page(
     detected: Sequence[DetectedRegion],
     lines: Sequence[TextLine],
     tables_mode: TablesMode = TablesMode.AUTO,
+    table_engine: StructureModel | None = None,
 ) -> PageResult:
     """Build the record of a page. Computes for some milliseconds: call it on a thread.
 
@@ -62,6 +56,7 @@ def analyse_page(
         detected: Regions that the layout engine found.
         lines: All lines of text on the page.
         tables_mode: Who finds the rows and columns of tables.
+        table_engine: The model for that; None: the embedded one.
     """
     record = begun_record(ref, page)
     size = float(record.width), float(record.height)
@@ -75,6 +70,8 @@ def analyse_page(
             _as_table(region, page.pixels, lines) for region in detected if not _is_prose(region, page.pixels, lines)
         ]
         tables_missed = _missed_tables(detected, page.pixels, lines)
+        if isinstance(table_engine, TableFinder):
+            tables_missed += _found_tables([*detected, *tables_missed], page.pixels, table_engine, record.errors)
         detected = [region for region in detected if not _is_any_of(region, tables_missed)]
         detected = [part for region in detected for part in _as_fields(region, page.pixels, lines) or [region]]
         detected += tables_missed
@@ -94,7 +91,7 @@ def analyse_page(
         except Exception as error:  # the lines hold all that is said
             message = f"formulas are given as text: {type(error).__name__}: {error}"
             record.errors.append(PageError(component="analysis", category="internal", message=message))
-    tables = _tables(regions, page.pixels, lines, tables_mode, record.errors)
+    tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
     assemble_regions(record, regions, lines, tables, formulas, inline)
     record.markdown = page_markdown(record)
     return record
@@ -123,6 +120,26 @@ def _missed_tables(
         ):
             missed.append(DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines"))
     return missed
+
+
+def _found_tables(
+    detected: Sequence[DetectedRegion], pixels: Pixels, engine: TableFinder, errors: list[PageError]
+) -> list[DetectedRegion]:
+    """Tables that the table engine finds and that are not known yet."""
+    name = str(getattr(engine, "name", "table engine"))
+    try:
+        boxes = [clip(box, pixels.shape[1], pixels.shape[0]) for box in engine.find(pixels)]
+    except Exception as raised:
+        message = f"tables are those of the layout engine alone: {type(raised).__name__}: {raised}"
+        errors.append(PageError(component="table", category="engine", message=message))
+        return []
+    known = [region.box for region in detected if region.label is Label.TABLE]
+    found: list[DetectedRegion] = []
+    for box in boxes:
+        others = [*known, *(region.box for region in found)]
+        if area(box) > 0 and sum(intersection(box, other) for other in others) < PARSING.region_covered * area(box):
+            found.append(DetectedRegion(box=box, label=Label.TABLE, score=None, source=name))
+    return found
 
 
 def _is_any_of(region: DetectedRegion, tables: Sequence[DetectedRegion]) -> bool:
@@ -287,6 +304,7 @@ def _tables(
     pixels: Pixels,
     lines: Sequence[TextLine],
     mode: TablesMode,
+    engine: StructureModel | None,
     errors: list[PageError],
 ) -> dict[int, Table]:
     """Recognize each table region.
@@ -300,7 +318,7 @@ def _tables(
             continue
         place = ", ".join(f"{value:.0f}" for value in region.box)
         try:
-            tables[index] = _recognized(pixels, region, lines, mode, f"the table at ({place})", errors)
+            tables[index] = _recognized(pixels, region, lines, mode, engine, f"the table at ({place})", errors)
         except Exception as error:
             message = f"the table at ({place}) is given as text lines: {type(error).__name__}: {error}"
             errors.append(PageError(component="table", category="internal", message=message))
@@ -312,6 +330,7 @@ def _recognized(
     region: DetectedRegion,
     lines: Sequence[TextLine],
     mode: TablesMode,
+    engine: StructureModel | None,
     name: str,
     errors: list[PageError],
 ) -> Table | None:
@@ -319,7 +338,8 @@ def _recognized(
     if mode is not TablesMode.RULES:
         try:
             model_first = mode is TablesMode.MODEL
-            return recognize_table(pixels, region.box, lines, packaged_model, prefer_model=model_first)
+            model = packaged_model if engine is None else lambda: CheckedModel(engine)
+            return recognize_table(pixels, region.box, lines, model, prefer_model=model_first)
         except Exception as raised:
             error = raised if isinstance(raised, PagemillError) else PagemillError(f"{type(raised).__name__}: {raised}")
             message = f"{name} is recognized without the table model: {error.message}"

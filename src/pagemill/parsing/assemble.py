@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import area, as_array, clip, union_box
 from pagemill.document.joining import join_pair
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.document.page import ContentFormat
+from pagemill.document.page import ContentFormat, PageResult, TextLine
+from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.layout.text_blocks import group_lines
 from pagemill.parsing.blocks import Block, body_size, merge_neighbours
@@ -21,11 +22,7 @@ from pagemill.parsing.formulas import cut_at_formulas, mark_formulas, mark_numbe
 from pagemill.parsing.headings import join_names, link_captions, mark_captions, mark_headings
 from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.korean import mark_broken_words
-from pagemill.parsing.lines import (
-    assign_lines,
-    join_rows,
-    rows_of,
-)
+from pagemill.parsing.lines import Row, assign_lines, join_rows, rows_of
 from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.lists import mark_lists, notes_text
 from pagemill.parsing.margins import mark_margins
@@ -33,14 +30,7 @@ from pagemill.parsing.paragraphs import RunKind, ends_sentence, mark_continuatio
 from pagemill.parsing.quality import mean_confidence
 from pagemill.parsing.record import add_region
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pagemill.document.page import PageResult, TextLine
-    from pagemill.layout.base import DetectedRegion
-    from pagemill.parsing.lines import Row
-    from pagemill.tables.table import Table
+from pagemill.tables.table import Table
 
 _LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 """Labels whose line breaks mean something."""

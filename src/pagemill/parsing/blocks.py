@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import union_box
+from pagemill.document.geometry import Box, Point, union_box
 from pagemill.document.labels import Label
-from pagemill.parsing.lines import rows_of, weighted_median
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pagemill.document.geometry import Box, Point
-    from pagemill.document.page import TextLine
-    from pagemill.parsing.lines import Row
-    from pagemill.tables.table import Table
+from pagemill.document.page import TextLine
+from pagemill.parsing.lines import Row, rows_of, weighted_median
+from pagemill.tables.table import Table
 
 
 @dataclass(slots=True, eq=False)

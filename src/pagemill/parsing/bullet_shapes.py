@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import cv2
 import numpy as np
 
+from pagemill.imaging.types import Flags
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from pagemill.imaging.types import Flags, Floats
 
 TICKED = "☑"
 RING = "ring"
@@ -71,7 +67,7 @@ def _form(solid: Flags) -> str | None:
     share = float(solid.mean())
     across = solid.sum(axis=1) / width
     down = solid.sum(axis=0) / height
-    ends = [float(part.mean()) for side in (across, down) for part in _thirds(side)]
+    ends = [float(part.mean()) for side in (across, down) for part in np.array_split(side, 3)]
     top, middle, bottom, left, centre, right = ends
     if share > PARSING.square_share and min(ends) > PARSING.square_share:
         return "square"
@@ -92,10 +88,6 @@ def _form(solid: Flags) -> str | None:
         if second - first > rise and third - second > rise and abs(one - other) < uneven:
             return name
     return None
-
-
-def _thirds(profile: Floats) -> list[Floats]:
-    return np.array_split(profile, 3)
 
 
 def _solid(form: str, extent: float) -> str | None:

@@ -7,25 +7,20 @@ place gives way to it; a text layer that lacks it (bullets drawn as graphics) ge
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import cv2
 import msgspec
 import numpy as np
 
-from pagemill.document.geometry import as_array
-from pagemill.document.page import Word
+from pagemill.document.geometry import Box, as_array
+from pagemill.document.page import TextLine, Word
+from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 from pagemill.parsing.bullet_shapes import RING, TICKED, shape_of
 from pagemill.parsing.lines import direction, line_size
 from pagemill.parsing.lists import marker
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
-    from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 
 _SMALL = frozenset("·•▪")
 """Signs so simple that a speck may look like them: they must start another line of that indent."""

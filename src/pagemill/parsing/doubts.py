@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator, Sequence
 
 from pagemill.document.labels import FIGURES
 from pagemill.document.page import (
@@ -13,20 +14,20 @@ from pagemill.document.page import (
     ContentFormat,
     PageError,
     PageResult,
+    Region,
+    TextLine,
 )
 from pagemill.parsing.formula_reading import unread_formulas
 from pagemill.parsing.lines import is_vertical
 from pagemill.parsing.quality import low_share
-from pagemill.parsing.text_layer_soundness import UNSOUND, Judgement
+from pagemill.parsing.text_layer_soundness import UNSOUND, Judgement, is_unmapped
 from pagemill.parsing.thresholds import PARSING
 from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for, title_of_script
+from pagemill.recognition.reader import ReadPage
 from pagemill.recognition.verdict import POORLY_READ
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pagemill.document.page import Region, TextLine
-    from pagemill.recognition.reader import ReadPage
+_LOST = re.compile("[\ufffd\\w]\ufffd")
+"""Several characters without Unicode values, or one in a word, as a ligature; one that stands alone may be a bullet."""
 
 
 def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
@@ -82,7 +83,7 @@ def doubts_of_layer(judgement: Judgement, *, alone: bool) -> Iterator[PageError]
     if judgement.verdict == UNSOUND:
         said.append("it has no visible text, or text that means nothing")
     if judgement.text_without_ink > PARSING.text_without_ink:
-        said.append(f"{judgement.text_without_ink:.0%} of its text stands where the page shows nothing")
+        said.append(f"{judgement.text_without_ink:.0%} of its text is at places where the page shows nothing")
     if alone and judgement.ink_without_text > PARSING.unread_ink:
         said.append(f"{judgement.ink_without_text:.0%} of the page's text-like ink is outside of it")
     if said:
@@ -92,6 +93,41 @@ def doubts_of_layer(judgement: Judgement, *, alone: bool) -> Iterator[PageError]
             message=f"the text layer may not say what the page shows: {'; '.join(said)}",
             remedy="Compare the text with the page, or have its pixels read: --text-layer never.",
         )
+
+
+def lost_lines(count: int) -> Iterator[PageError]:
+    """What to say about lines of an unsound text layer where nothing was read."""
+    if count:
+        found = "1 line of the text layer was" if count == 1 else f"{count} lines of the text layer were"
+        yield PageError(
+            component="recognition",
+            category="empty_text",
+            message=f"{found} not taken, and recognition read nothing there",
+            remedy="Compare the text with the page, take the layer (--text-layer always), or have a model read it.",
+        )
+
+
+def unmapped_characters(lines: Sequence[TextLine]) -> Iterator[PageError]:
+    """What to say about lines of a text layer that are given although they have characters without Unicode values."""
+    count = sum(bool(_LOST.search(line.text)) or is_unmapped(line) for line in lines)
+    if count:
+        found = "1 line of the text layer has" if count == 1 else f"{count} lines of the text layer have"
+        yield PageError(
+            component="text_layer",
+            category=LAYER_MISMATCH,
+            message=f"{found} characters without Unicode values, which are given as U+FFFD",
+            remedy="Compare the text with the page, or have its pixels read: --text-layer never.",
+        )
+
+
+def unsaid_text(reason: str, remedy: str | None = None) -> PageError:
+    """What to say where the page shows text that its sound text layer does not have, and that was not read either."""
+    return PageError(
+        component="recognition",
+        category="empty_text",
+        message=f"text outside of the text layer was not read: {reason}",
+        remedy=remedy or "Compare the text with the page, or have its pixels read: --text-layer never.",
+    )
 
 
 def plain_formulas(record: PageResult) -> Iterator[PageError]:

@@ -7,8 +7,9 @@ answer has to be sound, of about the length of the first reading, and as like it
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,8 @@ from pagemill.document.page import (
     UNRELIABLE,
     ContentFormat,
     PageError,
+    PageResult,
+    Region,
 )
 from pagemill.errors import PagemillError
 from pagemill.export.embedding_text import region_text
@@ -29,16 +32,10 @@ from pagemill.export.markdown import page_markdown
 from pagemill.export.model_markdown import without_heading_marks
 from pagemill.formulas.check import renders
 from pagemill.imaging.transforms import crop
+from pagemill.imaging.types import Pixels
 from pagemill.parsing.record import region_error
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pagemill.document.page import PageResult, Region
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import RegionReading
-
+from pagemill.recognition.base import RegionReading
 
 _OF_THE_WHOLE_PAGE = frozenset({UNRELIABLE, LAYER_MISMATCH})
 """Categories of page-wide warnings about all regions; the others are about lines, whose confidence tells which."""

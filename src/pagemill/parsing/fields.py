@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import area, as_array, intersection, union_box
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ANNOTATION, Word
+from pagemill.document.page import ANNOTATION, TextLine, Word
 from pagemill.imaging.annotations import CHECKED, UNCHECKED
-from pagemill.parsing.lines import line_size
+from pagemill.parsing.blocks import Block
+from pagemill.parsing.lines import Row, line_size
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.page import TextLine
-    from pagemill.parsing.blocks import Block
-    from pagemill.parsing.lines import Row
 
 
 def is_filled_in(lines: Iterable[TextLine]) -> bool:
@@ -79,13 +72,8 @@ def keep_fields(blocks: Sequence[Block]) -> None:
     for block in blocks:
         if not block.rows or not is_filled_in(block.lines):
             continue
-        if TASK_OF_LABEL[block.label] in (Task.ABANDON, Task.SKIP) or _is_form(block):
+        if TASK_OF_LABEL[block.label] in (Task.ABANDON, Task.SKIP) or block.label is Label.ALGORITHM:
             block.label = Label.TEXT
-
-
-def _is_form(block: Block) -> bool:
-    """Whether a supposed code block is labels and fields."""
-    return block.label is Label.ALGORITHM and is_filled_in(block.lines)
 
 
 def with_marks(lines: Sequence[TextLine], marks: Sequence[TextLine]) -> list[TextLine]:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pagemill.document.labels import Label, Task
-from pagemill.document.page import ContentFormat, PageError
+from pagemill.document.page import ContentFormat, PageError, PageResult, Region
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
 from pagemill.formulas.check import renders
 from pagemill.imaging.transforms import crop
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import RecognizedFormula
 from pagemill.recognition.vlm.guard import find_loop
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pagemill.document.page import PageResult, Region
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import RecognizedFormula
 
 _DELIMITERS = re.compile(r"^(?:\$\$?|\\\[|\\\()\s*|\s*(?:\$\$?|\\\]|\\\))$")
 

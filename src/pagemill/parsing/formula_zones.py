@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pagemill.document.geometry import area, components, intersection, union_box
+from pagemill.document.geometry import Box, area, components, intersection, union_box
 from pagemill.document.labels import FIGURES, Label
+from pagemill.document.page import TextLine
+from pagemill.document.symbols import Symbol
 from pagemill.formulas.compose import latex_of_symbols
 from pagemill.formulas.signs import BIG, FUNCTIONS, INTEGRALS, RELATIONS
+from pagemill.imaging.page import TextLayer
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
-    from pagemill.document.symbols import Symbol
-    from pagemill.imaging.page import TextLayer
 
 SOURCE = "symbols"
 """``DetectedRegion.source`` of the formulas found here, and of their numbers."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
+from pagemill.document.page import Region
+from pagemill.parsing.blocks import Block
 from pagemill.parsing.lists import marker
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pagemill.document.page import Region
-    from pagemill.parsing.blocks import Block
 
 _OPERATOR = re.compile(r"[=<>≤≥≠≈±×÷∑∏∫√∂∇∞^+]")
 _RELATION = re.compile(r"[=≤≥≠≈∑∏∫√∂∇∞]")

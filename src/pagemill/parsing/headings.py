@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from pagemill.document.geometry import split_when
+from pagemill.document.geometry import Box, split_when
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
+from pagemill.document.page import Region
+from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import Region
-    from pagemill.parsing.blocks import Block
 
 _SECTION = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,4}\.?$")
 _BROKEN_WORD = re.compile(r"[^\W\d_]{2}[-\u2010]$")

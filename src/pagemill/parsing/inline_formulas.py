@@ -8,21 +8,17 @@ same.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from pagemill.document.page import TextLine, Word
+from pagemill.document.symbols import Symbol
 from pagemill.formulas.compose import latex_of_symbols
 from pagemill.formulas.signs import FUNCTIONS, RELATIONS
+from pagemill.imaging.page import TextLayer
 from pagemill.parsing.formula_zones import symbols_of_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from pagemill.document.page import TextLine, Word
-    from pagemill.document.symbols import Symbol
-    from pagemill.imaging.page import TextLayer
 
 _FIRST = 0xF0000
 _MOST = 0xFFFD

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pagemill.document.joining import KoreanWords
-from pagemill.parsing.lines import is_hangul
+from pagemill.parsing.lines import Row, is_hangul
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.parsing.lines import Row
 
 _LOCK = threading.Lock()
 _CONTEXT = 40

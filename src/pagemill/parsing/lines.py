@@ -5,29 +5,22 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.direction import is_right_to_left
-from pagemill.document.geometry import areas, as_array, intersection_matrix, union_box
+from pagemill.document.geometry import Box, Point, areas, as_array, intersection_matrix, union_box
 from pagemill.document.joining import join_pair
-from pagemill.document.page import PageError
+from pagemill.document.page import PageError, TextLine
+from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.thresholds import PARSING
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box, Point
-    from pagemill.document.page import TextLine
-    from pagemill.layout.base import DetectedRegion
-
-    Affine = NDArray[np.float64]
-    """An affine map, shape (2, 3)."""
+Affine = NDArray[np.float64]
+"""An affine map, shape (2, 3)."""
 
 
 @dataclass(slots=True)

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import split_when
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
-from pagemill.parsing.blocks import merge_neighbours
+from pagemill.document.page import TextLine
+from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.blocks import Block, merge_neighbours
+from pagemill.parsing.lines import Row
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections import defaultdict
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.page import TextLine
-    from pagemill.layout.base import DetectedRegion
-    from pagemill.parsing.blocks import Block
-    from pagemill.parsing.lines import Row
 
 _CANDIDATES = RUNNING_TEXT | TITLES | {Label.TABLE, Label.CONTENT, Label.DISPLAY_FORMULA}
 _SYMBOLS = frozenset("_=(){}[];<>|&#$@\\/*+\"':")

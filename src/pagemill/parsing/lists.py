@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import split_when
 from pagemill.document.labels import PICTURES, Label
-from pagemill.parsing.lines import join_rows
+from pagemill.parsing.blocks import Block
+from pagemill.parsing.lines import Row, join_rows
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pagemill.parsing.blocks import Block
-    from pagemill.parsing.lines import Row
 
 SHAPES = "□■▢▣○●◯◎⊙❍◇◆❖△▲▽▼▷▶►▻☆★※"
 """Bullets whose shape tells the level, as in Korean and Japanese official documents, in the order of the levels."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
+from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import is_vertical
 from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.parsing.blocks import Block
 
 _FURNITURE = frozenset({Label.HEADER, Label.FOOTER})
 _MARGINAL = _FURNITURE | {Label.NUMBER, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.ASIDE_TEXT}

@@ -6,21 +6,18 @@ import asyncio
 import functools
 import logging
 import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
 from pagemill import tracing
-from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
-from pagemill.describing.elements import pictures, requests_for, take
-from pagemill.document.page import (
-    DOUBTS,
-    PageError,
-    PageResult,
-    Status,
-)
+from pagemill.config.modes import EMBEDDED_TABLES, PhotographMode, ReadingMode, TextLayerMode
+from pagemill.config.settings import ParseSettings
+from pagemill.describing.elements import ElementRequest, pictures, requests_for, take
+from pagemill.document.page import DOUBTS, Description, PageError, PageResult, Status, TextLine
 from pagemill.errors import (
     LanguageError,
     NetworkError,
@@ -32,36 +29,44 @@ from pagemill.errors import (
     first_of,
 )
 from pagemill.export.markdown import page_markdown
+from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.transforms import rotate_quarter
+from pagemill.imaging.types import Pixels
+from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.analyse import analyse_page
-from pagemill.parsing.doubts import doubts_of, doubts_of_layer, plain_formulas
+from pagemill.parsing.doubts import (
+    doubts_of,
+    doubts_of_layer,
+    lost_lines,
+    plain_formulas,
+    unmapped_characters,
+    unsaid_text,
+)
 from pagemill.parsing.escalation import keep_better, not_asked, prepare_again
 from pagemill.parsing.formula_reading import crops_of, formula_error, take_latex, unread_formulas
 from pagemill.parsing.lines import clean_lines
-from pagemill.parsing.photographs import unwarp_page
+from pagemill.parsing.photographs import Photograph, unwarp_page
 from pagemill.parsing.quality import assess, signals_of_layer, signals_of_reading
-from pagemill.parsing.record import PreparedPage, begun_record, cut_pictures, preview_of
+from pagemill.parsing.record import Files, PreparedPage, begun_record, cut_pictures, preview_of
 from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_page, prepare_whole_page
-from pagemill.parsing.text_layer_soundness import PARTIAL, SOUND, UNSOUND, judge, merge_lines
+from pagemill.parsing.text_layer_soundness import (
+    PARTIAL,
+    SOUND,
+    UNSOUND,
+    Judgement,
+    holds_unsaid_text,
+    is_unmapped,
+    judge,
+    lines_not_read,
+    merge_lines,
+)
 from pagemill.parsing.upright import level_page
+from pagemill.recognition.base import PageReading, Problem, RecognizedFormula, RegionReader
+from pagemill.recognition.reader import ReadPage
+from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
 from pagemill.sources.items import located
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-
-    from pagemill.config.settings import ParseSettings
-    from pagemill.describing.elements import ElementRequest
-    from pagemill.document.page import Description, TextLine
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.imaging.types import Pixels
-    from pagemill.layout.base import DetectedRegion
-    from pagemill.parsing.photographs import Photograph
-    from pagemill.parsing.record import Files
-    from pagemill.parsing.text_layer_soundness import Judgement
-    from pagemill.recognition.base import PageReading, Problem, RecognizedFormula, RegionReader
-    from pagemill.recognition.reader import ReadPage
-    from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
+from pagemill.tables.structure_model import StructureModel
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +92,9 @@ class PageServices(Protocol):
 
     async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
+
+    async def table_engine(self) -> StructureModel:
+        """The model for rows and columns of tables that the settings name, loaded. Not asked for the embedded one."""
 
     async def formula_engine(self) -> str | None:
         """The name of the engine that reads pictures of formulas; None where there is none."""
@@ -128,6 +136,8 @@ class ParsedPage:
     """The page failed for a cause that may be gone when it is tried once more, alone."""
     unserved: bool = False
     """The page failed as no server reads for this run: every other page would fail like it."""
+    node: str | None = None
+    """Name of the machine of a cluster that parsed it."""
 
     def failures(self, *, doubts: bool = False) -> Iterator[tuple[str, str, str | None]]:
         """What is wrong, for people: name, message and remedy of each error, of doubts about what was read if wanted.
@@ -420,15 +430,39 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> PreparedPage:
             read = await run.services.read(page.pixels, settings.languages)
         found, source = read.lines, "ocr"
         if verdict == PARTIAL and not read.rotation:
-            found, source = merge_lines(of_layer, read.lines), "text-layer+ocr"
+            found = await run.compute("text_layer", merge_lines, of_layer, read.lines)
+            source = "text-layer+ocr"
     lines, errors = clean_lines(found)
     marks = clean_lines(layer.marks)[0] if layer is not None else []
     level = await run.compute("deskew", level_page, page, lines, marks, turned=read.rotation if read else None)
 
     with run.stage("layout"):
         detected = await run.services.detect_regions(level.straight.pixels)
+    placed = level.lines
+    lacks_text = False
+    if verdict == SOUND and settings.text_layer is not TextLayerMode.ALWAYS:
+        straight = level.straight
+        lacks_text = any(map(is_unmapped, placed)) or await run.compute(
+            "text_layer", holds_unsaid_text, detected, placed, straight.image_boxes, straight.pixels
+        )
+    if lacks_text:
+        try:
+            with run.stage("recognition"):
+                more = await run.services.read(level.straight.pixels, settings.languages)
+        except LanguageError as error:  # the layer itself can be read
+            errors.append(unsaid_text(error.message, error.remedy))
+        else:
+            if more.rotation:
+                errors.append(unsaid_text(f"recognition takes the page for turned by {more.rotation} degrees"))
+            else:
+                read, source = more, "text-layer+ocr"
+                found = await run.compute("text_layer", merge_lines, placed, more.lines)
+                placed, odd = clean_lines(found)
+                errors += odd
+    embedded = settings.table_choice.name == EMBEDDED_TABLES
+    engine = None if embedded else await run.services.table_engine()
     record = await run.compute(
-        "analysis", analyse_page, run.ref, level.straight, detected, level.lines, settings.tables
+        "analysis", analyse_page, run.ref, level.straight, detected, placed, settings.tables, engine
     )
     failures = await _read_formulas(run, record, level.straight.pixels)
     level.restore(record)
@@ -439,10 +473,13 @@ async def _by_lines(run: _PageRun, verdict: str | None) -> PreparedPage:
     if read is not None:
         record.signals |= signals_of_reading(read)
         record.errors += doubts_of(read, found, record)
-    record.errors += [*plain_formulas(record), *errors]
+        if verdict == UNSOUND and layer is not None and not read.rotation and run.photograph is None:
+            lost = await run.compute("text_layer", lines_not_read, layer, read.lines, page.pixels)
+            record.errors += lost_lines(lost)
+    record.errors += [*unmapped_characters(placed), *plain_formulas(record), *errors]
     record.rotation = level.rotation
     record.languages = tuple(read.languages) if read else ()
-    record.text_source = source if level.lines else ""
+    record.text_source = source if placed else ""
 
     pixels = level.upright.pixels
     if run.photograph is not None:  # in their own colours

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise, takewhile
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pagemill.document.geometry import split_when
 from pagemill.document.joining import goes_on
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
-from pagemill.parsing.lines import join_rows
-from pagemill.parsing.lists import BULLET, NUMBER, follows, list_text, marker, parsed_marker
+from pagemill.document.page import Region
+from pagemill.parsing.lines import Row, join_rows
+from pagemill.parsing.lists import BULLET, NUMBER, Marker, follows, list_text, marker, parsed_marker
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pagemill.document.page import Region
-    from pagemill.parsing.lines import Row
-    from pagemill.parsing.lists import Marker
 
 HAS_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]{2,}")
 """What a heading holds, and a formula does not."""

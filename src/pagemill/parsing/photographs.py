@@ -7,29 +7,23 @@ user has. Pictures are cut out of the flat page: they are for readers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from pagemill.config.modes import PhotographMode
-from pagemill.document.geometry import clip, normalise_1000, union_box
+from pagemill.document.geometry import Box, Point, clip, normalise_1000, union_box
+from pagemill.document.page import PageResult, TextLine, Word
 from pagemill.imaging.encode import PREVIEW_SIDE
+from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.photograph import photographed_area
 from pagemill.imaging.transforms import fit, rotate_quarter
-from pagemill.imaging.unwarping import NAME, find_sheet
+from pagemill.imaging.types import Floats, Pixels
+from pagemill.imaging.unwarping import NAME, Sheet, find_sheet
 from pagemill.parsing.lines import around, corners_of, mapped, quarter_turn
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.geometry import Box, Point
-    from pagemill.document.page import PageResult, TextLine, Word
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.imaging.types import Floats, Pixels
-    from pagemill.imaging.unwarping import Sheet
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +47,8 @@ class Photograph:
         record.unwarped = NAME
         record.width, record.height = self._size(record.rotation)
         for region in record.regions:
-            region.polygon = self._outline(region.polygon or corners_of(region.bbox), flat, record.rotation)
+            outline = _densely(region.polygon or corners_of(region.bbox))
+            region.polygon = self._placed(outline, flat, record.rotation)
             region.bbox = clip(around(region.polygon), record.width, record.height)
             region.bbox_2d = normalise_1000(region.bbox, record.width, record.height)
             region.lines = tuple(self._line(line, flat, record.rotation) for line in region.lines)
@@ -72,9 +67,6 @@ class Photograph:
             lying = lying @ back[:, :2].T + back[:, 2]
         there = self.sheet.place(lying)
         return mapped(quarter_turn(rotation, self.width, self.height), [(x, y) for x, y in there.tolist()])
-
-    def _outline(self, corners: Sequence[Point], flat: tuple[int, int], rotation: int) -> tuple[Point, ...]:
-        return self._placed(_densely(corners), flat, rotation)
 
     def _line(self, line: TextLine, flat: tuple[int, int], rotation: int) -> TextLine:
         """A line, in the narrowest quadrilateral along it that holds all of it: it may be bent in the photograph."""

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pagemill.document.geometry import clip, normalise_1000
+from pagemill.config.settings import ParseSettings
+from pagemill.document.geometry import Box, clip, normalise_1000
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import crop_path
 from pagemill.document.page import WHOLE_PAGE, ImageCrop, PageError, PageResult, Region
+from pagemill.errors import PagemillError
 from pagemill.imaging.encode import encode_jpeg, encode_preview
+from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import crop
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pagemill.config.settings import ParseSettings
-    from pagemill.document.geometry import Box
-    from pagemill.errors import PagemillError
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import Problem
-    from pagemill.sources.base import PageRef
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import Problem
+from pagemill.sources.base import PageRef
 
 Files = tuple[tuple[str, bytes], ...]
 """Relative path and encoded bytes of each picture."""

@@ -12,25 +12,30 @@ copies are open at once than there are computing threads, and no source is read 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import simplejpeg
 
+from pagemill.config.settings import ParseSettings
 from pagemill.describing.elements import pictures, wanted
 from pagemill.document.geometry import as_array, union_box
 from pagemill.document.labels import FIGURES, TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.document.page import WHOLE_PAGE, ContentFormat
+from pagemill.document.page import WHOLE_PAGE, ContentFormat, PageResult, Region
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
 from pagemill.export.model_markdown import without_heading_marks
 from pagemill.imaging.encode import encode_jpeg
+from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import crop
+from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import reading_order
 from pagemill.parsing.formulas import mark_numbers
 from pagemill.parsing.headings import heading_level, link_captions, plain_text
 from pagemill.parsing.paragraphs import ends_sentence, mark_continuations
 from pagemill.parsing.record import (
+    Files,
     PreparedPage,
     add_region,
     begun_record,
@@ -40,18 +45,8 @@ from pagemill.parsing.record import (
     region_error,
 )
 from pagemill.parsing.thresholds import PARSING
-from pagemill.recognition.base import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pagemill.config.settings import ParseSettings
-    from pagemill.document.page import PageResult, Region
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.imaging.types import Pixels
-    from pagemill.parsing.record import Files
-    from pagemill.recognition.base import PageElement, PageReading, RegionReading
-    from pagemill.sources.base import PageRef
+from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReading
+from pagemill.sources.base import PageRef
 
 _READ = frozenset({Task.TEXT, Task.TABLE, Task.FORMULA})
 

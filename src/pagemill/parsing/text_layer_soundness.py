@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress, groupby, islice
+from operator import itemgetter
+from typing import NamedTuple
 
 import cv2
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from pagemill.document.geometry import areas, as_array, shared_areas
+from pagemill.document.geometry import (
+    Box,
+    area,
+    areas,
+    as_array,
+    as_boxes,
+    intersection_matrix,
+    shared_areas,
+    union_box,
+)
+from pagemill.document.labels import TASK_OF_LABEL, Task
+from pagemill.document.page import TextLine
+from pagemill.imaging.page import TextLayer
+from pagemill.imaging.transforms import crop
+from pagemill.imaging.types import Pixels
+from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.lines import is_vertical
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
-    from pagemill.imaging.page import TextLayer
-    from pagemill.imaging.types import Pixels
 
 _INDIC_WORD = re.compile("\\S*[\u0900-\u0dff]\\S*")
 _THAI = re.compile("[\u0e01-\u0eff]")
@@ -43,7 +55,7 @@ class Judgement(NamedTuple):
     ink_without_text: float = 0.0
     """Share of the page's text-like ink that lies outside all lines."""
     text_without_ink: float = 0.0
-    """Share of the visible characters that stand where the page shows nothing: white on white, or covered."""
+    """Share of the visible characters at places where the page shows nothing: white on white, or covered."""
 
 
 def judge(layer: TextLayer, pixels: Pixels) -> Judgement:
@@ -58,7 +70,7 @@ def judge(layer: TextLayer, pixels: Pixels) -> Judgement:
         return Judgement(UNSOUND)
     # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
     described = sum(len(line.text.replace(" ", "")) for line in _over_ink(layer, pixels))
-    boxes = [line.box for line in (*layer.lines, *layer.marks)]
+    boxes = [line.box for line in (*layer.lines, *layer.marks) if not _slants(line)]
     unread = unread_ink(pixels, boxes)
     is_partial = described > PARSING.invisible * layer.characters or unread > PARSING.unread_ink
     return Judgement(PARTIAL if is_partial else SOUND, unread, _unshown(layer.lines, pixels))
@@ -77,7 +89,7 @@ def _unshown(lines: Sequence[TextLine], pixels: Pixels) -> float:
 def _over_ink(layer: TextLayer, pixels: Pixels) -> list[TextLine]:
     """The invisible lines below which the page shows something that no visible line covers."""
     boxes = as_array(line.box for line in layer.hidden_lines)
-    covered = shared_areas(boxes, as_array(line.box for line in layer.lines))
+    covered = shared_areas(boxes, as_array(line.box for line in layer.lines if not _slants(line)))
     apart = covered < PARSING.strip_covered * np.maximum(areas(boxes), 1e-9)
     return [line for line, alone in zip(layer.hidden_lines, apart, strict=True) if alone and _is_inked(pixels, line)]
 
@@ -136,7 +148,8 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
     scale = min(1.0, PARSING.analysis_height / max(height, width))
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
     if scale < 1.0:
-        grey = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+        across, down = max(scale, 1 / width), max(scale, 1 / height)  # a strip of few pixels would have none left
+        grey = cv2.resize(grey, None, fx=across, fy=down, interpolation=cv2.INTER_AREA)
     strips = _text_strips(np.asarray(grey, dtype=np.uint8))
     size = areas(strips)
     covered = shared_areas(strips, as_array(boxes) * scale) / size
@@ -170,8 +183,113 @@ def _rules(edges: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return cv2.dilate(long[labels].astype(np.uint8), np.ones((PARSING.rule_width, PARSING.rule_width), np.uint8)) > 0
 
 
+def holds_unsaid_text(
+    detected: Sequence[DetectedRegion], lines: Sequence[TextLine], images: Sequence[Box], pixels: Pixels
+) -> bool:
+    """Whether layout surely sees text or a table, on no image, where a layer says little: letters drawn as shapes."""
+    said, pictured = as_array(line.box for line in lines), as_array(images)
+    slanting = np.array([_slants(line) for line in lines], dtype=bool)
+    sure = [
+        region.box
+        for region in detected
+        if TASK_OF_LABEL[region.label] in (Task.TEXT, Task.TABLE)
+        and (region.score or 0.0) >= PARSING.sure_text
+        and not shared_areas(as_array([region.box]), pictured).any()
+    ]
+    return any(
+        not _reaches_into(said, slanting, box) or _unread_ink_in(box, pixels, said[~slanting]) > PARSING.unread_ink
+        for box in sure
+    )
+
+
+def _unread_ink_in(region: Box, pixels: Pixels, boxes: NDArray[np.float64]) -> float:
+    """As :func:`unread_ink`, of a region of a page."""
+    left, top = (max(math.floor(value), 0) for value in region[:2])
+    near = boxes[shared_areas(boxes, as_array([region])) > 0]
+    return unread_ink(crop(pixels, region), as_boxes(near - [left, top, left, top]))
+
+
+def _reaches_into(boxes: NDArray[np.float64], slanting: NDArray[np.bool_], region: Box) -> bool:
+    """Whether a box shares more with a region than its edge: a part of the smaller one of both, or of what slants."""
+    box, own = as_array([region]), areas(boxes)
+    least = PARSING.strip_covered * np.maximum(np.where(slanting, own, np.minimum(own, areas(box))), 1e-9)
+    return bool((shared_areas(boxes, box) >= least).any())
+
+
+def _slants(line: TextLine) -> bool:
+    """Whether the box around a line says little about its place, as that of a watermark from corner to corner."""
+    if line.polygon is None or len(line.polygon) != 4:
+        return False
+    first, second, _, last = line.polygon
+    return math.dist(first, second) * math.dist(first, last) < PARSING.slanting * area(line.box)
+
+
+def is_unmapped(line: TextLine) -> bool:
+    """Whether most characters of a line, or of a word in it, have no Unicode value; a single one may be a bullet."""
+    parts = (line.text.replace(" ", ""), *line.text.split())
+    return any(2 * part.count("\ufffd") > max(2, len(part)) for part in parts)
+
+
+def lines_not_read(layer: TextLayer, read: Sequence[TextLine], pixels: Pixels) -> int:
+    """Lines of an unsound layer that are shown and of which nothing was read; all where nothing was read at all.
+
+    Args:
+        layer: As extracted.
+        read: What was read on the page as it stands.
+        pixels: The page, shape (height, width, 3), dtype uint8.
+    """
+    if not read:
+        return sum(len(line.text) > 1 for line in layer.lines + layer.hidden_lines)
+    return sum(len(line.text) > 1 and _is_inked(pixels, line) for line in _not_covered(layer.lines, read))
+
+
 def merge_lines(layer: Sequence[TextLine], read: Sequence[TextLine]) -> list[TextLine]:
-    """The layer's lines, and those read from pixels where the layer has none."""
-    known, found = as_array(line.box for line in layer), as_array(line.box for line in read)
-    covered = shared_areas(found, known) / np.maximum(areas(found), 1e-9)
-    return [*layer, *(line for line, share in zip(read, covered, strict=True) if share < PARSING.strip_covered)]
+    """The layer's lines, and those read from pixels where the layer has none, or none that says anything.
+
+    What is read at an unmapped line may reach over mapped ones beside it: it replaces them too.
+    """
+    unmapped = [line for line in layer if is_unmapped(line)]
+    boxes = as_array(line.box for line in unmapped)
+    least = PARSING.strip_covered * np.maximum(areas(boxes), 1e-9)
+    replaces = [bool((intersection_matrix(as_array([line.box]), boxes)[0] >= least).any()) for line in read]
+    replacing = list(compress(read, replaces))
+    mapped = _not_covered([line for line in layer if not is_unmapped(line)], replacing, by_word=True)
+    others = [line for line, replaced in zip(read, replaces, strict=True) if not replaced]
+    found = [*replacing, *_beside(others, mapped)]
+    return [*mapped, *found, *_not_covered(unmapped, found, by_word=True)]
+
+
+def _beside(lines: Sequence[TextLine], known: Sequence[TextLine]) -> Iterator[TextLine]:
+    """What known lines do not hold of others: all of a line, or words of it, as the value behind a label."""
+    boxes = as_array(word.box for line in lines for word in line.words)
+    shared = shared_areas(boxes, as_array(line.box for line in known if not _slants(line)))
+    is_said = iter((shared >= PARSING.strip_covered * np.maximum(areas(boxes), 1e-9)).tolist())
+    alone = set(map(id, _not_covered(lines, known)))
+    for line in lines:
+        words = list(zip(line.words, islice(is_said, len(line.words)), strict=True))
+        if is_vertical(line) or not any(said for _, said in words):
+            yield from [line] if id(line) in alone else []
+            continue
+        for said, part in groupby(words, key=itemgetter(1)):
+            rest = tuple(word for word, _ in part)
+            if not said and max(len(word.text) for word in rest) > 1:
+                text, box = " ".join(word.text for word in rest), union_box(word.box for word in rest)
+                yield msgspec.structs.replace(line, text=text, box=box, polygon=None, words=rest)
+
+
+def _not_covered(lines: Sequence[TextLine], known: Sequence[TextLine], *, by_word: bool = False) -> list[TextLine]:
+    """The lines that known ones do not cover.
+
+    Args:
+        lines: To choose from.
+        known: The others.
+        by_word: Each word has to be covered, so that none is lost with the others; all but single characters.
+    """
+    words = [[word.box for word in line.words if by_word and len(word.text) > 1] or [line.box] for line in lines]
+    boxes = as_array(chain.from_iterable(words))
+    slanting = np.repeat([_slants(line) for line in lines], [len(own) for own in words])
+    shared = shared_areas(boxes, as_array(line.box for line in known if not _slants(line)))
+    shared += slanting * shared_areas(boxes, as_array(line.box for line in known if _slants(line)))
+    shares = iter((shared / np.maximum(areas(boxes), 1e-9)).tolist())
+    least = [min(islice(shares, len(own))) for own in words]
+    return [line for line, share in zip(lines, least, strict=True) if share < PARSING.strip_covered]

@@ -359,8 +359,12 @@ class ParsingThresholds:
     """Largest share of sequences typical of a wrong encoding."""
     unread_ink = 0.35
     """Share of text-like ink outside all lines of the layer; figures with lettering reach a third."""
+    sure_text = 0.6
+    """Score from which a region of text is believed where the layer has none. Not measured."""
     strip_covered = 0.3
-    """Share of a line's or strip's area that known lines cover from which it is one of them."""
+    """Share of the area of a line, a word, a strip or a region that known lines cover from which they hold its text."""
+    slanting = 0.5
+    """Share of its box that a line takes under which the box holds other text. Not measured."""
     analysis_height = 1400
     """Pixels to which a page is shrunk to look for ink."""
     edge_level = 24

@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import cv2
 import msgspec
 import numpy as np
 
 from pagemill.document.geometry import clip, normalise_1000
+from pagemill.document.page import PageResult, TextLine
+from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import WHITE, rotate_quarter
 from pagemill.parsing.fields import with_marks
-from pagemill.parsing.lines import around, corners_of, direction, mapped, moved, quarter_turn, weighted_median
+from pagemill.parsing.lines import Affine, around, corners_of, direction, mapped, moved, quarter_turn, weighted_median
 from pagemill.parsing.thresholds import PARSING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.page import PageResult, TextLine
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.parsing.lines import Affine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

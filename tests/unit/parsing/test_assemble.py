@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.document.labels import Label
@@ -189,7 +189,6 @@ def test_formula_is_marked_as_text():
     assert found.content_format is ContentFormat.FORMULA_TEXT
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 900), st.integers(0, 1350), st.integers(5, 600), st.integers(8, 60)),

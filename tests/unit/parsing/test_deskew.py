@@ -7,7 +7,7 @@ import math
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.document.labels import Label
@@ -36,7 +36,6 @@ def slanted(angle: float, rows: int = 8) -> tuple[np.ndarray, list[TextLine]]:
 
 
 @given(angle=st.floats(-PARSING.max_skew + 0.01, PARSING.max_skew - 0.01).filter(lambda angle: abs(angle) > 0.2))
-@settings(max_examples=30, deadline=None)
 def test_the_angle_of_lines(angle: float):
     assert estimate_skew(slanted(angle)[1]) == pytest.approx(angle, abs=0.05)
 

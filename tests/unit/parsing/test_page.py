@@ -14,11 +14,14 @@ from PIL import Image
 from pagemill.config.modes import PhotographMode
 from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
+from pagemill.document.labels import Label
 from pagemill.document.page import Status, TextLine
-from pagemill.errors import EngineError, PagemillError, TooLargeError
+from pagemill.errors import EngineError, LanguageError, PagemillError, TooLargeError
 from pagemill.imaging import unwarping
 from pagemill.imaging.page import DecodedPage, TextLayer
+from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.page import dead_page, parse_page
+from pagemill.parsing.text_layer_soundness import holds_unsaid_text, judge, merge_lines
 from pagemill.recognition.reader import ReadPage
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
 
@@ -115,6 +118,138 @@ async def test_lines_none_of_which_can_be_read_are_said_on_a_page_that_is_done(i
     told = [(error.component, error.category) for error in page.record.errors]
     assert told == ([("recognition", "empty_text")] if said else [])
     assert not said or page.record.errors[0].message.startswith(said)
+
+
+INKED = (4.0, 4.0, 36.0, 14.0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "hidden", "read", "said"),
+    [
+        ([("\ufffd\ufffd", INKED)], [], [], "1 line of the text layer was"),
+        ([], [("beneath", INKED)], [], "1 line of the text layer was"),
+        ([("\ufffd\ufffd", INKED)], [], [("ua", INKED)], None),
+        ([("\ufffd\ufffd", INKED)], [], [("else", (4.0, 40.0, 36.0, 50.0))], "1 line of the text layer was"),
+        ([("\ufffd\ufffd", (4.0, 20.0, 36.0, 30.0))], [], [("ua", INKED)], None),
+        ([("\ufffd", INKED)], [("beneath", INKED)], [("else", (4.0, 40.0, 36.0, 50.0))], None),
+    ],
+    ids=["unmapped", "hidden", "read", "read elsewhere", "nothing drawn", "bullet"],
+)
+async def test_lines_of_an_unsound_layer_where_nothing_is_read_are_said(lines, hidden, read, said):
+    class Layered(Services):
+        async def decode(self, payload):
+            page = await super().decode(payload)
+            page.pixels[5:13, 5:35:3] = 0
+            told = [tuple(TextLine(text=text, box=box) for text, box in each) for each in (lines, hidden)]
+            count = sum(len(text) for text, _ in lines)
+            layer = TextLayer(lines=told[0], hidden_lines=told[1], characters=count, unmapped=count)
+            return replace(page, text_layer=layer)
+
+    found = [TextLine(text=text, box=box, engine="e") for text, box in read]
+    page = await parse_page(REF, Layered(read=ReadPage(lines=found)), ParseSettings())
+    assert [error.message.partition(" not taken")[0] for error in page.record.errors] == ([said] if said else [])
+    assert page.record.review is bool(said)
+
+
+async def test_characters_without_unicode_values_are_said_also_of_a_layer_that_is_trusted():
+    class Layered(Services):
+        async def decode(self, payload):
+            line = TextLine(text="Rent 1\ufffd\ufffd4", box=INKED)
+            layer = TextLayer(lines=(line,), characters=8, unmapped=2)
+            return replace(await super().decode(payload), text_layer=layer)
+
+    page = await parse_page(REF, Layered(), ParseSettings(text_layer="always"))
+    assert any("given as U+FFFD" in error.message for error in page.record.errors)
+    assert page.record.review
+
+
+@pytest.mark.parametrize(
+    ("score", "box", "images", "raised", "rotation", "is_read", "said"),
+    [
+        (0.7, INKED, (), None, 0, True, []),
+        (0.7, (4.0, 4.0, 36.0, 24.5), (), None, 0, True, []),
+        (0.7, INKED, (), LanguageError("Thai"), 0, False, ["Thai"]),
+        (0.7, INKED, (), None, 90, False, ["recognition takes the page for turned by 90 degrees"]),
+        (0.5, INKED, (), None, 0, False, []),
+        (0.7, (0.0, 16.0, 40.0, 36.0), (), None, 0, False, []),
+        (0.7, INKED, ((0.0, 0.0, 40.0, 18.0),), None, 0, False, []),
+    ],
+    ids=["letters as shapes", "touches a line", "unread script", "turned", "unsure", "holds a line", "a picture"],
+)
+async def test_text_that_a_sound_layer_lacks_is_read(score, box, images, raised, rotation, is_read, said):
+    prose = "A paper mill is a simple machine with a long memory. " * 9
+
+    class Layered(Services):
+        async def decode(self, payload):
+            line = TextLine(text=prose, box=(2.0, 24.0, 38.0, 34.0), engine="text-layer")
+            layer = TextLayer(lines=(line,), characters=len(prose), unmapped=0)
+            return replace(await super().decode(payload), text_layer=layer, image_boxes=images)
+
+        async def detect_regions(self, pixels):
+            return [DetectedRegion(box=box, label=Label.TEXT, score=score, source="e")]
+
+    title = TextLine(text="Drawn title", box=INKED, engine="e", confidence=0.95)
+    read = ReadPage(lines=[title], rotation=rotation)
+    services = Layered(read=read, before_reading=failing(raised) if raised else None)
+    page = await parse_page(REF, services, ParseSettings())
+    assert page.record.status is Status.DONE
+    prefix = "text outside of the text layer was not read: "
+    told = [error.message for error in page.record.errors if error.component == "recognition"]
+    assert told == [prefix + reason for reason in said]
+    assert ("Drawn title" in page.record.markdown) is is_read
+    assert "paper mill" in page.record.markdown
+    assert page.record.text_source == ("text-layer+ocr" if is_read else "text-layer")
+
+
+async def test_layer_and_reading_are_compared_on_computing_threads():
+    computed = []
+
+    class Layered(Services):
+        async def decode(self, payload):
+            layer = TextLayer(
+                lines=(TextLine(text="Mill Lane", box=(2.0, 24.0, 38.0, 34.0)),), characters=8, unmapped=0
+            )
+            return replace(await super().decode(payload), text_layer=layer)
+
+        async def detect_regions(self, pixels):
+            return [DetectedRegion(box=INKED, label=Label.TEXT, score=0.7, source="e")]
+
+        async def compute(self, function, *args, **kwargs):
+            computed.append(function)
+            return function(*args, **kwargs)
+
+    await parse_page(REF, Layered(), ParseSettings())
+    assert {judge, holds_unsaid_text, merge_lines} <= set(computed)
+
+
+@pytest.mark.parametrize(
+    ("raised", "rotation", "text", "source", "said"),
+    [
+        (None, 0, "8 Mill Lane", "text-layer+ocr", ()),
+        (LanguageError("Thai"), 0, "\ufffd\ufffd\ufffd Lane", "text-layer", ("U+FFFD", "Thai")),
+        (None, 90, "\ufffd\ufffd\ufffd Lane", "text-layer", ("U+FFFD", "turned by 90")),
+    ],
+    ids=["read", "unread script", "turned"],
+)
+async def test_a_word_without_unicode_values_costs_no_other_text(raised, rotation, text, source, said):
+    prose = "A paper mill is a simple machine with a long memory. " * 9
+
+    class Layered(Services):
+        async def decode(self, payload):
+            icons = TextLine(text="\ufffd\ufffd\ufffd Lane", box=INKED, engine="text-layer")
+            line = TextLine(text=prose, box=(2.0, 24.0, 38.0, 34.0), engine="text-layer")
+            layer = TextLayer(lines=(icons, line), characters=len(prose), unmapped=3)
+            return replace(await super().decode(payload), text_layer=layer)
+
+    read = ReadPage(lines=[TextLine(text="8 Mill Lane", box=INKED, engine="e", confidence=0.95)], rotation=rotation)
+    services = Layered(read=read, before_reading=failing(raised) if raised else None)
+    page = await parse_page(REF, services, ParseSettings())
+    assert (page.record.status, page.record.text_source) == (Status.DONE, source)
+    assert "paper mill" in page.record.markdown
+    assert text in page.record.markdown
+    messages = " ".join(error.message for error in page.record.errors)
+    assert all(part in messages for part in said)
+    assert ("U+FFFD" in messages) is ("U+FFFD" in said)
 
 
 @pytest.mark.parametrize(("illegible", "said"), [(1, []), (2, ["empty_text"])])

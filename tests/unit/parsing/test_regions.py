@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
@@ -313,7 +313,6 @@ async def test_a_page_on_which_nothing_is_found_is_read_as_a_whole_unless_it_is_
     assert (blank.record.regions, blank.record.errors, blank.record.text_source) == ([], [], "")
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(list(Label)), st.integers(0, 90), st.integers(0, 190)), max_size=12))
 def test_every_region_has_one_place(drawn):
     regions = [region(label, (x, y, x + 9, y + 9)) for label, x, y in drawn]

@@ -1,13 +1,25 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pagemill.document.page import TextLine
+from pagemill.document.labels import Label
+from pagemill.document.page import TextLine, Word
 from pagemill.imaging.page import TextLayer
-from pagemill.parsing.text_layer_soundness import is_garbled, judge, merge_lines, unread_ink
+from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.doubts import unmapped_characters
+from pagemill.parsing.text_layer_soundness import (
+    holds_unsaid_text,
+    is_garbled,
+    is_unmapped,
+    judge,
+    lines_not_read,
+    merge_lines,
+    unread_ink,
+)
 
 PROSE = "A paper mill is a simple machine with a long memory, and rag is cut, washed and beaten until the fibres part. "
 BLANK = np.full((600, 800, 3), 255, dtype=np.uint8)
@@ -147,12 +159,136 @@ def test_an_empty_frame_is_no_text():
     assert unread_ink(pixels, []) == 0
 
 
+@pytest.mark.parametrize("shape", [(3, 16_000, 3), (16_000, 3, 3)])
+def test_a_page_of_a_few_pixels_has_no_unread_ink(shape):
+    assert unread_ink(np.full(shape, 255, dtype=np.uint8), []) == 0
+
+
 def test_merging_keeps_the_layer_where_both_have_a_line():
     merged = merge_lines(
         [line("layer", (0, 0, 100, 10))], [line("read", (2, 1, 98, 11)), line("new", (0, 50, 100, 60))]
     )
     assert [item.text for item in merged] == ["layer", "new"]
     assert merge_lines([], [line("read")])[0].text == "read"
+
+
+def test_what_is_read_takes_the_place_of_lines_that_say_nothing():
+    unmapped = line("\ufffd\ufffd\ufffd", (50, 10, 400, 30))
+    elsewhere = line("\ufffd\ufffd\ufffd", (50, 100, 400, 120))
+    prose, title = line(PROSE), line("Title", (48, 8, 402, 32))
+    again = line("A paper mi1l", (52.0, 51.0, 690.0, 69.0))
+    assert merge_lines([unmapped, prose, elsewhere], [title, again]) == [prose, title, elsewhere]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("\ufffd\ufffd \ufffd", True),
+        ("Rent due: \ufffd\ufffd\ufffd", True),
+        ("\ufffd", False),
+        ("\ufffd in a line", False),
+        (PROSE + "\ufffd x\ufffd", False),
+    ],
+)
+def test_a_line_or_a_word_in_it_says_nothing(text, found):
+    assert is_unmapped(line(text)) is found
+
+
+def slanting(text):
+    """A line that runs up the page from corner to corner."""
+    corners = ((30.0, 560.0), (730.0, 20.0), (750.0, 45.0), (50.0, 585.0))
+    return TextLine(text=text, box=(30.0, 20.0, 750.0, 585.0), polygon=corners)
+
+
+def test_a_watermark_says_nothing_of_the_text_in_the_box_around_it():
+    mark = slanting("CONFIDENTIAL")
+    scan = page_with_strips(range(40, 560, 40))
+    assert judge(TextLayer(lines=(mark,), characters=12, unmapped=0), scan).verdict == "partial"
+    hidden = tuple(line("word" * 9, (58.0, top, 600.0, top + 14.0)) for top in range(40, 560, 40))
+    noted = TextLayer(lines=(mark,), hidden_lines=hidden, characters=12, unmapped=0)
+    assert judge(noted, scan).verdict == "partial"
+    read, again = line(PROSE), slanting("CONFIDENTAL")
+    assert merge_lines([mark], [read, again]) == [mark, read]
+
+
+@pytest.mark.parametrize(("box", "found"), [((50, 400, 300, 440), True), ((20, 10, 760, 590), False)])
+def test_a_watermark_is_no_unsaid_text_but_what_is_in_the_box_around_it_may_be(box, found):
+    region = DetectedRegion(box=box, label=Label.TEXT, score=0.9, source="e")
+    assert holds_unsaid_text([region], [slanting("CONFIDENTIAL")], [], BLANK) is found
+
+
+@pytest.mark.parametrize(("label", "found"), [(Label.TEXT, True), (Label.TABLE, True), (Label.CHART, False)])
+def test_text_and_tables_are_looked_for_beside_the_layer(label, found):
+    region = DetectedRegion(box=(50, 400, 300, 440), label=label, score=0.9, source="e")
+    assert holds_unsaid_text([region], [line(PROSE)], [], BLANK) is found
+
+
+@pytest.mark.parametrize(("right", "found"), [(90.0, True), (610.0, False)], ids=["numbers", "all"])
+def test_numbers_in_the_layer_do_not_say_the_items_behind_them(right, found):
+    tops = range(340, 500, 40)
+    lines = [line("1.", (58.0, top - 4.0, right, top + 16.0)) for top in tops]
+    region = DetectedRegion(box=(50, 330, 620, 500), label=Label.TEXT, score=0.9, source="e")
+    assert holds_unsaid_text([region], lines, [], page_with_strips(tops)) is found
+
+
+def read_words(*words):
+    """A line that was read, of words with their left and right edges."""
+    boxes = tuple(Word(text, (left, 10.0, right, 30.0)) for text, left, right in words)
+    text, box = " ".join(word.text for word in boxes), (boxes[0].box[0], 10.0, boxes[-1].box[2], 30.0)
+    return TextLine(text=text, box=box, words=boxes)
+
+
+@pytest.mark.parametrize(
+    ("read", "rest"),
+    [
+        (
+            read_words(("Name:", 50, 98), ("Johannes", 104, 190), ("of", 195, 215), ("Mainz", 220, 600)),
+            "Johannes of Mainz",
+        ),
+        (read_words(("No.", 20, 40), ("Name:", 50, 100), ("12", 104, 120)), "No.|12"),
+        (read_words(("Name:", 50, 100), ("_", 104, 120)), ""),
+        (read_words(("Na", 48, 78), ("me:", 80, 104)), ""),
+        (read_words(("Johannes", 104, 190)), "Johannes"),
+    ],
+    ids=["long value", "short values on both sides", "a stroke", "nothing else", "apart"],
+)
+def test_of_a_line_that_is_partly_in_the_layer_the_other_words_are_taken(read, rest):
+    label = line("Name:", (50.0, 10.0, 100.0, 30.0))
+    kept, *found = merge_lines([label], [read])
+    assert kept is label
+    assert "|".join(part.text for part in found) == rest
+    assert not any(part.box[0] < 100 < part.box[2] for part in found)
+
+
+def test_what_is_read_replaces_mapped_lines_beside_an_unmapped_one():
+    name, value = line("Total sum", (50, 10, 110, 30)), line("\ufffd\ufffd\ufffd", (125, 10, 180, 30))
+    read = line("Total sum 4,938.24", (48, 8, 182, 32))
+    assert merge_lines([name, value], [read]) == [read]
+
+
+def test_no_word_is_lost_where_only_a_part_of_a_line_is_read():
+    words = (Word("Rent", (50, 10, 90, 30)), Word("due", (95, 10, 130, 30)), Word("\ufffd" * 6, (135, 10, 200, 30)))
+    mixed = TextLine(text="Rent due " + "\ufffd" * 6, box=(50, 10, 200, 30), words=words)
+    value, name = line("938.24", (133, 9, 202, 31)), line("Rent due", (48, 9, 132, 31))
+    assert merge_lines([mixed], [value]) == [value, mixed]
+    assert merge_lines([mixed], [name]) == [name, mixed]
+    assert merge_lines([mixed], [name, value]) == [name, value]
+
+
+def test_unmapped_characters_that_are_given_are_said():
+    (said,) = unmapped_characters([line("Rent \ufffd"), line("Rent 1\ufffd\ufffd4,00")])
+    assert said.message.startswith("1 line of the text layer has characters without Unicode values")
+    assert not list(unmapped_characters([line("Rent \ufffd"), line("\ufffd Rent")]))
+    (said,) = unmapped_characters([line("practical di\ufffdculties")])
+    assert "1 line" in said.message
+
+
+def test_lines_of_an_unsound_layer_that_are_not_read_are_counted():
+    nothing, elsewhere = line("\ufffd\ufffd\ufffd", (50, 10, 400, 30)), line("\ufffd\ufffd\ufffd", (50, 100, 400, 120))
+    pixels = page_with_strips([12, 102])
+    given = replace(layer(PROSE), lines=(nothing, elsewhere))
+    assert lines_not_read(given, [line("Title", (48, 8, 402, 32))], pixels) == 1
+    assert lines_not_read(given, [], pixels) == 2
 
 
 def test_memory_does_not_grow_with_the_square_of_the_lines():

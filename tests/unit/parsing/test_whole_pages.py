@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -255,7 +255,7 @@ async def test_pixels_are_let_go_while_the_page_waits():
     reader.gate = asyncio.Event()
     services, ticket = Services(reader), Ticket()
     task = asyncio.create_task(parse_page(REF, services, BY_PAGES, ticket))
-    await asyncio.wait_for(reader.begun.wait(), 10)
+    await asyncio.wait_for(reader.begun.wait(), 60)
     gc.collect()
     assert services.alive() is None
     assert ticket.requests == 1
@@ -286,7 +286,6 @@ ELEMENTS = st.lists(
 ).map(tuple)  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
 @given(ELEMENTS)
 def test_whatever_a_model_says_becomes_a_sound_record(elements: tuple[PageElement, ...]):
     page = asyncio.run(parsed(PageReading(elements=elements, engine="fake")))
