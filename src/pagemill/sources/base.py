@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pagemill.document.identity import PageKey
+from pagemill.imaging.limits import DecodeLimits
+
 if TYPE_CHECKING:
-    from pagemill.document.identity import PageKey
     from pagemill.document.page import PageError
-    from pagemill.imaging.limits import DecodeLimits
     from pagemill.imaging.page import PdfInfo, PdfRepair
 
 
@@ -79,6 +80,8 @@ class PageRef:
     missing: int = 0
     """Pages or rows that the source announces and cannot give, for which this reference stands; at least 1 where nobody
     can tell how many."""
+    unseen: bool = False
+    """Planned, without a look whether its source opens: that of a remote image, which has this page only."""
     skip: str | None = None
     """Why the page is only to be noted as skipped, in words; ``payload`` and ``error`` are None then."""
 
@@ -90,8 +93,6 @@ class PdfProbe(Protocol):
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
         """Open a PDF and tell its page count, sizes and metadata; raises a PagemillError when it cannot."""
-        ...
 
     async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
         """Write a repaired copy of a PDF into an existing file; raises a PagemillError when it cannot."""
-        ...

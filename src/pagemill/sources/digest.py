@@ -9,17 +9,13 @@ import time
 from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
-from pagemill.document.identity import KnownSource
-from pagemill.errors import CorruptInputError, UnsupportedInputError
+from pagemill.document.catalogue import Catalogue
+from pagemill.document.identity import KnownSource, text_digest
+from pagemill.errors import CorruptInputError, PagemillError, UnsupportedInputError
 from pagemill.imaging.formats import HEAD_BYTES, IMAGES, SUFFIXES, FileFormat, foreign_format, sniff
 from pagemill.sources.items import Item, RemoteFile
 from pagemill.sources.remote import copy_to_disk, read_all
-
-if TYPE_CHECKING:
-    from pagemill.document.catalogue import Catalogue
-    from pagemill.errors import PagemillError
 
 _CHUNK = 2**20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -184,11 +180,6 @@ def _format_of_head(head: bytes, name: str) -> FileFormat | None:
     if file_format is None and head and PurePosixPath(name).suffix.lower() == ".pdf":
         return FileFormat.PDF  # PDFium finds and repairs more than the first bytes show
     return file_format
-
-
-def text_digest(text: str) -> str:
-    """SHA-256 of a text, 64 hex digits: the identity of what cannot be read."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _kind(file_format: FileFormat) -> str:

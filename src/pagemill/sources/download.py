@@ -8,19 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from pagemill.config.model_files import hub_errors
 from pagemill.document.names import safe_name
 from pagemill.errors import CorruptInputError, MissingInputError, NetworkError, NoSpaceError, UsageError
-from pagemill.imaging.formats import SUFFIXES
-from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress
+from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress, is_document
 from pagemill.sources.items import natural_key
-
-if TYPE_CHECKING:
-    from pagemill.sources.options import SourceOptions
+from pagemill.sources.options import SourceOptions
 
 MANIFEST = ".pagemill-download.json"
 """In the folder of a copy: what was fetched. Written last, so that a copy without it is not whole."""
@@ -78,7 +75,7 @@ class DatasetCopy:
                 card = file.read(MAX_CARD)
         except FileNotFoundError:
             card = b""
-        wanted = [name for name in self.address.selected(manifest.names, card) if _is_wanted(name)]
+        wanted = [name for name in self.address.selected(manifest.names, card) if is_document(name)]
         return [self.folder / name for name in wanted] if all(map(self._is_here, wanted)) else None
 
     def fetch(self, say: Callable[[str], object], *, bars: bool = False) -> None:
@@ -125,7 +122,7 @@ class DatasetCopy:
             if CARD in entries:
                 fetch([CARD])
                 card = (self.folder / CARD).read_bytes()[:MAX_CARD]
-            wanted = [each for each in self.address.selected(list(entries), card) if _is_wanted(each)]
+            wanted = [each for each in self.address.selected(list(entries), card) if is_document(each)]
             earlier = self._manifest.files if self._manifest else {}
             known = {each: size for each, size in earlier.items() if self._is_here(each)}
             missing = [each for each in wanted if each not in known]
@@ -237,10 +234,6 @@ def _read(folder: Path) -> _Manifest | None:
 def _is_inside(name: str) -> bool:
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts
-
-
-def _is_wanted(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
 def _verify(path: Path, entry: Any) -> None:

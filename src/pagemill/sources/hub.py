@@ -79,10 +79,10 @@ class DatasetAddress:
                 return inside
         if not configs:
             found = [name for name in names if config is None or _belongs(name, config)]
-            folders = {table_of(PurePosixPath(name).parts[0]) for name in names if _is_document(name)}
+            folders = {table_of(PurePosixPath(name).parts[0]) for name in names if is_document(name)}
             _require(found, "configuration", config, folders)
             chosen = [name for name in found if not split or _has_word(name, split)]
-            _require(chosen, "split", split, {table_of(name) for name in found if _is_document(name)})
+            _require(chosen, "split", split, {table_of(name) for name in found if is_document(name)})
             return chosen
         if config is not None:
             _require(config in configs, "configuration", config, configs)
@@ -216,7 +216,8 @@ def _has_word(name: str, split: str) -> bool:
     return any(re.search(rf"(?:^|[-._ /]){re.escape(word)}(?:[-._ /0-9]|$)", name) for word in words)
 
 
-def _is_document(name: str) -> bool:
+def is_document(name: str) -> bool:
+    """Whether a file of a dataset is of a kind that pagemill reads, by its name."""
     return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from pagemill.document.catalogue import Catalogue
+from pagemill.document.identity import text_digest
 from pagemill.errors import OutputError, PagemillError, unreadable
 from pagemill.imaging.formats import SUFFIXES, FileFormat
-from pagemill.sources.digest import Identifier, Source, StoppedError, text_digest
+from pagemill.sources.digest import Identifier, Source, StoppedError
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, is_url
 from pagemill.sources.locate import expand
+from pagemill.sources.options import SourceOptions
 from pagemill.sources.remote import unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pagemill.document.catalogue import Catalogue
-    from pagemill.sources.options import SourceOptions
     from pagemill.sources.shards import TableWithoutImagesError
 
 log = logging.getLogger(__name__)

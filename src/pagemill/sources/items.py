@@ -6,11 +6,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from pagemill.errors import PagemillError
+from pagemill.errors import PagemillError
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_SUFFIXES = 20

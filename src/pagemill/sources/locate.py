@@ -6,9 +6,9 @@ import functools
 import glob
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pagemill.errors import InputError, MissingInputError, PagemillError, UnsupportedInputError, unreadable
 from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, sniff
@@ -17,14 +17,24 @@ from pagemill.sources.hub import DatasetAddress
 from pagemill.sources.items import Item, SkippedFiles, base_name, is_url, natural_key
 from pagemill.sources.remote import expand_url
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 _READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow, Parquet"
 _RUN = ".pagemill"
 """A folder that holds a folder of this name is the output of a run."""
 _CROPS = "crops"
 """Where a run keeps images, which are no input."""
+
+
+def absolute(place: str | Path) -> Path:
+    """An absolute path, without dots; links stay."""
+    return Path(os.path.abspath(Path(place).expanduser()))  # noqa: PTH100 - keeps links
+
+
+def folder_of(place: str | Path) -> Path:
+    """The folder itself, or that of a file; of a pattern the deepest folder without wild cards."""
+    path = absolute(place)
+    while glob.has_magic(str(path)) and not path.exists():
+        path = path.parent
+    return path if path.is_dir() else path.parent
 
 
 def expand(
@@ -195,10 +205,25 @@ class _Search:
                     yield from self._walk(path)
             elif not (entry.is_file(follow_symlinks=False) or os.path.isfile(path)):  # noqa: PTH113
                 yield from self._lost(path)
-            elif path.suffix.lower() in SUFFIXES or (not path.suffix and _begins_like_document(path)):
+            elif not path.suffix:
+                yield from self._by_content(path)
+            elif path.suffix.lower() in SUFFIXES:
                 yield self._file(path, str(path))
             else:
                 self.skipped.add(name)
+
+    def _by_content(self, path: Path) -> Iterator[Item]:
+        """A file without a suffix, if it begins like a document; the error of one that cannot be read."""
+        try:
+            with path.open("rb") as file:
+                is_document = sniff(file.read(HEAD_BYTES)) is not None
+        except OSError as error:
+            yield self._broken(str(path), unreadable(repr(str(path)), error))
+            return
+        if is_document:
+            yield self._file(path, str(path))
+        else:
+            self.skipped.add(path.name)
 
 
 def _unreadable_folders(pattern: Path) -> Iterator[tuple[str, PagemillError]]:
@@ -219,22 +244,9 @@ def _unreadable_folders(pattern: Path) -> Iterator[tuple[str, PagemillError]]:
 def _without_runs(matches: list[str], pattern: Path) -> Iterator[str]:
     """Matches that are in no run directory, but for one that the pattern names, as ``out/crops/*.png`` does."""
     wild = next(index for index, part in enumerate(pattern.parts) if glob.has_magic(part))
-    is_run = functools.cache(_is_run)
+    is_run = functools.cache(lambda folder: (folder / _RUN).is_dir())
     for match in matches:
         path = Path(match)
         *inner, named = path.parents[: len(path.parts) - wild]
         if not any(map(is_run, inner)) and not (path.parts[wild] == _CROPS and is_run(named)):
             yield match
-
-
-def _is_run(folder: Path) -> bool:
-    return (folder / _RUN).is_dir()
-
-
-def _begins_like_document(path: Path) -> bool:
-    """Whether the content of a file is of a kind that pagemill reads, where its name does not say."""
-    try:
-        with path.open("rb") as file:
-            return sniff(file.read(HEAD_BYTES)) is not None
-    except OSError:  # it is counted as skipped
-        return False

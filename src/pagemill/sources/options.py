@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pagemill.config.options import Settings, option
 from pagemill.config.settings import INPUT
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import FileFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _RANGE = re.compile(r"(?=.*[0-9])(?P<first>[0-9]{1,9})?(?:(?P<dash>-)(?P<last>[0-9]{1,9})?)?")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pagemill.document.identity import PageKey, WaitingPage
 from pagemill.document.names import safe_name
@@ -13,19 +15,16 @@ from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, InputError, PagemillError
 from pagemill.imaging.decode import frames_warning, stored_pixels
 from pagemill.imaging.formats import FileFormat, sniff
+from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.page import PdfInfo
 from pagemill.imaging.tiff import TiffPages, count_pages
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
-from pagemill.sources.intake import input_error
+from pagemill.sources.digest import Source
+from pagemill.sources.intake import Intake, input_error
 from pagemill.sources.items import Item, RemoteFile, located
 from pagemill.sources.remote import read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pagemill.imaging.limits import DecodeLimits
-    from pagemill.imaging.page import PdfInfo
-    from pagemill.sources.digest import Source
-    from pagemill.sources.intake import Intake
     from pagemill.sources.shards import Columns
     from pagemill.sources.tables import DatasetRow
 
@@ -45,6 +44,9 @@ class PageReferences:
 
     What is wrong with a file becomes one reference with the error; what is wrong with the catalogue raises.
     """
+
+    reads_images: ClassVar = True
+    """The images of dataset rows are read, not only the ids."""
 
     def __init__(self, intake: Intake, limits: DecodeLimits) -> None:
         self._intake = intake
@@ -143,7 +145,12 @@ class PageReferences:
         assert item.content is not None
         documents: dict[str | None, DocumentRef] = {}
         rows = read_rows(
-            item.content, file_format, self._options, known.ended, lambda columns: self._note_columns(item, columns)
+            item.content,
+            file_format,
+            self._options,
+            known.ended,
+            lambda columns: self._note_columns(item, columns),
+            images=self.reads_images,
         )
         errors: dict[str, PagemillError] = {}
         count = missing = 0
@@ -207,10 +214,16 @@ class PageReferences:
             key = f"{self._intake.dataset(source, file_format)}/{file_id}"
             document = DocumentRef(doc_id=self._catalogue.document_id(key, safe_name(file_id)), uri=item.uri)
         documents[file_id] = document
-        fields: dict[str, Any] = {
+        fields = {
             "page_number": number,
             "metadata": {**row.metadata, "row": row.number, "shard": item.name},
+            **self._content_of_row(row, f"{item.uri}#{row.number}"),
         }
+        wanted_id = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
+        return self._page(source, document, row.number, wanted_id, **fields)
+
+    def _content_of_row(self, row: DatasetRow, where: str) -> dict[str, Any]:
+        """Payload or error of a row."""
         try:
             if row.data is None:
                 raise CorruptInputError(f"the row {row.problem}", remedy="Repair or drop the row in the dataset.")
@@ -219,14 +232,13 @@ class PageReferences:
                 count_pages(row.data, "the row's image") if sniff(row.data) is FileFormat.TIFF else TiffPages(1, None)
             )
         except PagemillError as error:
-            where = f"{item.uri}#{row.number}"
-            fields |= {"error": _as_data(error, where), "missing": int(row.lost)}
-        else:
-            fields |= {"payload": EncodedImage(source=row.data), "estimated_bytes": self._decoded_bytes(stored)}
-            left_out = found.pages - 1 + (found.problem is not None)
-            fields["warning"] = frames_warning(left_out) if left_out else None
-        wanted_id = safe_name(row.row_id) if row.row_id else f"{document.doc_id}_{number}"
-        return self._page(source, document, row.number, wanted_id, **fields)
+            return {"error": _as_data(error, where), "missing": int(row.lost)}
+        left_out = found.pages - 1 + (found.problem is not None)
+        return {
+            "payload": EncodedImage(source=row.data),
+            "estimated_bytes": self._decoded_bytes(stored),
+            "warning": frames_warning(left_out) if left_out else None,
+        }
 
     def _of_numbers(
         self,
@@ -286,6 +298,8 @@ class PageReferences:
         waiting = known.waiting.get(page)
         if waiting is None:
             waiting = WaitingPage(page_id=self._catalogue.page_id(wanted_id))
+        if waiting.doc_id is not None:
+            document = replace(document, doc_id=waiting.doc_id)
         if source.skip is not None and page:
             kept: dict[str, Any] = {name: fields[name] for name in ("page_number", "metadata") if name in fields}
             fields = {**kept, "skip": source.skip}
@@ -294,7 +308,7 @@ class PageReferences:
         return PageRef(
             document=document,
             key=PageKey(source.digest, page, known.copy),
-            position=position,
+            position=position if waiting.position is None else waiting.position,
             page_id=waiting.page_id,
             attempts=waiting.attempts,
             death=waiting.death,

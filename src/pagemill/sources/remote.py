@@ -6,9 +6,10 @@ import glob
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pagemill.errors import (
     MissingDependencyError,
@@ -22,9 +23,6 @@ from pagemill.errors import (
 from pagemill.imaging.formats import SUFFIXES
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, natural_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
@@ -60,10 +58,11 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
     filesystem, path = _filesystem(address.root if address and has_config else url)
     scheme = url.split("://", 1)[0]
     errors: list[Exception] = []
-    is_pattern = glob.has_magic(path)
     # A folder that cannot be listed counts as an empty one otherwise. fsspec tells of the outermost one only.
     told = {"on_error": errors.append} if _walks_by_itself(filesystem) else {}
     try:
+        # A name may have brackets, and is given as it is by those who have it of a folder.
+        is_pattern = glob.has_magic(path) and not filesystem.isfile(path)
         if is_pattern:
             names = [str(name) for name in filesystem.glob(path, **told)]
         elif address is not None and (has_config or (_may_be_split(address.place) and not filesystem.exists(path))):

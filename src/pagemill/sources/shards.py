@@ -5,10 +5,11 @@ A damaged one costs its own rows. What cannot be read never raises once the shar
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,14 +24,12 @@ from pagemill.errors import (
 )
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.items import Content, RemoteFile
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
-
-    from pagemill.sources.options import SourceOptions
+from pagemill.sources.options import SourceOptions
 
 BATCH_ROWS = 8
 """Rows of a Parquet file decoded at once: a page can have tens of megabytes."""
+_BATCH_IDS = 10_000
+"""The same where only ids are read."""
 _BUFFER = 2**20
 MAX_NAMED = 1_000
 """Lost rows in a stretch that each get a record of their own; more share one, as a damaged file may announce any
@@ -68,11 +67,18 @@ class Columns:
     metadata: tuple[str, ...]
     other_images: tuple[str, ...] = ()
     """Columns that may hold images as well and are not read, as nobody has said which of them to take."""
+    images: bool = True
+    """Whether the images are read."""
 
     @property
     def all(self) -> list[str]:
-        """Names of the columns, each once."""
-        return list(dict.fromkeys((self.image, *([self.row_id] if self.row_id else []), *self.metadata)))
+        """Names of the columns that are read, each once."""
+        image = (self.image,) if self.images else ()
+        return list(dict.fromkeys((*image, *([self.row_id] if self.row_id else []), *self.metadata)))
+
+    def ids_only(self) -> Columns:
+        """The same without images and metadata."""
+        return replace(self, images=False, metadata=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +129,39 @@ def damaged(reason: str) -> CorruptInputError:
 
 
 def pieces(
-    stack: ExitStack, content: Content, file_format: FileFormat, options: SourceOptions, ended: Container[int]
+    stack: ExitStack,
+    content: Content,
+    file_format: FileFormat,
+    options: SourceOptions,
+    ended: Container[int],
+    *,
+    images: bool = True,
 ) -> tuple[Columns, Iterator[Piece]]:
     """Open a shard, until ``stack`` is closed: its columns and, in order, what it holds and what of it is lost.
 
-    Row groups of Parquet files whose rows all are in ``ended`` are not decoded.
+    Row groups of Parquet files whose rows all are in ``ended`` are not decoded, nor is any column but that of the ids
+    without ``images``.
 
     Raises:
         TableWithoutImagesError: It is whole as far as can be seen, and has no column for images.
     """
+
+    def chosen(schema: pa.Schema) -> Columns:
+        columns = columns_of(schema, options)
+        return columns if images else columns.ids_only()
+
     file = stack.enter_context(_open(content, file_format))
     if file_format is FileFormat.PARQUET:
         parquet = stack.enter_context(
             pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
         )
-        columns = columns_of(parquet.schema_arrow, options)
+        columns = chosen(parquet.schema_arrow)
         return columns, _row_groups(parquet, content, columns, ended)
     footer: Exception | None = None
     if file_format is FileFormat.ARROW_FILE:
         try:
             reader = stack.enter_context(pa.ipc.open_file(file))
-            return columns_of(reader.schema, options), _file_batches(file, reader, content)
+            return chosen(reader.schema), _file_batches(file, reader, content)
         except (pa.ArrowException, OSError) as error:
             if reason_of(error, content) is error:  # of the filesystem
                 raise
@@ -152,7 +170,7 @@ def pieces(
             file.seek(len(_ARROW_MAGIC))
     stream = stack.enter_context(pa.ipc.open_stream(file))
     try:
-        columns = columns_of(stream.schema, options)
+        columns = chosen(stream.schema)
     except TableWithoutImagesError:
         if footer is not None:  # it is not whole
             raise footer from None
@@ -210,7 +228,8 @@ def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, end
                 yield EndedRows(rows)
                 given = rows
             else:
-                for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[index], columns=columns.all):
+                size = BATCH_ROWS if columns.images else _BATCH_IDS
+                for batch in parquet.iter_batches(batch_size=size, row_groups=[index], columns=columns.all):
                     whole = batch.slice(0, rows - given)
                     yield whole
                     given += whole.num_rows

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -16,21 +17,17 @@ from pagemill.document.catalogue import Catalogue
 from pagemill.document.page import PageError
 from pagemill.errors import CorruptInputError, EmptyPageError, EncryptedError, PagemillError
 from pagemill.imaging.formats import FileFormat
+from pagemill.imaging.page import PdfInfo
 from pagemill.imaging.tiff import count_pages
-from pagemill.sources.digest import Identifier, format_of
+from pagemill.sources.base import PageRef, PdfProbe
+from pagemill.sources.digest import Identifier, Source, format_of
 from pagemill.sources.intake import Intake, input_error
+from pagemill.sources.items import Item
 from pagemill.sources.locate import expand
+from pagemill.sources.options import SourceOptions
 from pagemill.sources.pages import PageReferences
+from pagemill.sources.planning import PlannedReferences
 from pagemill.sources.remote import TemporaryCopy, copy_to_disk
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
-
-    from pagemill.imaging.page import PdfInfo
-    from pagemill.sources.base import PageRef, PdfProbe
-    from pagemill.sources.digest import Source
-    from pagemill.sources.items import Item
-    from pagemill.sources.options import SourceOptions
 
 T = TypeVar("T")
 
@@ -38,6 +35,8 @@ log = logging.getLogger(__name__)
 
 MAX_PDFS = 200
 """Opening more only to count their pages would keep the decoding processes from their work."""
+_PLANNED_TOGETHER = 64
+"""References that are planned in one go on a thread: a change of threads takes longer than a reference."""
 
 
 class InputStream:
@@ -51,6 +50,8 @@ class InputStream:
         options: What to take of them.
         decoder: Opens PDFs; the decoding service.
         catalogue: What is known from earlier runs; None for a run on its own.
+        planning: Yield which pages there are, without what is read to parse them: no image of a dataset or of a remote
+            file is read. Somebody else opens the sources again.
     """
 
     total: int | None
@@ -64,6 +65,8 @@ class InputStream:
         options: SourceOptions,
         decoder: PdfProbe,
         catalogue: Catalogue | None = None,
+        *,
+        planning: bool = False,
     ) -> None:
         self.total = None
         self.complete = False
@@ -73,7 +76,10 @@ class InputStream:
         catalogue = catalogue or Catalogue()
         self._identifier = Identifier(catalogue, decoder.limits.max_stored_bytes)
         self._intake = Intake(inputs, options, catalogue, self._identifier)
-        self._references = PageReferences(self._intake, decoder.limits)
+        references = PlannedReferences if planning else PageReferences
+        self._references = references(self._intake, decoder.limits)
+        self._counts = not catalogue.is_part
+        self._together = _PLANNED_TOGETHER if planning else 1
 
     @property
     def skipped_earlier(self) -> int:
@@ -97,9 +103,10 @@ class InputStream:
         try:
             async with aclosing(on_thread(intake.sources())) as sources:
                 async for source in sources:
-                    if counting is None:  # what was skipped until now needs no counting
+                    if counting is None and self._counts:  # what was skipped until now needs no counting
                         counting = asyncio.create_task(self._count(intake.files, intake.position))
-                    async with aclosing(on_thread(await self._pages_of(source))) as refs:
+                    pages = on_thread(await self._pages_of(source), together=self._together)
+                    async with aclosing(pages) as refs:
                         async for ref in refs:
                             yield ref
             for source, error, missing in await asyncio.to_thread(intake.failed_tables) if self.skipped_tables else ():
@@ -230,12 +237,12 @@ class InputStream:
         return self._references.of_pdf(source, copy.path, copy, whole, warning=warning)
 
 
-async def on_thread(iterator: Iterator[T]) -> AsyncGenerator[T]:
-    """Iterate on threads, one step at a time, and close a generator that is left early."""
-    end = object()
+async def on_thread(iterator: Iterator[T], *, together: int = 1) -> AsyncGenerator[T]:
+    """Iterate on threads, so many steps at a time, and close a generator that is left early."""
     try:
-        while (value := await asyncio.to_thread(next, iterator, end)) is not end:
-            yield value  # type: ignore[misc]
+        while values := await asyncio.to_thread(lambda: list(islice(iterator, together))):
+            for value in values:
+                yield value
     finally:
         close = getattr(iterator, "close", None)
         if close is not None:

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pagemill.errors import CorruptInputError, PagemillError
 from pagemill.imaging.formats import FileFormat
+from pagemill.sources.items import Content
+from pagemill.sources.options import SourceOptions
 from pagemill.sources.shards import (
     MAX_NAMED,
+    Columns,
     EndedRows,
     LostRows,
     TableWithoutImagesError,
@@ -28,13 +32,6 @@ from pagemill.sources.shards import (
     pieces,
     reason_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
-
-    from pagemill.sources.items import Content
-    from pagemill.sources.options import SourceOptions
-    from pagemill.sources.shards import Columns
 
 _METADATA_CHARACTERS = 1_000
 
@@ -60,6 +57,8 @@ def read_rows(
     options: SourceOptions,
     ended: Container[int] = frozenset(),
     opened: Callable[[Columns], None] | None = None,
+    *,
+    images: bool = True,
 ) -> Iterator[DatasetRow | EndedRows | LostRows]:
     """Yield the rows of a shard in order, and in the place of those that ``ended`` names only how many there are.
 
@@ -73,6 +72,7 @@ def read_rows(
         options: Which columns to take.
         ended: Numbers of rows, from 1, that need not be read.
         opened: Called with the columns of the shard before its rows.
+        images: Read the images and the columns beside them; False for ids alone, of which many are read at once.
 
     Raises:
         CorruptInputError: The shard cannot be read at all.
@@ -83,7 +83,7 @@ def read_rows(
     """
     try:
         with ExitStack() as stack:
-            columns, found = pieces(stack, content, file_format, options, ended)
+            columns, found = pieces(stack, content, file_format, options, ended, images=images)
             if opened is not None:
                 opened(columns)
             first = 1
@@ -164,6 +164,10 @@ def _rows(
     for index in range(batch.num_rows):
         if first + index in ended:
             yield EndedRows(1)
+            continue
+        if not columns.images:
+            row_id = _short(_value(batch.column(columns.row_id)[index])) if columns.row_id else None
+            yield DatasetRow(number=first + index, data=None, row_id=row_id)
             continue
         data, problem = _image_bytes(batch.column(columns.image)[index].as_py())
         yield DatasetRow(

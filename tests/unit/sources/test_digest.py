@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from pagemill.document.catalogue import Catalogue
+from pagemill.document.identity import text_digest
 from pagemill.imaging.formats import FileFormat
-from pagemill.sources.digest import Identifier, StoppedError, text_digest
+from pagemill.sources.digest import Identifier, StoppedError
 from pagemill.sources.items import Item, RemoteFile
 
 PNG = b"\x89PNG\r\n\x1a\n and the rest"

@@ -188,6 +188,8 @@ def test_memory_filesystem():
         assert names("memory://books/b*.pdf") == ["b9.pdf", "b10.pdf"]
         (item,) = expand(["memory://books/none.pdf"], recursive=False)
         assert isinstance(item.error, MissingInputError)
+        memory.pipe({"/books/b [9].pdf": b"x"})
+        assert names("memory://books/b [9].pdf") == ["b [9].pdf"]  # a file, and no pattern
     finally:
         memory.rm("/books", recursive=True)
 
@@ -273,3 +275,15 @@ def test_a_file_without_a_suffix_is_read_by_its_content(tmp_path: Path, head: by
     (tmp_path / "note").write_bytes(b"text")
     assert names(tmp_path) == ["scan"]
     assert skipped_in(tmp_path) == {"no suffix": 1}
+
+
+def test_a_file_without_a_suffix_that_cannot_be_read_may_be_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "scan").write_bytes(b"%PDF-1.7")
+
+    def refuse(*_: object, **__: object):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    skipped = SkippedFiles()
+    (item,) = expand([tmp_path], recursive=False, skipped=skipped)
+    assert isinstance(item.error, UnreadableInputError) and not skipped.by_suffix

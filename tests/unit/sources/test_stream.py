@@ -326,9 +326,9 @@ async def test_leaving_early_closes_what_is_open(tmp_path: Path, monkeypatch: py
     pq.write_table(pa.table({"image": pa.array([{"bytes": png(), "path": None}] * 3, IMAGE)}), tmp_path / "s.parquet")
     closed = []
 
-    def noting(*arguments: object) -> Iterator[object]:
+    def noting(*arguments: object, **named: object) -> Iterator[object]:
         try:
-            yield from read_rows(*arguments)  # type: ignore[arg-type]
+            yield from read_rows(*arguments, **named)  # type: ignore[arg-type]
         finally:
             closed.append(True)
 
