@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import math
-import re
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain
 from operator import methodcaller
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from pagemill.document.geometry import clip
-from pagemill.errors import EngineError, PagemillError
+from pagemill.document.geometry import Box, clip
+from pagemill.errors import EngineError, PagemillError, is_out_of_memory
+from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import (
     LONGEST_CONTENT,
@@ -24,12 +25,6 @@ from pagemill.recognition.base import (
     RecognizedText,
     RegionReading,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pagemill.document.geometry import Box
-    from pagemill.imaging.types import Pixels
 
 log = logging.getLogger(__name__)
 
@@ -42,20 +37,6 @@ _LEAST_OVERHANG = 2.0  # pixels
 _FAR_OUTSIDE = 0.5  # of the page's side: detected lines are padded and tilted; cutting out one far away takes memory
 _ROUNDING = 1e-3  # how far a share in 32-bit floats may be over 1
 
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory|bad[ _]alloc|failed to allocate|insufficient memory|alloc_failed|cannot allocate", re.IGNORECASE
-)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an engine's exception says that it had too little memory, on the processor or the graphics card.
-
-    Knows ``MemoryError``, ``torch.OutOfMemoryError`` (by its name: nothing is imported for it), and the messages of
-    ONNX Runtime, CUDA's libraries and OpenCV, which raise a general class for it.
-    """
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"MemoryError", "OutOfMemoryError"}) or _OUT_OF_MEMORY.search(str(error)) is not None
-
 
 def engine_error(name: str, error: BaseException) -> PagemillError:
     """What an engine's exception means for the page: our own stay as they are, others get the engine's name.
@@ -64,13 +45,13 @@ def engine_error(name: str, error: BaseException) -> PagemillError:
         name: What the engine is called, as in ``the layout engine 'onnx'``.
         error: The exception.
     """
+    if isinstance(error, PagemillError):  # of a model that does not fit into memory, too: its remedy is its own
+        return error
     if is_out_of_memory(error):
         return EngineError(
             f"{name} ran out of memory on a single item: {error}",
             remedy="Let fewer pages be in flight at once (--pages-in-flight, --threads), or give it more memory.",
         )
-    if isinstance(error, PagemillError):
-        return error
     log.info("%s failed", name, exc_info=error)
     return EngineError(f"{name} failed: {type(error).__name__}: {error}")
 

@@ -11,7 +11,8 @@ import signal
 import sys
 from collections import OrderedDict
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pagemill.errors import CorruptInputError, PagemillError, TooLargeError
 from pagemill.imaging.decode import decode_image
@@ -31,9 +32,6 @@ from pagemill.runtime.decoding_protocol import (
     receive_request,
     send,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPEN_DOCUMENTS = 4
 

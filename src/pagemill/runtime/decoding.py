@@ -9,12 +9,13 @@ import signal
 import subprocess
 import tempfile
 from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 
@@ -22,7 +23,7 @@ from pagemill.config.settings import RuntimeSettings
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.decode import SoundJpeg, decode_image, sound_jpeg, stored_pixels
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.imaging.page import PdfInfo, PdfRepair
+from pagemill.imaging.page import DecodedPage, PdfInfo, PdfRepair
 from pagemill.processes import exit_reason, module_command
 from pagemill.runtime.decoding_protocol import (
     Decoded,
@@ -31,18 +32,13 @@ from pagemill.runtime.decoding_protocol import (
     Failed,
     Render,
     Repair,
+    Reply,
+    Request,
     receive_reply,
     send,
 )
 from pagemill.runtime.threads import ComputeThreads
-from pagemill.sources.base import PdfPage
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.runtime.decoding_protocol import Reply, Request
-    from pagemill.sources.base import EncodedImage
+from pagemill.sources.base import EncodedImage, PdfPage
 
 Answer = TypeVar("Answer", PdfInfo, Decoded, PdfRepair)
 

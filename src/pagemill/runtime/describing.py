@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pagemill.config.settings import ParseSettings
+from pagemill.document.page import Description
 from pagemill.errors import NetworkError, OutputError, UsageError
 from pagemill.recognition.base import Problem
 from pagemill.runtime.contract import engine_error
+from pagemill.runtime.once import Once
+from pagemill.runtime.threads import ComputeThreads
 
 if TYPE_CHECKING:
-    from pagemill.config.settings import ParseSettings
     from pagemill.describing.describer import Describer
     from pagemill.describing.elements import ElementRequest
-    from pagemill.document.page import Description
-    from pagemill.runtime.threads import ComputeThreads
 
 
-async def load_describer(settings: ParseSettings, threads: ComputeThreads) -> Describer:
-    """The describer of a run; its package is imported on a thread.
+def describing(settings: ParseSettings, threads: ComputeThreads) -> Once[Describer]:
+    """The describer of a run, made on first use; its package is imported on a thread.
 
-    Raises:
-        UsageError: There is no such model, or no server is named.
-        MissingDependencyError: Requests need packages that are not installed.
+    Making it raises a ``UsageError`` where there is no such model or no server is named, and a
+    ``MissingDependencyError`` where requests need packages that are not installed.
     """
-    return await threads.run(_load, settings)
+
+    def load() -> Describer:
+        from pagemill.describing.describer import Describer
+
+        return Describer(settings.describing, settings.recognition.asked or settings.recognition)
+
+    return Once(lambda: threads.run(load), lambda describer: describer.aclose())
 
 
 async def describe(describer: Describer, element: ElementRequest) -> Description | Problem | None:
@@ -41,9 +47,3 @@ async def describe(describer: Describer, element: ElementRequest) -> Description
     except Exception as raised:
         error = engine_error("the description", raised)
         return Problem(error.category, error.message, error.remedy)
-
-
-def _load(settings: ParseSettings) -> Describer:
-    from pagemill.describing.describer import Describer
-
-    return Describer(settings.describing, settings.recognition.asked or settings.recognition)

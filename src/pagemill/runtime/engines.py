@@ -6,6 +6,7 @@ import os
 from importlib.metadata import entry_points
 from typing import Any
 
+from pagemill.config.modes import EMBEDDED_TABLES, LINES
 from pagemill.errors import MissingDependencyError, UsageError
 
 LAYOUT_ENGINES = "pagemill.layout_engines"
@@ -13,6 +14,7 @@ TEXT_DETECTORS = "pagemill.text_detectors"
 TEXT_ENGINES = "pagemill.text_engines"
 FORMULA_ENGINES = "pagemill.formula_engines"
 REGION_ENGINES = "pagemill.region_engines"
+TABLE_ENGINES = "pagemill.table_engines"
 EMBEDDING_ENGINES = "pagemill.embedding_engines"
 
 
@@ -52,7 +54,7 @@ def require(group: str, name: str) -> None:
 
 
 def _unknown(group: str, name: str) -> UsageError:
-    embedded = ["lines"] if group == REGION_ENGINES else []
+    embedded = {REGION_ENGINES: [LINES], TABLE_ENGINES: [EMBEDDED_TABLES]}.get(group, [])
     known = ", ".join([*embedded, *names(group)]) or "none: is pagemill installed?"
     return UsageError(f"there is no {_kind(group)} {name!r}", remedy=f"Installed: {known}.")
 

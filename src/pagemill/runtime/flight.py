@@ -3,12 +3,94 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import sys
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Admission(Protocol):
+    """Where a stream has its pages admitted."""
+
+    max_bytes: int
+    """A page that is said to be larger is admitted when nothing else is in flight."""
+
+    async def enter(self, estimated_bytes: int) -> Ticket:
+        """Wait until the page fits, then count it in."""
+
+
+@dataclass(slots=True, eq=False)
+class Share:
+    """Whose pages are in flight: those of a job, within those of its owner."""
+
+    owner: Share | None = None
+    pages: int = 0
+    """In flight."""
+
+    def add(self, pages: int) -> None:
+        """Count pages in, or out."""
+        self.pages += pages
+        if self.owner is not None:
+            self.owner.add(pages)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The lowest is admitted first: whose owner, then whose job, has the fewest pages in flight."""
+        return 0 if self.owner is None else self.owner.pages, self.pages
+
+    @property
+    def handicap(self) -> int:
+        """How many later calls may go before one of these pages: the more, the more of them are in flight.
+
+        It is bounded, so that no page waits for ever while small jobs keep coming.
+        """
+        return _OVERTAKING * sum(self.rank)
+
+
+@dataclass(slots=True, eq=False)
+class Turn(Share):
+    """Pages that are admitted before those of later turns, so that they do not all end at the same time."""
+
+    number: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The lowest number is admitted first."""
+        return self.number, 0
+
+    @property
+    def handicap(self) -> int:
+        """None: calls are computed as they come."""
+        return 0
+
+
+_OVERTAKING = 4
+"""More than the calls that wait for a page's thread at once, so that a small job overtakes all of a large one."""
+
+SHARE: ContextVar[Share | None] = ContextVar("share", default=None)
+"""Of the page that is being parsed; None where one stream has everything."""
+
+
+def handicap() -> int:
+    """How many later calls may go before one of the current page, where pages of several streams wait."""
+    share = SHARE.get()
+    return 0 if share is None else share.handicap
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    share: Share
+    number: int = field(default_factory=itertools.count().__next__)
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        return *self.share.rank, self.number
 
 
 class FlightControl:
-    """Admits pages, one caller at a time, while all its bounds hold.
+    """Admits pages, one at a time, while all its bounds hold. Of several streams the one with the lowest rank is next.
 
     This is all the back-pressure there is: a page that is not admitted is not read from its source.
     A page larger than the whole byte budget is admitted when nothing else is in flight.
@@ -37,27 +119,43 @@ class FlightControl:
         self.changed = asyncio.Event()
         self._max_with_pixels = max_with_pixels
         self._enough_requests = enough_requests
-        self._turn = asyncio.Lock()
+        self._waiting: list[_Waiting] = []
 
     def unbound(self) -> None:
         """Let the number of pages alone be bounded."""
         self.max_bytes, self._max_with_pixels, self._enough_requests = sys.maxsize, math.inf, math.inf
 
-    async def enter(self, estimated_bytes: int) -> Ticket:
-        """Wait until the page fits, then count it in."""
-        async with self._turn:
-            while not self._fits(estimated_bytes):
+    async def enter(self, estimated_bytes: int, share: Share | None = None) -> Ticket:
+        """Wait until the page fits and no other one is to go first, then count it in.
+
+        Args:
+            estimated_bytes: What it will hold.
+            share: Whose page it is, where several streams share the control.
+        """
+        waiting = _Waiting(share or Share())
+        self._waiting.append(waiting)
+        try:
+            # The first in line holds all others back, however small they are: else a large page would never fit.
+            while min(self._waiting, key=lambda each: each.rank) is not waiting or not self._fits(estimated_bytes):
                 self.changed.clear()
                 await self.changed.wait()
-            ticket = Ticket(self, estimated_bytes)
+            ticket = Ticket(self, estimated_bytes, waiting.share)
             self.tickets.add(ticket)
             return ticket
+        finally:
+            self._waiting.remove(waiting)
+            self.changed.set()
 
     async def empty(self) -> None:
         """Wait until no page is in flight; nobody else may be waiting to enter."""
         while self.tickets:
             self.changed.clear()
             await self.changed.wait()
+
+    def leave(self, share: Share) -> None:
+        """Count out all pages of a share: an error ended their stream before they landed."""
+        for ticket in [each for each in self.tickets if each.share is share]:
+            ticket.leave()
 
     def _fits(self, estimated_bytes: int) -> bool:
         return not self.tickets or (
@@ -71,8 +169,10 @@ class FlightControl:
 class Ticket:
     """A page's place in flight. Used on the event loop."""
 
-    def __init__(self, flight: FlightControl, estimated_bytes: int) -> None:
+    def __init__(self, flight: FlightControl, estimated_bytes: int, share: Share) -> None:
         self._flight = flight
+        self.share = share
+        share.add(1)
         self.bytes = estimated_bytes
         self.has_pixels = True
         self.requests = 0
@@ -89,6 +189,11 @@ class Ticket:
         self.requests += requests
         self._flight.changed.set()
 
+    def shrink(self, bytes: int) -> None:
+        """The page holds no more than so many bytes."""
+        self.bytes = min(bytes, self.bytes)
+        self._flight.changed.set()
+
     def request_ended(self) -> None:
         """One of the answers is there, or will not come."""
         self.requests -= 1
@@ -96,5 +201,7 @@ class Ticket:
 
     def leave(self) -> None:
         """Count the page out, with whatever it still holds."""
-        self._flight.tickets.discard(self)
+        if self in self._flight.tickets:
+            self._flight.tickets.remove(self)
+            self.share.add(-1)
         self._flight.changed.set()

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pagemill.errors import PagemillError
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import FormulaOffer, FormulaRecognizer, RecognizedFormula
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_formula, engine_error
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import FormulaOffer, FormulaRecognizer, RecognizedFormula
-    from pagemill.runtime.threads import ComputeThreads
+from pagemill.runtime.threads import ComputeThreads
 
 _OWN = "formulanet"
 """The embedded engine comes last: one that somebody installed is meant to be used."""
@@ -34,7 +29,7 @@ class FormulaReading:
     def __init__(self, *, threads: ComputeThreads, lanes: int) -> None:
         self._threads = threads
         self._lanes = lanes
-        self._offer: Once[_Found] = Once(self._find)
+        self._offers: Once[list[FormulaOffer]] = Once(lambda: threads.run(formula_offers))
         self._engine: Once[MicroBatcher[Pixels, RecognizedFormula]] = Once(self._load, lambda batcher: batcher.close())
 
     async def engine(self) -> str | None:
@@ -44,8 +39,7 @@ class FormulaReading:
             MissingDependencyError: An engine's package cannot be imported.
             EngineError: An engine cannot say what it offers.
         """
-        offer = (await self._offer.get()).offer
-        return None if offer is None else offer.name
+        return next((offer.name for offer in await self._offers.get()), None)
 
     async def read(self, crops: Sequence[Pixels]) -> list[RecognizedFormula | PagemillError]:
         """Read crops, in microbatches with other pages; one that fails has its error in its place.
@@ -64,16 +58,11 @@ class FormulaReading:
 
     async def close(self) -> None:
         """Stop all calls and free the model."""
-        await self._offer.close()
+        await self._offers.close()
         await self._engine.close()
 
-    async def _find(self) -> _Found:
-        offers = await self._threads.run(formula_offers)
-        return _Found(offers[0] if offers else None)
-
     async def _load(self) -> MicroBatcher[Pixels, RecognizedFormula]:
-        offer = (await self._offer.get()).offer
-        assert offer is not None, "asked for before"
+        offer = (await self._offers.get())[0]
         name = f"the formula engine {offer.name!r}"
         try:
             engine: FormulaRecognizer = await self._threads.run(offer.create)
@@ -88,13 +77,6 @@ class FormulaReading:
             check=checked_formula,
             free=engine.close,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """That it was looked for."""
-
-    offer: FormulaOffer | None
 
 
 def formula_offers() -> list[FormulaOffer]:

@@ -5,19 +5,27 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from pagemill.config.model_cards import load_card
-from pagemill.config.modes import VLM, PhotographMode, ReadingMode, TablesMode, TextLayerMode
+from pagemill.config.modes import (
+    EMBEDDED_TABLES,
+    TRANSFORMERS,
+    VLM,
+    PhotographMode,
+    ReadingMode,
+    TablesMode,
+    TextLayerMode,
+    TorchDtype,
+)
+from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings, TableEngineSettings
 from pagemill.document.page import RESUMABLE_SCHEMA
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
 from pagemill.layout.settings import LayoutSettings
-
-if TYPE_CHECKING:
-    from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
+from pagemill.tables.table_transformer import TableTransformer, find_weights
 
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 
@@ -54,6 +62,9 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
     }
     if settings.tables is not TablesMode.AUTO:  # runs that are older than this setting can be resumed
         values["tables"] = settings.tables
+    if settings.table_choice.name != EMBEDDED_TABLES:
+        values["table_engine"] = settings.table_choice.name
+        values["table_model"] = _table_model(settings.table_choice)
     if recognition.get("reading") is not ReadingMode.PAGES or settings.text_layer is not TextLayerMode.NEVER:
         # Else no page is laid out, and the layout engine need not even be there.
         values |= {"layout_engine": layout.engine, "layout_model": _layout_model(layout.engine, layout.model)}
@@ -71,7 +82,19 @@ def _recognition(settings: RecognitionSettings) -> dict[str, str | int | None]:
         "served_model": settings.served_model,
         "max_tokens": settings.max_tokens,
         "footnotes": settings.footnotes,
+        **_local(settings),
     }
+
+
+def _local(settings: RecognitionSettings) -> dict[str, str]:
+    """What decides about the answers of a model in this process, where it is not the default."""
+    decides = {}
+    if settings.engine == TRANSFORMERS:
+        if settings.local.weights is not None:
+            decides["recognition_weights"] = _digest(Path(settings.local.weights), "--recognition-weights")
+        if settings.local.dtype is not TorchDtype.AUTO:
+            decides["recognition_dtype"] = settings.local.dtype.value
+    return decides
 
 
 def _model_name(model: str) -> str:
@@ -83,7 +106,7 @@ def _card_digest(settings: RecognitionSettings) -> str | None:
 
     None for a model that another package's engine knows by itself.
     """
-    if settings.engine != VLM:
+    if settings.engine not in (VLM, TRANSFORMERS):
         return None
     card = load_card(settings.model)
     decides = {
@@ -113,7 +136,15 @@ def _layout_model(engine: str, model: Path | None) -> str | None:
     return whole.hexdigest()
 
 
-def _digest(model: Path) -> str:
+def _table_model(choice: TableEngineSettings) -> str | None:
+    """Digest of what the table engine computes with; None where only another package's engine knows."""
+    if choice.name != TableTransformer.name:
+        return None if choice.model is None else _digest(Path(choice.model), "--table-model")
+    digests = [_digest(folder, "--table-model") for folder in find_weights(choice.model)]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def _digest(model: Path, option: str = "--layout-model") -> str:
     """SHA-256 of a file's bytes; of a folder, over the names and digests of the files in it."""
     try:
         if not model.is_dir():
@@ -121,9 +152,11 @@ def _digest(model: Path) -> str:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         whole = hashlib.sha256()
         for path in sorted(path for path in model.rglob("*") if path.is_file()):
-            whole.update(f"{path.relative_to(model).as_posix()}\0{_digest(path)}\n".encode("utf-8", "surrogateescape"))
+            whole.update(
+                f"{path.relative_to(model).as_posix()}\0{_digest(path, option)}\n".encode("utf-8", "surrogateescape")
+            )
         return whole.hexdigest()
     except OSError as error:
         raise MissingInputError(
-            f"the layout model {model} cannot be read: {error.strerror or error}", remedy="Check --layout-model."
+            f"the model {model} cannot be read: {error.strerror or error}", remedy=f"Check {option}."
         ) from error

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
-from pagemill.errors import EngineError
-from pagemill.runtime.contract import checked, engine_error, is_out_of_memory
-from pagemill.runtime.threads import StuckError
-
-if TYPE_CHECKING:
-    from pagemill.runtime.threads import Call, ComputeThreads
+from pagemill.errors import EngineError, is_out_of_memory
+from pagemill.runtime.contract import checked, engine_error
+from pagemill.runtime.flight import handicap
+from pagemill.runtime.threads import Call, ComputeThreads, StuckError
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +28,10 @@ class MicroBatcher(Generic[Item, Answer]):
     """Collects items from all pages in flight and calls a model with batches of like size.
 
     A batch starts as soon as one of ``concurrency`` lanes is free and takes what is waiting, at most ``limit`` items:
-    nothing ever waits for a batch to fill, and while the model is busy the next batch grows by itself. The oldest item
-    is always in the next batch; the others are its neighbours in ``size``, so that a model that pads to the widest item
-    pads little.
+    nothing waits for a batch to fill, and while the model is busy the next batch grows by itself. Only a model whose
+    calls take seconds is worth waiting for company: with ``fill_s`` a batch starts when it is full or when its oldest
+    item has waited for so long. The oldest item is always in the next batch; the others are its neighbours in ``size``,
+    so that a model that pads to the widest item pads little.
 
     - A call that raises, gives a wrong number of answers or one that ``check`` refuses, is bisected until the item that
       breaks it is alone; only that one gets the exception.
@@ -43,6 +45,7 @@ class MicroBatcher(Generic[Item, Answer]):
         max_batch: Most items in a call.
         concurrency: Calls that may run at once.
         size: Of an item; None keeps arrival order.
+        fill_s: Longest time that an item waits for a batch to fill while a lane is free.
         check: Gives an answer back as it is to be used, or raises what is wrong with it.
         free: Frees the model when this is closed, unless a call hangs in it.
     """
@@ -56,6 +59,7 @@ class MicroBatcher(Generic[Item, Answer]):
         max_batch: int,
         concurrency: int,
         size: Callable[[Item], float] = lambda _: 0.0,
+        fill_s: float = 0.0,
         check: Callable[[Item, Answer], Answer] = lambda _, answer: answer,
         free: Callable[[], None] = lambda: None,
     ) -> None:
@@ -68,9 +72,15 @@ class MicroBatcher(Generic[Item, Answer]):
         self._threads = threads
         self._concurrency = concurrency
         self._size = size
+        self._fill_s = fill_s
         self._check = check
         self._free = free
         self._pending: dict[asyncio.Future[Answer], Item] = {}  # oldest first
+        # Place in the queue, the lowest is next, and the handicap in it.
+        self._places: WeakKeyDictionary[asyncio.Future[Answer], tuple[int, int]] = WeakKeyDictionary()
+        self._numbers = itertools.count()
+        self._changed = asyncio.Event()  # something was submitted, or all is dropped
+        self._ready_at: deque[tuple[float, asyncio.Future[Answer]]] = deque()  # when an item has waited long enough
         self._lanes: set[asyncio.Task[None] | None] = set()
         self._calls: set[Call[list[Answer]]] = set()
 
@@ -92,6 +102,11 @@ class MicroBatcher(Generic[Item, Answer]):
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in items]
         self._pending.update(zip(answers, items, strict=True))
+        late = handicap()
+        self._places.update((answer, (next(self._numbers) + late, late)) for answer in answers)
+        if self._fill_s:
+            self._ready_at.extend((loop.time() + self._fill_s, answer) for answer in answers)
+            self._changed.set()
         while self._pending and len(self._lanes) < self._concurrency:
             self._lanes.add(asyncio.create_task(self._run_lane()))
         try:
@@ -104,6 +119,7 @@ class MicroBatcher(Generic[Item, Answer]):
         """Drop what is waiting, wait for the calls that run, but for those that hang, and free the model."""
         for answer in self._pending:
             answer.cancel()
+        self._changed.set()
         for call in self._calls:
             self._threads.give_up(call)
         await asyncio.gather(*filter(None, self._lanes), return_exceptions=True)
@@ -112,19 +128,37 @@ class MicroBatcher(Generic[Item, Answer]):
 
     async def _run_lane(self) -> None:
         try:
-            while batch := self._take_batch():
+            while batch := await self._next_batch():
                 await self._compute(batch)
         finally:
             self._lanes.discard(asyncio.current_task())
 
+    async def _next_batch(self) -> _Batch[Answer, Item]:
+        """The items of the next batch, once it is full or its oldest item has waited long enough; none if none wait."""
+        while self._ready_at:
+            deadline, oldest = self._ready_at[0]
+            if oldest.done() or oldest not in self._pending:  # given up, or in a batch
+                self._ready_at.popleft()
+                continue
+            waiting = sum(not answer.done() for answer in self._pending)
+            if waiting >= self.limit:
+                break
+            self._changed.clear()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._changed.wait()
+            except TimeoutError:
+                break
+        return self._take_batch()
+
     def _take_batch(self) -> _Batch[Answer, Item]:
-        """The oldest item, and those that are nearest to it in size."""
+        """The oldest item, or a later one of a job with fewer pages, and those that are nearest to it in size."""
         self._pending = {answer: item for answer, item in self._pending.items() if not answer.done()}  # or given up
         if not self._pending:
             return []
         sizes = {answer: self._size(item) for answer, item in self._pending.items()}
-        oldest = next(iter(sizes.values()))
-        nearest = sorted(sizes, key=lambda answer: abs(sizes[answer] - oldest))
+        first = sizes[min(self._pending, key=self._places.__getitem__)]
+        nearest = sorted(sizes, key=lambda answer: (abs(sizes[answer] - first), self._places[answer]))
         return [(answer, self._pending.pop(answer)) for answer in nearest[: self.limit]]
 
     async def _compute(self, batch: _Batch[Answer, Item]) -> None:
@@ -138,7 +172,8 @@ class MicroBatcher(Generic[Item, Answer]):
     async def _compute_once(self, batch: _Batch[Answer, Item]) -> list[_Batch[Answer, Item]]:
         """Call the model; gives the batches that are to be computed again."""
         answers = functools.partial(self._answers, [item for _, item in batch])
-        call = self._threads.start(answers, operation=self._name, items=len(batch))
+        lowest = min(self._places[answer][1] for answer, _ in batch)
+        call = self._threads.start(answers, operation=self._name, items=len(batch), handicap=lowest)
         self._calls.add(call)
         unwanted = asyncio.gather(*(answer for answer, _ in batch), return_exceptions=True)
         first: list[asyncio.Future[Any]] = [call.answer, unwanted]
@@ -150,7 +185,11 @@ class MicroBatcher(Generic[Item, Answer]):
         if call.answer.cancelled():  # all items were given up before it began
             return []
         if (error := call.answer.exception()) is not None:
-            return self._failed(batch, error)
+            if not call.given_up or isinstance(error, StuckError):
+                return self._failed(batch, error)
+            for waiting, _ in batch:  # of a batcher that closes: nothing is computed again
+                waiting.cancel()
+            return []
         for (future, _), answer in zip(batch, call.answer.result(), strict=True):
             if not future.done():  # or given up
                 future.set_result(answer)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
 from pagemill import tracing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 Thing = TypeVar("Thing")
 

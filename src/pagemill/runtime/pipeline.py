@@ -7,53 +7,48 @@ import ctypes
 import functools
 import logging
 import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings, TableEngineSettings
+from pagemill.describing.elements import ElementRequest
+from pagemill.document.catalogue import Catalogue
+from pagemill.document.page import Description
 from pagemill.errors import PagemillError
 from pagemill.imaging.page import DecodedPage
-from pagemill.layout.base import DecodedLayout
+from pagemill.imaging.types import Pixels
+from pagemill.layout.base import DecodedLayout, DetectedRegion, JpegLayoutEngine, LayoutEngine
 from pagemill.layout.settings import LayoutSettings
-from pagemill.parsing.page import parse_page
+from pagemill.parsing.page import ParsedPage, SkippedPage, parse_page
+from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
+from pagemill.recognition.reader import ReadPage
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
-from pagemill.runtime.describing import describe, load_describer
-from pagemill.runtime.flight import FlightControl
+from pagemill.runtime.describing import describe, describing
+from pagemill.runtime.flight import Admission, FlightControl, Ticket
 from pagemill.runtime.formula_reading import FormulaReading
 from pagemill.runtime.identity import settings_identity, without_credentials
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
 from pagemill.runtime.region_reading import load_reader
 from pagemill.runtime.schedules import Schedule, make_schedule
-from pagemill.runtime.stream import PageStream
+from pagemill.runtime.stream import EndedPages, Journal, PageStream
 from pagemill.runtime.text_reading import TextReading
 from pagemill.runtime.threads import STUCK_AFTER_S, ComputeThreads
-from pagemill.sources.base import PdfPage
+from pagemill.sources import SourceOptions
+from pagemill.sources.base import EncodedImage, PageRef, PdfPage
 from pagemill.sources.stream import InputStream
+from pagemill.tables.structure_model import StructureModel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
-
     from pagemill.describing.describer import DescribeCounts, KeptAnswers
-    from pagemill.describing.elements import ElementRequest
-    from pagemill.document.catalogue import Catalogue
-    from pagemill.document.page import Description
-    from pagemill.imaging.types import Pixels
-    from pagemill.layout.base import DetectedRegion, JpegLayoutEngine, LayoutEngine
-    from pagemill.parsing.page import ParsedPage, SkippedPage
-    from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
-    from pagemill.recognition.reader import ReadPage
-    from pagemill.runtime.flight import Ticket
-    from pagemill.runtime.stream import Journal
-    from pagemill.sources import SourceOptions
-    from pagemill.sources.base import EncodedImage, PageRef
 
 _READY = 2
 """Regions that are in flight or ready, for each one that the region engine can have in flight: it never waits for one,
@@ -80,6 +75,9 @@ class Pipeline:
         layout: Which layout engine finds regions.
     """
 
+    is_remote: ClassVar = False
+    """Pages are parsed in other processes: they have no part in the death of this one."""
+
     def __init__(
         self,
         settings: ParseSettings = ParseSettings(),
@@ -95,7 +93,7 @@ class Pipeline:
         self.stuck = asyncio.Event()
         """Set once a thread hangs in a computation that nobody waits for any more. It goes away with the process; the
         pipeline goes on, with another thread in its place."""
-        self._stream: PageStream | None = None
+        self._stream: EndedPages | None = None
         self._stopped = False
         self._schedule = Schedule()
 
@@ -145,6 +143,8 @@ class Pipeline:
             stack.push_async_callback(self._layout.close)
             self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._text.close)
+            self._tables = Once(self._load_tables)
+            stack.push_async_callback(self._tables.close)
             self._formulas = FormulaReading(threads=self._threads, lanes=self.runtime.threads)
             stack.push_async_callback(self._formulas.close)
             self._reader = Once(
@@ -152,9 +152,7 @@ class Pipeline:
                 lambda reader: reader.aclose(),
             )
             stack.push_async_callback(self._reader.close)
-            self._describer = Once(
-                lambda: load_describer(self.settings, self._threads), lambda describer: describer.aclose()
-            )
+            self._describer = describing(self.settings, self._threads)
             stack.push_async_callback(self._describer.close)
             stack.push_async_callback(self._close_stream)
             self._stack = stack.pop_all()
@@ -183,6 +181,8 @@ class Pipeline:
             await self._text.check(self.settings.languages)
         if self._layout_choice != LayoutChoice():
             await self._layout.get()
+        if self.settings.table_choice != TableEngineSettings():
+            await self._tables.get()
 
     async def stream(
         self,
@@ -207,20 +207,11 @@ class Pipeline:
         """
         if self.settings.describing.kinds:
             (await self._describer.get()).answers = answers
-        self.source = InputStream(inputs, options=options, decoder=self._decoding, catalogue=catalogue)
-        flight = await self._flight_control()
-        self._schedule = make_schedule(self.runtime.schedule, self.runtime.pages_in_flight)
-        self._schedule.bound(flight)
-        self._stream = PageStream(
-            self.source,
-            self._parse,
-            flight,
-            max_attempts=max_attempts,
-            max_postponed_bytes=self.runtime.postponed_bytes,
-            journal=journal,
-            settled=self._settled,
-            admitted=self._schedule.admitted,
+        planning = self.is_remote
+        self.source = InputStream(
+            inputs, options=options, decoder=self._decoding, catalogue=catalogue, planning=planning
         )
+        self._stream = await self._make_stream(options, journal, max_attempts)
         if self._stopped:
             self._stream.stop_admitting()
         async with aclosing(self._stream.pages()) as pages:
@@ -276,6 +267,10 @@ class Pipeline:
         """Find and read all lines of text, in microbatches with other pages."""
         return await self._text.read(pixels, languages)
 
+    async def table_engine(self) -> StructureModel:
+        """The model for rows and columns of tables, loaded."""
+        return await self._tables.get()
+
     async def formula_engine(self) -> str | None:
         """The name of the engine that reads pictures of formulas; None where there is none."""
         return await self._formulas.engine()
@@ -296,12 +291,38 @@ class Pipeline:
         """Run a function on one of the computing threads."""
         return await self._threads.run(function, *args, **kwargs)
 
+    async def _make_stream(self, options: SourceOptions, journal: Journal | None, max_attempts: int) -> EndedPages:
+        """The stream of the pages of :attr:`source`."""
+        return PageStream(
+            self.source,
+            self._parse,
+            await self._admission(),
+            max_attempts=max_attempts,
+            max_postponed_bytes=self.runtime.postponed_bytes,
+            journal=journal,
+            settled=self._settled,
+            schedule=self._schedule,
+        )
+
     async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
         async with self._schedule.services(self) as services:
             page = await parse_page(ref, services, self.settings, ticket)
         if ref.estimated_bytes > _LARGE_PAGE_BYTES:
             await asyncio.to_thread(_return_memory)
         return page
+
+    async def _admission(self) -> Admission:
+        """What admits the pages of the stream, and its schedule."""
+        flight = await self._flight_control()
+        self._schedule = make_schedule(self.runtime.schedule, self.runtime.pages_in_flight)
+        self._schedule.bound(flight)
+        return flight
+
+    async def _load_tables(self) -> StructureModel:
+        chosen = self.settings.table_choice
+        create = await self._threads.run(engines.load, engines.TABLE_ENGINES, chosen.name)
+        engine: StructureModel = await self._threads.run(create, chosen)
+        return engine
 
     async def _flight_control(self) -> FlightControl:
         waiting = await self._awaited()

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pagemill import tracing
 from pagemill.config.modes import VLM, ReadingMode
+from pagemill.config.settings import RecognitionSettings
+from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, NetworkError, PagemillError, PageTimeoutError, UsageError
+from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import PageReading, Problem, RegionReader, RegionReading
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked, checked_page_reading, checked_reading, engine_error
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from pagemill.config.settings import RecognitionSettings
-    from pagemill.document.labels import Task
-    from pagemill.imaging.types import Pixels
-    from pagemill.runtime.threads import ComputeThreads
+from pagemill.runtime.microbatch import MicroBatcher
+from pagemill.runtime.threads import ComputeThreads, unwanted
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 _LONGEST_ATTEMPTS = 20
 
@@ -44,7 +44,7 @@ async def load_reader(settings: RecognitionSettings, threads: ComputeThreads) ->
             f"the region engine {settings.engine!r} is not a subclass of pagemill.recognition.base.RegionReader",
             remedy="Report this to the authors of the package that provides it.",
         )
-    reader = CheckedReader(engine, settings)
+    reader = CheckedReader(engine, settings, stuck=threads.stuck)
     if settings.reading not in (None, reader.reads):
         raise UsageError(
             f"the region engine {settings.engine!r} does not read {settings.reading}",
@@ -53,17 +53,57 @@ async def load_reader(settings: RecognitionSettings, threads: ComputeThreads) ->
     return reader
 
 
+class _Batching:
+    """The thread and the microbatches of an engine that computes in this process; implements ``base.Batching``.
+
+    Args:
+        what: The engine, for messages.
+        stuck: As of :class:`pagemill.runtime.threads.ComputeThreads`. The engine has a thread of its own, made on first
+            use: a batch takes so long that pages would wait for one of theirs.
+    """
+
+    def __init__(self, what: str, stuck: asyncio.Event | None) -> None:
+        self.used = False
+        """Whether the engine computes in this process."""
+        self._what = what
+        self._own = ComputeThreads(1, name="pagemill.recognition", stuck=stuck)
+
+    async def run(self, function: Callable[[], Answer]) -> Answer:
+        return await self._own.run(function)
+
+    def unwanted(self) -> bool:
+        return unwanted()
+
+    def batcher(
+        self,
+        call: Callable[[Sequence[Item]], Sequence[Answer]],
+        *,
+        max_batch: int,
+        size: Callable[[Item], float],
+        fill_s: float,
+    ) -> MicroBatcher[Item, Answer]:
+        self.used = True
+        return MicroBatcher(
+            call, name=self._what, threads=self._own, max_batch=max_batch, concurrency=1, size=size, fill_s=fill_s
+        )
+
+    async def close(self) -> None:
+        await self._own.close()
+
+
 class CheckedReader(RegionReader):
     """Wraps a region engine: validates its answers and turns its exceptions into errors of single regions.
 
     Args:
         engine: The engine.
         settings: Its name, the model name that the user gave, and how long requests and servers may take.
+        stuck: Set once a batch of an engine that computes in this process hangs.
     """
 
-    def __init__(self, engine: RegionReader, settings: RecognitionSettings) -> None:
+    def __init__(
+        self, engine: RegionReader, settings: RecognitionSettings, *, stuck: asyncio.Event | None = None
+    ) -> None:
         self.name = settings.engine
-        self.in_flight = max(1, int(engine.in_flight))
         self.reads = ReadingMode(engine.reads)
         self._engine = engine
         self._what = f"the region engine {settings.engine!r}"
@@ -72,6 +112,13 @@ class CheckedReader(RegionReader):
         # with pagemill has limits of its own, and waits for servers that start again.
         longest_s = _LONGEST_ATTEMPTS * settings.request_timeout_s + 2 * settings.server_wait_s
         self._longest_s = None if settings.engine == VLM else longest_s
+        self._batching = _Batching(self._what, stuck)
+        engine.attach(self._batching)
+
+    @property
+    def in_flight(self) -> int:  # type: ignore[override]  # a class variable there
+        """The most requests that it keeps in flight, as far as the engine knows by now."""
+        return max(1, int(self._engine.in_flight))
 
     @property
     def served_model(self) -> str | None:
@@ -81,7 +128,8 @@ class CheckedReader(RegionReader):
 
     async def check(self) -> None:
         """Find out now what would fail for every region."""
-        await self._engine.check()
+        with tracing.stage(tracing.LOAD):
+            await self._engine.check()
 
     def prepare(self, crop: Pixels, task: Task) -> Any:
         """Make a region ready to be sent.
@@ -115,14 +163,18 @@ class CheckedReader(RegionReader):
 
     async def aclose(self) -> None:
         """Close connections."""
-        await self._engine.aclose()
+        try:
+            await self._engine.aclose()
+        finally:
+            await self._batching.close()
 
     async def _answer(
         self, reading: Awaitable[Answer], check: Callable[[Answer], Answer], unread: Callable[..., Answer]
     ) -> Answer:
         """Wait for an answer, but not for ever: a page would never end."""
         try:
-            with tracing.span("request", "servers"):
+            # Batches in this process are spans of their own thread.
+            with nullcontext() if self._batching.used else tracing.span("request", "servers"):
                 async with asyncio.timeout(self._longest_s) as limit:
                     return checked(self._what, check, await reading)
         except (NetworkError, UsageError):

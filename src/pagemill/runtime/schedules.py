@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, cast
 
 from pagemill import tracing
 from pagemill.config.modes import ScheduleMode
+from pagemill.runtime.flight import FlightControl
+from pagemill.sources.base import PageRef
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-
-    from pagemill.describing.elements import ElementRequest
-    from pagemill.document.page import Description
-    from pagemill.errors import PagemillError
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.imaging.types import Pixels
-    from pagemill.layout.base import DetectedRegion
     from pagemill.parsing.page import PageServices
-    from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
-    from pagemill.recognition.reader import ReadPage
-    from pagemill.runtime.flight import FlightControl
-    from pagemill.sources.base import EncodedImage, PageRef, PdfPage
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class Schedule:
@@ -38,6 +26,9 @@ class Schedule:
         """The pages of the source, each as soon as the schedule wants it."""
         async for ref in refs:
             yield ref
+
+    def wait_for_no_more(self) -> None:
+        """Let the pages in flight go on without pages that are not admitted yet."""
 
     @asynccontextmanager
     async def services(self, shared: PageServices) -> AsyncIterator[PageServices]:
@@ -71,7 +62,7 @@ class ConcurrentRender(Schedule):
                 held = True
 
         try:
-            yield _Gated(shared, turn, decoding=False)
+            yield cast("PageServices", _Gated(shared, turn, decoding=False))
         finally:
             if held:
                 self._after_decoding.release()
@@ -99,7 +90,7 @@ class Staged(Schedule):
         given = 0
         try:
             async for ref in refs:
-                if given == self._size:
+                if given == self._size or self._batch.closed:
                     self._batch.close()
                     await self._flight.empty()
                     self._batch, given = _Batch(), 0
@@ -108,13 +99,17 @@ class Staged(Schedule):
         finally:
             self._batch.close()
 
+    def wait_for_no_more(self) -> None:
+        """The batch is complete as it is."""
+        self._batch.close()
+
     @asynccontextmanager
     async def services(self, shared: PageServices) -> AsyncIterator[PageServices]:
         """The services, before each of which the page waits for the others of its batch."""
         batch, page = self._batch, object()
         batch.waiting[page] = None
         try:
-            yield _Gated(shared, lambda: batch.arrive(page, tracing.STAGE.get()))
+            yield cast("PageServices", _Gated(shared, lambda: batch.arrive(page, tracing.STAGE.get())))
         finally:
             batch.leave(page)
 
@@ -127,11 +122,12 @@ class _Batch:
         """By page; None while it computes."""
         self._stages: list[str] = []  # in the order in which they were first met
         self._at: dict[object, str] = {}
-        self._closed = False
+        self.closed = False
+        """No more pages will come."""
 
     def close(self) -> None:
-        """No more pages will come."""
-        self._closed = True
+        """Let no more pages in."""
+        self.closed = True
         self._open_barrier()
 
     async def arrive(self, page: object, stage: str) -> None:
@@ -153,7 +149,7 @@ class _Batch:
 
     def _open_barrier(self) -> None:
         places = [place for place in self.waiting.values() if place is not None]
-        if not self._closed or not places or len(places) < len(self.waiting):
+        if not self.closed or not places or len(places) < len(self.waiting):
             return
         first = min(self._stages.index(stage) for stage, _ in places)
         for page, place in self.waiting.items():
@@ -163,53 +159,26 @@ class _Batch:
                     place[1].set_result(None)
 
 
-class _Gate(Protocol):
-    async def __call__(self) -> None: ...
-
-
 class _Gated:
-    """The services of one page, each behind a gate. Implements :class:`pagemill.parsing.page.PageServices`."""
+    """The services of one page, each behind a gate. Implements :class:`pagemill.parsing.page.PageServices`.
 
-    def __init__(self, services: PageServices, gate: _Gate, *, decoding: bool = True) -> None:
+    What is loaded once, or waits for servers, has none.
+    """
+
+    def __init__(self, services: PageServices, gate: Callable[[], Awaitable[None]], *, decoding: bool = True) -> None:
         self._services = services
         self._gate = gate
-        self._decoding = decoding
+        self._gated = {"decode_with_regions", "detect_regions", "read", "read_formulas", "compute"}
+        self._gated |= {"decode"} if decoding else set()
 
-    async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
-        if self._decoding:
+    def __getattr__(self, name: str) -> Any:
+        service = getattr(self._services, name)
+
+        async def gated(*args: Any, **kwargs: Any) -> Any:
             await self._gate()
-        return await self._services.decode(payload)
+            return await service(*args, **kwargs)
 
-    async def decode_with_regions(
-        self, payload: PdfPage | EncodedImage
-    ) -> tuple[DecodedPage, list[DetectedRegion]] | None:
-        await self._gate()
-        return await self._services.decode_with_regions(payload)
-
-    async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
-        await self._gate()
-        return await self._services.detect_regions(pixels)
-
-    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
-        await self._gate()
-        return await self._services.read(pixels, languages)
-
-    async def formula_engine(self) -> str | None:
-        return await self._services.formula_engine()
-
-    async def read_formulas(self, crops: Sequence[Pixels]) -> list[RecognizedFormula | PagemillError]:
-        await self._gate()
-        return await self._services.read_formulas(crops)
-
-    async def region_reader(self) -> RegionReader:
-        return await self._services.region_reader()
-
-    async def describe_element(self, element: ElementRequest) -> Description | Problem | None:
-        return await self._services.describe_element(element)
-
-    async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        await self._gate()
-        return await self._services.compute(function, *args, **kwargs)
+        return gated if name in self._gated else service
 
 
 def make_schedule(mode: ScheduleMode, pages: int) -> Schedule:

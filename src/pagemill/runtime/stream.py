@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from pagemill.errors import error_class
 from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page
-from pagemill.sources.base import EncodedImage
+from pagemill.runtime.flight import Admission, Ticket
+from pagemill.runtime.schedules import Schedule
+from pagemill.sources.base import EncodedImage, PageRef
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-
-    from pagemill.runtime.flight import FlightControl, Ticket
-    from pagemill.sources.base import PageRef
     from pagemill.sources.stream import InputStream
 
 UNKNOWN_PAGE_BYTES = 32 * 2**20
@@ -31,11 +30,25 @@ class Journal(Protocol):
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:
         """An attempt is about to begin; ``alone`` when no other page is in flight."""
-        ...
 
     async def postponed(self, page: ParsedPage) -> None:
         """An attempt ended badly, and the page will be tried again, alone."""
-        ...
+
+    async def unopened(self, page: ParsedPage) -> ParsedPage:
+        """The source of a page does not open, which was begun without a look at it; returns the page for the source."""
+
+
+class EndedPages(Protocol):
+    """A stream of pages that have ended for good."""
+
+    def pages(self) -> AsyncGenerator[ParsedPage | SkippedPage]:
+        """Yield each page once, in no particular order. To be called once."""
+
+    def stop_admitting(self) -> None:
+        """Let the stream end when the pages in flight have landed."""
+
+    async def close(self) -> None:
+        """End the stream at once, as leaving the loop over it does. Idempotent."""
 
 
 class PageStream:
@@ -58,19 +71,21 @@ class PageStream:
         max_postponed_bytes: Most bytes of encoded pages that wait to be tried again.
         journal: Told about attempts; an exception of it ends the stream.
         settled: Awaited before a page runs alone: waits for what pages that were given up have left running.
+        schedule: Decides when pages are admitted, and lets those in flight go on before postponed ones run; None for
+            streaming.
     """
 
     def __init__(
         self,
         source: InputStream,
         parse: Callable[[PageRef, Ticket], Awaitable[ParsedPage]],
-        flight: FlightControl,
+        flight: Admission,
         *,
         max_attempts: int = 2,
         max_postponed_bytes: int,
         journal: Journal | None = None,
         settled: Callable[[], Awaitable[None]] | None = None,
-        admitted: Callable[[AsyncGenerator[PageRef]], AsyncGenerator[PageRef]] = lambda refs: refs,
+        schedule: Schedule | None = None,
     ) -> None:
         self._source = source
         self._parse = parse
@@ -79,7 +94,7 @@ class PageStream:
         self._max_postponed_bytes = max_postponed_bytes
         self._journal = journal
         self._settled = settled
-        self._admitted = admitted
+        self._schedule = schedule or Schedule()
         self._postponed: deque[PageRef] = deque()
         self._postponed_bytes = 0
         self._ended: asyncio.Queue[tuple[ParsedPage | SkippedPage, Ticket] | None] = asyncio.Queue()
@@ -132,7 +147,7 @@ class PageStream:
 
     async def _admit(self, tasks: asyncio.TaskGroup) -> None:
         try:
-            async with aclosing(self._admitted(self._source.pages())) as refs:
+            async with aclosing(self._schedule.admitted(self._source.pages())) as refs:
                 async for ref in refs:
                     await self._take(ref, tasks)
                     if self._postponed_bytes > self._max_postponed_bytes:
@@ -159,6 +174,7 @@ class PageStream:
 
     async def _run_postponed(self, tasks: asyncio.TaskGroup) -> None:
         """Wait for the pages in flight, then run what is postponed one by one."""
+        self._schedule.wait_for_no_more()  # else a batch would wait for pages that come after those postponed
         if self._in_flight:
             await asyncio.wait(self._in_flight)
         while self._postponed:
@@ -197,7 +213,7 @@ class PageStream:
         ticket.leave()
 
     def _end_unserved(self, page: ParsedPage) -> None:
-        """End the stream for want of a server: the next pages would wait as long, and fail as well."""
+        """End the stream, as there is no server: the next pages would wait as long, and fail as well."""
         error = page.record.errors[0]
         if self._failure is None:
             self._failure = error_class(error.category)(error.message, remedy=error.remedy)

@@ -11,16 +11,14 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, Self
+from types import FrameType
+from typing import NoReturn, Self
 
 from pagemill.errors import ExitCode, WorkerCrashError
 from pagemill.processes import die_with_parent, exit_reason, out_of_memory_kills
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 RECYCLE = 75
 """Exit status of a worker that asks for a fresh process in its place (EX_TEMPFAIL of sysexits.h)."""
@@ -29,7 +27,7 @@ IDLE_DEATHS = 3
 BUSY_DEATHS = 10
 """The same with pages in flight: each death costs them an attempt, so that the next worker goes on with others."""
 FOREIGN_KILLS = 3
-"""So many times a worker may be killed from outside (SIGKILL, and not for want of memory) before that is held against
+"""So many times a worker may be killed from outside (SIGKILL, with memory left) before that is held against
 its pages: a person does it once or twice, a memory guard in user space again and again."""
 SAME_REQUEST_S = 0.25
 """A signal that comes twice within this time was sent once: ``timeout`` signals its child and then the whole group."""
@@ -87,6 +85,7 @@ def supervise(
     *,
     busy_deaths: int = BUSY_DEATHS,
     silence_s: float = math.inf,
+    healthy_s: float = math.inf,
 ) -> int:
     """Do the work in a child process, and again in another one when that dies of a signal or exits with ``RECYCLE``.
 
@@ -98,6 +97,7 @@ def supervise(
         work: Returns the exit status; prints its own errors. It is called once in every child.
         busy_deaths: Deaths in a row with pages in flight, and none ended in between, before giving up.
         silence_s: A worker that has given signs of life is killed when there was none for so long.
+        healthy_s: A worker that lived for so long was not killed by its start: earlier deaths are forgotten.
 
     Returns:
         The exit status of the last worker. When that died of SIGINT or SIGTERM, this process dies of it, too.
@@ -111,6 +111,7 @@ def supervise(
         while not parent.requests:
             attempts, kills = vitals.attempts, out_of_memory_kills()
             vitals.in_flight = vitals.beats = vitals.orderly = 0
+            began = time.monotonic()
             code = parent.live(work, Life(vitals=vitals, number=number, death=death, supervised=True))
             if vitals.orderly and code != RECYCLE:
                 return code
@@ -121,7 +122,7 @@ def supervise(
                 if death:
                     _print_notice(f"The worker process died ({death}) while the run was stopping.")
                 break
-            if vitals.attempts != attempts:
+            if vitals.attempts != attempts or time.monotonic() - began >= healthy_s:
                 idle = busy = 0
             idle, busy = (idle, busy + 1) if vitals.in_flight else (idle + 1, busy)
             if idle >= IDLE_DEATHS or busy >= busy_deaths:

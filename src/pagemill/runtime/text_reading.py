@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
-from pagemill.recognition.languages import plan
-from pagemill.recognition.reader import PageReader
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer, TextDetector, TextRecognizer
+from pagemill.recognition.languages import Plan, plan
+from pagemill.recognition.reader import PageReader, ReadPage
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked, checked_lines, checked_text, engine_error
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pagemill.imaging.types import Pixels
-    from pagemill.recognition.base import (
-        DetectedLine,
-        RecognizedText,
-        RecognizerOffer,
-        TextDetector,
-        TextRecognizer,
-    )
-    from pagemill.recognition.languages import Plan
-    from pagemill.recognition.reader import ReadPage
-    from pagemill.runtime.threads import ComputeThreads
+from pagemill.runtime.threads import ComputeThreads
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,6 +53,10 @@ class TextReading:
     async def check(self, languages: Sequence[str]) -> None:
         """Raise a LanguageError when no installed engine reads one of the languages."""
         await self._plan(languages)
+
+    async def languages(self) -> list[str]:
+        """Codes of the languages that installed engines read, sorted."""
+        return sorted({code for offer in (await self._offers.get()).values() for code in offer.languages})
 
     async def _plan(self, languages: Sequence[str] | None) -> Plan:
         offers = await self._offers.get()

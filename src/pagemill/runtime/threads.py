@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
+import math
 import queue
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from pagemill import tracing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from pagemill.runtime import flight
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +23,15 @@ R = TypeVar("R")
 
 STUCK_AFTER_S = 10.0
 """A call that still runs this long after nobody waits for it any more hangs; honest calls take a second or two."""
+
+
+_here = threading.local()
+
+
+def unwanted() -> bool:
+    """Whether the call that this thread runs was given up: nobody waits for its answer any more."""
+    call: Call[Any] | None = getattr(_here, "call", None)
+    return call is not None and call.given_up
 
 
 class StuckError(Exception):
@@ -47,6 +57,7 @@ class Call(Future[R]):
         self.thread = threading.current_thread()
         function, self.function = self.function, None
         assert function is not None
+        _here.call = self
         try:
             deliver = functools.partial(self.set_result, function())
         except BaseException as error:
@@ -54,6 +65,8 @@ class Call(Future[R]):
                 # From an engine that calls sys.exit, or panics: it must not end the event loop.
                 error = RuntimeError(f"{type(error).__name__}: {error}")
             deliver = functools.partial(self.set_exception, error)
+        finally:
+            _here.call = None
         deliver()
         del self, deliver, function  # an exception's traceback holds this frame, and with it the arguments
 
@@ -79,7 +92,8 @@ class ComputeThreads:
         self._size = threads
         self._name = name
         self._grace_s = grace_s
-        self._queue: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
+        self._queue: queue.PriorityQueue[tuple[float, int, Call[Any] | None]] = queue.PriorityQueue()
+        self._numbers = itertools.count()
         self._threads: set[threading.Thread] = set()
         self._calls: set[Call[Any]] = set()  # without an answer yet
 
@@ -94,20 +108,24 @@ class ComputeThreads:
         finally:
             del call  # an exception's traceback holds this frame, and with it the arguments
 
-    def start(self, function: Callable[[], R], *, operation: str = "", items: int = 1) -> Call[R]:
+    def start(
+        self, function: Callable[[], R], *, operation: str = "", items: int = 1, handicap: int | None = None
+    ) -> Call[R]:
         """Have a function called on a thread as soon as one is free.
 
         Args:
             function: To be called.
             operation: Name of a microbatch, for traces.
             items: In the microbatch.
+            handicap: So many later calls may go before this one; by default that of the current page.
         """
         if len(self._threads) < self._size:
             self._add_thread()
         call = Call(tracing.timed(function, self._name, operation=operation, items=items))
         self._calls.add(call)
         call.answer.add_done_callback(lambda _: self._calls.discard(call))
-        self._queue.put(call)
+        number = next(self._numbers)
+        self._queue.put((number + (flight.handicap() if handicap is None else handicap), number, call))
         return call
 
     def give_up(self, call: Call[Any]) -> None:
@@ -131,7 +149,7 @@ class ComputeThreads:
         await self.settled()
         threads, self._threads = self._threads, set()
         for _ in threads:
-            self._queue.put(None)
+            self._queue.put((math.inf, next(self._numbers), None))
         for thread in threads:
             thread.join()  # it has nothing left to do
 
@@ -152,7 +170,7 @@ class ComputeThreads:
         self._threads.add(thread)
 
     def _work(self) -> None:
-        while (call := self._queue.get()) is not None:
+        while (call := self._queue.get()[-1]) is not None:
             try:
                 call.run()
             except InvalidStateError:  # it was left behind, and this thread with it

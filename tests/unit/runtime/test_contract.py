@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pagemill.checkpoints.loading import no_memory
 from pagemill.document.labels import Label
-from pagemill.errors import EngineError, PageTimeoutError
+from pagemill.errors import EngineError, PageTimeoutError, is_out_of_memory
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText
 from pagemill.runtime.contract import (
@@ -20,7 +21,6 @@ from pagemill.runtime.contract import (
     checked_regions,
     checked_text,
     engine_error,
-    is_out_of_memory,
 )
 
 PAGE = np.full((400, 300, 3), 255, np.uint8)
@@ -164,5 +164,5 @@ def test_what_means_out_of_memory(error, expected):
 def test_what_an_engine_raises_gets_its_name():
     assert engine_error("the engine", ValueError("bad")).message == "the engine failed: ValueError: bad"
     assert engine_error("the engine", MemoryError()).message.startswith("the engine ran out of memory")
-    ours = PageTimeoutError("late")
-    assert engine_error("the engine", ours) is ours
+    for ours in (PageTimeoutError("late"), no_memory("the model", RuntimeError("CUDA out of memory"))):
+        assert engine_error("the engine", ours) is ours

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings, TableEngineSettings
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings
 from pagemill.runtime.identity import settings_identity, without_credentials
+from pagemill.tables import table_transformer
+from pagemill.tables.table_transformer import DETECTION, STRUCTURE
 
 
 @pytest.fixture
@@ -169,3 +171,26 @@ def test_escalation_belongs_to_a_run_that_has_it_alone():
         "regions",
     )
     assert with_model["model_card"] and with_model["text_layer"] == "auto"
+
+
+def test_both_checkpoints_of_the_table_engine_belong_to_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folders = {name: tmp_path / name for name in (STRUCTURE, DETECTION)}
+    monkeypatch.setattr(table_transformer, "find_model", lambda card: found.get(card.name))
+
+    def identity(model: str | None = None) -> str:
+        choice = TableEngineSettings(name="table-transformer", model=model)
+        return str(settings_identity(ParseSettings(table_choice=choice), LayoutChoice())["table_model"])
+
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / "config.json").write_text("{}")
+        (folder / "model.safetensors").write_bytes(b"1")
+    found = {STRUCTURE: folders[STRUCTURE]}
+    alone = identity()
+    found = folders
+    both = identity()
+    assert both == identity(str(tmp_path))  # the same files
+    (folders[DETECTION] / "model.safetensors").write_bytes(b"2")
+    assert len({alone, both, identity()}) == 3
+    (folders[STRUCTURE] / "model.safetensors").write_bytes(b"2")
+    assert identity() not in {alone, both}

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.errors import EngineError
@@ -110,7 +110,6 @@ async def test_a_cancelled_page_leaves_the_queue(threads):
     await batcher.close()
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     items=st.lists(st.integers(0, 50), max_size=30),
     bad=st.sets(st.integers(0, 50), max_size=4),
@@ -341,3 +340,44 @@ async def test_a_batch_that_is_given_up_before_it_begins_leaves_its_lane(threads
     assert not batcher.hangs
     await asyncio.gather(*blockers)
     await batcher.close()
+
+
+async def test_a_batch_may_wait_until_it_is_full(threads):
+    batches: list[int] = []
+
+    def call(items):
+        batches.append(len(items))
+        return items
+
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=3, concurrency=1, fill_s=3600)
+    first = asyncio.gather(batcher.submit(1), batcher.submit(2))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not batches
+    assert await asyncio.gather(batcher.submit_all([3, 4]), batcher.submit_all([5, 6])) == [[3, 4], [5, 6]]
+    assert await first == [1, 2]
+    assert batches == [3, 3]
+    await batcher.close()
+
+
+async def test_a_batch_that_does_not_fill_starts_at_its_deadline(threads):
+    batches: list[int] = []
+
+    def call(items):
+        batches.append(len(items))
+        return items
+
+    batcher = MicroBatcher(call, name="the model", threads=threads, max_batch=3, concurrency=1, fill_s=0.01)
+    assert await batcher.submit_all([1, 2]) == [1, 2]
+    assert await batcher.submit(3) == 3
+    assert batches == [2, 1]
+    await batcher.close()
+
+
+async def test_closing_does_not_wait_for_a_batch_to_fill(threads):
+    batcher = MicroBatcher(list, name="the model", threads=threads, max_batch=3, concurrency=1, fill_s=3600)
+    waiting = asyncio.gather(batcher.submit(1), return_exceptions=True)
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await batcher.close()
+    assert isinstance((await waiting)[0], asyncio.CancelledError)

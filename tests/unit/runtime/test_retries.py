@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from pagemill.config.modes import ScheduleMode
 from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
@@ -22,6 +23,7 @@ from pagemill.imaging.page import DecodedPage
 from pagemill.parsing.page import SkippedPage, parse_page
 from pagemill.recognition.reader import ReadPage
 from pagemill.runtime.flight import FlightControl
+from pagemill.runtime.schedules import make_schedule
 from pagemill.runtime.stream import PageStream
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
 
@@ -126,13 +128,24 @@ class World:
     async def compute(self, function, *args, **kwargs):
         return function(*args, **kwargs)
 
-    def stream(self, *, max_attempts: int = 2, pages: int = 3, max_postponed_bytes: int = 2**20, **more: Any):
+    def stream(
+        self,
+        *,
+        max_attempts: int = 2,
+        pages: int = 3,
+        max_postponed_bytes: int = 2**20,
+        mode: ScheduleMode = ScheduleMode.STREAMING,
+        **more: Any,
+    ):
         settings = ParseSettings(page_timeout_s=5.0)
+        schedule = make_schedule(mode, pages)
 
         async def parse(ref, ticket):
-            return await parse_page(ref, self, settings, ticket)
+            async with schedule.services(self) as services:
+                return await parse_page(ref, services, settings, ticket)
 
         flight = FlightControl(max_pages=pages, max_bytes=100)
+        schedule.bound(flight)
         return PageStream(
             self,
             parse,
@@ -140,6 +153,7 @@ class World:
             max_attempts=max_attempts,
             max_postponed_bytes=max_postponed_bytes,
             journal=self,
+            schedule=schedule,
             **more,
         )
 
@@ -185,6 +199,15 @@ def run_instantly(coroutine):
         return runner.run(coroutine)
 
 
+@pytest.mark.parametrize("mode", list(ScheduleMode))
+@pytest.mark.parametrize("bad", [0, 1, 2, 4])
+def test_a_full_store_of_postponed_pages_is_run_in_every_schedule(mode, bad):
+    """Those of an earlier process are postponed while a batch of the staged schedule still waits for pages."""
+    plans = [Plan(attempts=1 if position >= bad else 0, size=5000) for position in range(bad + 1)] + [Plan()] * 5
+    ends = run_instantly(World(plans).run(pages=3, max_attempts=3, max_postponed_bytes=6000, mode=mode))
+    assert sorted(ends) == [(position, "done", plan.attempts + 1) for position, plan in enumerate(plans)]
+
+
 PLANS = st.builds(
     Plan,
     behaviour=st.sampled_from(["ok", "ok", "once", "always", "fatal", "hang", "skip"]),
@@ -194,7 +217,6 @@ PLANS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     plans=st.lists(PLANS, max_size=12),
     max_attempts=st.integers(1, 4),
@@ -216,7 +238,6 @@ def test_every_page_ends_once_as_it_should(plans, max_attempts, pages, max_postp
         assert world.begun[position] == attempts
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     plans=st.lists(PLANS, max_size=12),
     pages=st.integers(1, 5),

@@ -58,7 +58,7 @@ async def run(mode: ScheduleMode, pages: int, *, in_flight: int, broken: int | N
                     break
         ticket.leave()
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks, aclosing(schedule.admitted(source())) as refs:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks, aclosing(schedule.admitted(source())) as refs:
         async for page in refs:
             tasks.create_task(fly(page, await flight.enter(5)))
     return services
@@ -115,9 +115,9 @@ async def test_a_staged_batch_is_not_waited_for_when_the_source_ends_early():
             passed.append(1)
 
     with pytest.raises(ValueError):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             async for _ in schedule.admitted(source()):
                 task = asyncio.create_task(fly())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await task
     assert passed == [1]

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import weakref
 from contextlib import nullcontext
 
 import pytest
 
-from pagemill.runtime.threads import ComputeThreads, StuckError
+from pagemill.runtime.threads import ComputeThreads, StuckError, unwanted
 
 
 @pytest.fixture
@@ -101,6 +102,31 @@ async def test_a_call_that_ends_soon_after_it_was_given_up_is_no_trouble(gate):
     await pool.settled()
     assert not pool.stuck.is_set()
     assert await pool.run(abs, -1) == 1
+    await pool.close()
+
+
+async def test_a_call_can_see_that_nobody_waits_for_it_any_more():
+    pool = ComputeThreads(2, name="test", grace_s=60.0)
+    seen = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ended = threading.Event()
+
+    def call():
+        loop.call_soon_threadsafe(seen.set)
+        while not unwanted():
+            time.sleep(0.001)
+        ended.set()
+
+    waiting = asyncio.create_task(pool.run(call))
+    await seen.wait()
+    assert not await pool.run(unwanted)  # another call's thread
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    await pool.settled()
+    assert ended.is_set()
+    assert not pool.stuck.is_set()
+    assert [await pool.run(unwanted) for _ in range(4)] == [False] * 4
+    assert not unwanted()
     await pool.close()
 
 
