@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from pagemill.document.catalogue import Catalogue
-from pagemill.document.identity import KnownSource, WaitingPage
+from pagemill.document.identity import KnownSource, WaitingPage, text_digest
 from pagemill.store.rows import PageState
-from pagemill.store.run_database import MAX_URI, plain, short
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pagemill.store.run_database import RunDatabase
+from pagemill.store.run_database import MAX_URI, RunDatabase, plain, short
 
 DEATHS_IN_COMPANY = 3
 """Deaths of the process, with a page among those in flight, after which the page is tried alone."""
@@ -74,9 +69,11 @@ class RunCatalogue(Catalogue):
         """Tell that the input holds a source, and what is known of it; once a source, in input order.
 
         Of several with the same content, one that was there under this ``uri`` is taken, else the first that this
-        process has not met. A known source of the same ``uri`` and other content is replaced. Pages that were skipped
-        have ended only where ``skip`` is the reason.
+        process has not met. A known source of the same ``uri`` and other content is replaced, but not by one that
+        cannot be read: a share that is away for a while, or a lock, must not cost what was parsed. Pages that were
+        skipped have ended only where ``skip`` is the reason.
         """
+        can_be_read = digest != text_digest(uri)
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
         with self._run.lock:
             there = self._run.query("SELECT source, digest, copy, pages FROM sources WHERE uri = ?", (uri,))
@@ -84,7 +81,8 @@ class RunCatalogue(Catalogue):
             for source, known_content, copy, pages in sorted(unmet, key=lambda row: row[1] == content):
                 if known_content == content:
                     return self._known(skip, source, copy, pages)
-                self._replace(source)
+                if can_be_read:
+                    self._replace(source)
             with self._run.transaction() as connection:
                 found = connection.execute(
                     "INSERT INTO sources (digest, copy, uri) VALUES (?, ?, ?)"

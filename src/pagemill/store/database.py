@@ -7,15 +7,13 @@ import functools
 import shutil
 import sqlite3
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, NoSpaceError, OutputError
 from pagemill.store.files import NO_SPACE_REMEDY, size_of
 from pagemill.store.rows import PageState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 REPAIR = "Repair the directory with pagemill verify --repair."
 _OLDEST_SQLITE = (3, 37)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from pagemill.document.page import PageResult
 from pagemill.errors import DamagedRunError
 from pagemill.store import paths
 from pagemill.store.database import REPAIR
 from pagemill.store.files import encoded, output_errors, size_of, sync, sync_directory, write_whole
+from pagemill.store.reading import RunReader
 from pagemill.store.records import decode_page, decompress, text_line
+from pagemill.store.run_database import RunDatabase
+from pagemill.store.summary import RunSummary
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult
-    from pagemill.store.reading import RunReader
-    from pagemill.store.run_database import RunDatabase
-    from pagemill.store.summary import RunSummary
-
-    Report = Callable[[Iterator[PageResult], Callable[[str], bytes | None], Mapping[str, Any]], Iterable[str]]
-
-_BINARY = getattr(os, "O_BINARY", 0)
+Report = Callable[[Iterator[PageResult], Callable[[str], bytes | None], Mapping[str, Any]], Iterable[str]]
 Line = tuple[int, bytes]
 """Number of a record, and its line in a file."""
 
@@ -101,7 +96,7 @@ class LineFile:
         if self._size >= 0:
             self.update()
         with output_errors(self._path):
-            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o666)
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
     def append(self, record: int, line: bytes) -> None:
         """Add the line of a record that was just committed: a convenience for those who follow the file.

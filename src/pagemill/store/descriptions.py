@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from pathlib import Path
 
 from pagemill.store.database import database_errors, is_damage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB NOT NULL) STRICT, WITHOUT ROWID"
 
@@ -65,12 +63,11 @@ class DescriptionStore:
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
-        try:
+        with ExitStack() as opened:
+            connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+            opened.callback(connection.close)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(_TABLE)
-        except BaseException:
-            connection.close()
-            raise
+            opened.pop_all()
         return connection

@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 
 from pagemill.errors import OutputError, unwritable
 from pagemill.store.paths import TEMPORARY_SUFFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
 
 NO_SPACE_REMEDY = "Free some space and run the same command again: it goes on where it stopped."
 _MANY_FILES = 1_000  # that are synced one by one; the whole system is, instead of more
@@ -129,10 +126,9 @@ def sync_files(paths: Collection[Path]) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the names in a directory are on the disk; Windows does this by itself.
+    """Wait until the names in a directory are on the disk.
 
     Raises:
         OutputError: The disk does not take it.
     """
-    if os.name != "nt":
-        sync(path, os.O_RDONLY)
+    sync(path, os.O_RDONLY)

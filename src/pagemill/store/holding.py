@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -11,9 +11,6 @@ from pagemill.errors import OutputError
 from pagemill.store import paths
 from pagemill.store.files import output_errors
 from pagemill.store.summary import GENERATOR, RunSummary
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _DERIVED = (paths.RUN_JSON, paths.RESULTS, paths.TEXTS, paths.REPORT)
 _MAX_RUN_JSON_BYTES = 64 * 2**20

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,8 @@ DERIVED_WAIT_S = 600.0
 _DYING_S = 2.0
 """How long to wait for an owner by default: a killed process holds the lock until its memory is freed."""
 _POLL_S = 0.05
-_AT = 1 << 30  # byte that Windows locks: beyond the text, which others may read
+DESCRIBING = "describe"
+"""A task."""
 
 
 class Owner(msgspec.Struct, kw_only=True):
@@ -30,6 +31,8 @@ class Owner(msgspec.Struct, kw_only=True):
     host: str
     started: str
     """When it opened the directory, ISO 8601."""
+    task: str = ""
+    """What it does there; empty for parsing, and for what takes a moment."""
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}, since {self.started}"
@@ -50,13 +53,14 @@ class RunLock:
     Args:
         path: The file, made when it is not there. It stays.
         wait_s: How long to wait for the owner, in seconds.
+        task: As :attr:`Owner.task`.
 
     Raises:
         LockedError: Another process holds it, or another part of this one.
         OutputError: The file cannot be locked.
     """
 
-    def __init__(self, path: Path, *, wait_s: float = _DYING_S) -> None:
+    def __init__(self, path: Path, *, wait_s: float = _DYING_S, task: str = "") -> None:
         self._path = path
         with output_errors(path):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -65,7 +69,7 @@ class RunLock:
             with output_errors(path):
                 os.ftruncate(self._fd, 0)
                 started = datetime.now(UTC).isoformat(timespec="seconds")
-                owner = Owner(pid=os.getpid(), host=socket.gethostname(), started=started)
+                owner = Owner(pid=os.getpid(), host=socket.gethostname(), started=started, task=task)
                 os.write(self._fd, msgspec.json.encode(owner))
         except BaseException:
             os.close(self._fd)
@@ -100,18 +104,9 @@ class RunLock:
 
 
 def _lock(fd: int, *, shared: bool = False) -> bool:
-    """Lock a file unless another one has; Windows knows no shared locks here."""
+    """Lock a file unless another one has."""
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            os.lseek(fd, _AT, os.SEEK_SET)
-            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-            os.lseek(fd, 0, os.SEEK_SET)
-        else:
-            import fcntl
-
-            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     return True

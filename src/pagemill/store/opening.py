@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,10 +24,6 @@ from pagemill.store.rebuilding import holds_pages, rebuild_database, written_pag
 from pagemill.store.rows import PageState
 from pagemill.store.run_database import RunDatabase
 from pagemill.store.summary import RunSummary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 _DATABASES = (paths.DATABASE, paths.EARLIER_LEDGER, paths.DESCRIPTIONS)
 _FIXED_FILES = (
@@ -136,13 +134,12 @@ def open_run(
         if holding is not Holding.NOTHING:
             discard(out)
         run = RunDatabase(out / paths.DATABASE)
-    try:
+    with ExitStack() as opened:
+        opened.callback(run.close)
         if not run.has_begun:
             run.begin(RunSummary(started=datetime.now(UTC), identity=dict(identity)))
         run.start_session(settings)
-    except BaseException:
-        run.close()
-        raise
+        opened.pop_all()
     return run, cut_off
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from pagemill.document.identity import PageKey
 from pagemill.document.page import ImageCrop, PageResult
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
@@ -17,12 +21,6 @@ from pagemill.store.lock import Owner, owner_of
 from pagemill.store.records import decode_page, decompress
 from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, page_row, state_is
 from pagemill.store.summary import RunSummary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pagemill.document.identity import PageKey
 
 _RECENT_S = 120.0
 _CHUNK_ROWS = 1_000
@@ -63,13 +61,12 @@ class RunReader(Database):
         file = path / paths.DATABASE
         if not file.exists():
             raise DamagedRunError(f"{path} has lost its database", remedy=REPAIR)
-        reader = RunReader(file, read_only=True)
-        try:
+        with ExitStack() as opened:
+            reader = RunReader(file, read_only=True)
+            opened.callback(reader.close)
             if not reader.has_begun:
                 raise OutputError(f"{path} holds no run yet", remedy="Start it with pagemill parse.")
-        except BaseException:
-            reader.close()
-            raise
+            opened.pop_all()
         return reader
 
     @property
@@ -173,7 +170,11 @@ class RunReader(Database):
 
     def page_of(self, row: PageRow) -> Iterator[PageResult]:
         """The record of a page; nothing where it has none."""
-        return self._records("p.record = ?", (row.record,))
+        return self.record(row.record)
+
+    def record(self, number: int | None) -> Iterator[PageResult]:
+        """The record of a number; nothing where it is not there any more."""
+        return self._records("p.record = ?", (number,))
 
     def recorded_documents(self) -> Iterator[tuple[str, bool]]:
         """Id of every document that has a record, and whether its files are said to be up to date."""

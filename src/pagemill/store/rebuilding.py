@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from pagemill.document.identity import PageKey
+from pagemill.document.page import PageResult
 from pagemill.errors import DamagedRunError, OutputError
 from pagemill.store import paths
 from pagemill.store.files import output_errors, reading_errors, size_of, sync_directory
@@ -17,13 +20,6 @@ from pagemill.store.reading import RunReader
 from pagemill.store.records import MAX_LINE_BYTES, decode_page, decompress, encode_line
 from pagemill.store.run_database import RunDatabase, recounted, remove_record
 from pagemill.store.summary import Counters, RunSummary
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult
 
 _JOURNAL = ("-wal", "-shm")
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 import zstandard
 
 from pagemill.document.page import PageResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MAX_LINE_BYTES = 512 * 2**20
 """Longer lines are not ours; a damaged record must not make us allocate more."""

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from pagemill.errors import LockedError
 from pagemill.store import paths
-from pagemill.store.derived import report_of, text_lines, write_document, write_run_json
+from pagemill.store.derived import Exporters, report_of, text_lines, write_document, write_run_json
 from pagemill.store.files import output_errors, write_whole
 from pagemill.store.holding import read_run_json, require_run
-from pagemill.store.lock import DERIVED_WAIT_S, RunLock, owner_of
+from pagemill.store.lock import DERIVED_WAIT_S, Owner, RunLock, owner_of
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 from pagemill.store.rebuilding import rebuild_database
 from pagemill.store.run_database import RunDatabase, recounted, remove_record
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import WITHOUT_RECORD, Examination, Kind, Verdict, verify  # msgspec reads the annotation
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.store.derived import Exporters
-    from pagemill.store.lock import Owner
 
 
 class Repairs(msgspec.Struct, kw_only=True):

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pagemill._version import __version__
-from pagemill.document.page import Status
+from pagemill.document.identity import PageKey
+from pagemill.document.page import PageResult, Status
 from pagemill.store import paths
 from pagemill.store.reading import RunReader
 from pagemill.store.records import Compressor, decode_page, decompress
 from pagemill.store.rows import PageRow, PageState, Place, state_is
 from pagemill.store.summary import Counters, RunSummary, failure_kind
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from pagemill.document.identity import PageKey
-    from pagemill.document.page import PageResult
 
 NO_LONGER_IN_THE_INPUT = "no longer in the input"
 """Reason for skipping a page of an earlier invocation that the input does not hold any more."""
@@ -165,6 +161,10 @@ class RunDatabase(RunReader):
             f"UPDATE pages SET state = ?, attempts = ?, category = ?, message = ? {_OF_PAGE} AND state < ?",
             (PageState.WAITING, attempts, short(category), short(message), *_key_values(key), PageState.DONE),
         )
+
+    def forget_begun(self, key: PageKey) -> None:
+        """Forget a page that has no record."""
+        self.change(f"DELETE FROM pages {_OF_PAGE} AND record IS NULL", _key_values(key))
 
     def end_page(
         self, connection: sqlite3.Connection, page: PageResult, key: PageKey, line: bytes, preview: bytes | None = None

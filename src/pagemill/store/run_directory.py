@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import sqlite3
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 from pagemill.document.identity import PageKey
+from pagemill.document.page import PageError, PageResult
 from pagemill.errors import LockedError, OutputError
 from pagemill.store import paths
 from pagemill.store.catalogue import RunCatalogue
 from pagemill.store.derived import (
+    Exporters,
     LineFile,
     has_document,
     report_of,
@@ -30,14 +35,6 @@ from pagemill.store.opening import OpenMode, clear_folder, crops_of, delete_own,
 from pagemill.store.records import encode_line
 from pagemill.store.rows import PageRow, PageState, Place, state_is
 from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT, RunDatabase
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pagemill.document.page import PageError, PageResult
-    from pagemill.store.derived import Exporters
 
 PREVIEW_PAGES = 2000
 """Pages, counted from the start of the input, whose preview is kept for the report."""
@@ -89,6 +86,7 @@ class RunDirectory:
         mode: OpenMode = OpenMode.AUTO,
         retry_failed: bool = False,
         death: str | None = None,
+        task: str = "",
     ) -> RunDirectory:
         """Open a directory, which is created where it is missing, and clean up after an earlier process.
 
@@ -102,6 +100,7 @@ class RunDirectory:
             mode: What to do with a run that is there.
             retry_failed: Failed pages are to be tried again.
             death: How the process ended that had the directory open before, where somebody saw it: ``SIGSEGV``.
+            task: What is done there, other than parsing, for those who ask.
 
         Raises:
             LockedError: Another process works on the directory.
@@ -116,7 +115,7 @@ class RunDirectory:
             refuse(path, mode)  # before anything is made there
             (path / paths.FOLDER).mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as opened:
-            lock = opened.enter_context(RunLock(path / paths.LOCK))
+            lock = opened.enter_context(RunLock(path / paths.LOCK, task=task))
             run, cut_off = open_run(path, identity=identity, settings=settings, mode=mode)
             opened.enter_context(run)
             directory = cls(path, exporters, run, lock)
@@ -158,6 +157,18 @@ class RunDirectory:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
         """
         self._run.postpone(key, attempts=attempts, category=error.category, message=error.message)
+
+    def forget_begun_page(self, key: PageKey, doc_id: str) -> str:
+        """Forget a page that was begun, as its source does not open; returns the id of the page for the source.
+
+        Raises:
+            OutputError: The database cannot be written; NoSpaceError when the disk is full.
+        """
+        with self._run.lock:
+            earlier = self._run.row(key._replace(page=0))
+            self._run.forget_begun(key)
+            self._present.discard(key)
+            return self.catalogue.page_id(doc_id) if earlier is None else earlier.page_id
 
     def write_page(
         self, page: PageResult, crops: Sequence[tuple[str, bytes]] = (), preview: bytes | None = None
@@ -215,6 +226,7 @@ class RunDirectory:
             for table in ("previews", "records"):
                 connection.execute(f"DELETE FROM {table} WHERE record = ?", (row.record,))
             connection.execute("DELETE FROM derived")  # they hold a line that is no longer true
+        self._new_documents.discard(page.doc_id)
         self._results.distrust()
         self._sync_when_due()
 
@@ -309,7 +321,8 @@ class RunDirectory:
             texts = partial(text_lines, embedding_text=self._exporters.embedding_text)
             LineFile(self.path / paths.TEXTS, self._run, texts).update()
             for doc_id, written in self._run.recorded_documents():
-                if not (written and has_document(self.path, doc_id)):
+                # Those of a small run were written a moment ago, and are noted as such with the next sync.
+                if not ((written or doc_id in self._new_documents) and has_document(self.path, doc_id)):
                     if written:
                         self._run.set_written([doc_id], written=False)
                     self._write_document(doc_id)
@@ -416,6 +429,7 @@ class RunDirectory:
         """Remove pages with their files; see :meth:`RunDatabase.drop`."""
         with self._run.lock:  # the catalogue calls this on other threads
             self._run.drop(self.summary, rows, forget=forget, keep_documents=keep_documents)
+            self._new_documents.clear()  # some have lost pages: they are written once more
             self._results.distrust()
             self._delete_garbage()
 
@@ -450,11 +464,9 @@ class RunDirectory:
     @contextlib.contextmanager
     def _counting(self) -> Iterator[sqlite3.Connection]:
         """A transaction in which the counts change; they are as before when it fails."""
-        with self._run.lock:
-            try:
-                with self._run.transaction() as connection:
-                    yield connection
-                    self._run.count(connection, self.summary)
-            except BaseException:
-                self.summary.restore(self._run.summary)
-                raise
+        with self._run.lock, contextlib.ExitStack() as failed:
+            failed.callback(lambda: self.summary.restore(self._run.summary))
+            with self._run.transaction() as connection:
+                yield connection
+                self._run.count(connection, self.summary)
+            failed.pop_all()

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from pagemill._version import __version__
 from pagemill.document.identity import PageKey
 from pagemill.document.names import file_stem
+from pagemill.document.page import PageResult
 from pagemill.errors import DamagedRunError, LockedError, OutputError
 from pagemill.store import paths
-from pagemill.store.derived import report_of, result_lines, text_lines
+from pagemill.store.derived import Exporters, report_of, result_lines, text_lines
 from pagemill.store.files import encoded, reading_errors
 from pagemill.store.holding import read_run_json
 from pagemill.store.lock import Owner, RunLock, owner_of  # msgspec reads the annotation
@@ -24,12 +26,6 @@ from pagemill.store.reading import HAS_RECORD, RunReader
 from pagemill.store.records import decode_page, decompress
 from pagemill.store.rows import PageRow, PageState
 from pagemill.store.summary import Counters, RunSummary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pagemill.document.page import PageResult
-    from pagemill.store.derived import Exporters
 
 _TRIES = 3
 """How often a directory in use is checked again when something seems wrong: the run may have changed it meanwhile."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pagemill.document.identity import text_digest
 from pagemill.store import run_directory
 from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
 
@@ -67,6 +68,25 @@ def test_a_source_that_does_not_open_is_tried_again(store) -> None:
     assert store.run_json()["failed"] == 0
 
 
+def test_a_file_that_cannot_be_read_for_a_while_keeps_its_pages(store) -> None:
+    with store.open() as run:
+        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        run.write_page(store.page(1))
+    for _ in range(2):
+        with store.open() as run:
+            assert 1 not in run.catalogue.meet(text_digest("doc.pdf"), "doc.pdf").ended
+            store.start(run, 0, "doc.pdf")  # which has the digest of the address
+            run.write_page(store.failed(0, "doc.pdf", page_number=None))
+            run.finish(complete=True)
+            store.check(run)
+        assert sorted(store.ids()) == ["doc.pdf", "doc_1"]
+    with store.open() as run:
+        assert 1 in run.catalogue.meet(store.digest("doc"), "doc.pdf").ended
+        run.finish(complete=True)
+        store.check(run)
+    assert (store.ids(), store.run_json()["failed"]) == (["doc_1"], 0)
+
+
 def test_a_file_with_new_content_replaces_the_old_one(store) -> None:
     old = store.page(1)
     crops = store.with_crops(old, b"one", b"two")
@@ -117,3 +137,13 @@ def test_a_document_goes_with_its_last_page(store) -> None:
         store.check(run)
     assert store.files("documents") == set()
     assert store.run_json()["documents"] == 0
+
+
+def test_a_document_that_loses_pages_after_it_was_written_is_written_again(store) -> None:
+    with store.open() as run:
+        run.write_page(store.page(1, text="kept"))
+        run.write_page(store.page(1, "shard", text="gone", doc_id="doc"))
+        run.finish_document("doc")
+        run.catalogue.meet(store.digest("new"), "shard.pdf")
+        run.finish()
+    assert (store.out / "documents" / "doc.md").read_text() == "kept\n"

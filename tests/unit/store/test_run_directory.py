@@ -55,6 +55,31 @@ def test_a_run_from_start_to_end(store) -> None:
     }
 
 
+def test_the_documents_of_a_small_run_are_written_once(store) -> None:
+    written: list[int] = []
+
+    def markdown(pages):
+        found = list(pages)
+        written.append(len(found))
+        return "".join(page.markdown for page in found)
+
+    with store.open(exporters=replace(store.exporters, document_markdown=markdown)) as run:
+        run.write_page(store.page(1, text="first"))
+        run.finish_document("doc")
+        run.write_page(store.page(2, text="second"))
+        run.finish_document("doc")
+        assert written == [1, 2]
+        run.replace_page(store.page(1, text="better"))
+        run.finish()
+    assert written == [1, 2, 2]
+    assert (store.out / "documents" / "doc.md").read_text() == "bettersecond"
+    with store.open(exporters=replace(store.exporters, document_markdown=markdown)) as run:
+        run.write_page(store.page(3, text="third"))
+        run.finish_document("doc")
+        run.finish()
+    assert written == [1, 2, 2, 3]
+
+
 def test_what_is_in_flight_and_what_waits(store) -> None:
     with store.open() as run:
         store.start(run, 1)
@@ -284,6 +309,18 @@ def test_text_that_utf8_cannot_hold(store) -> None:
         run.write_page(bad)
     read = msgspec.json.decode((store.out / "ocr_results.jsonl").read_bytes(), type=PageResult)
     assert read.regions[0].content == "broken \ufffd pair"
+
+
+def test_a_page_that_was_begun_gives_way_to_its_source_that_does_not_open(store) -> None:
+    """In each run: the page for the source keeps its id, and the other one leaves nothing behind."""
+    for _ in range(2):
+        with store.open() as run:
+            store.start(run, 1)
+            assert run.forget_begun_page(store.key(1), "doc") == "doc"
+            run.write_page(store.failed(0))
+            run.finish()
+            store.check(run)
+        assert store.states() == {"doc": "FAILED"}
 
 
 def test_no_report_keeps_no_previews(store) -> None:
