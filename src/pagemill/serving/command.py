@@ -8,14 +8,11 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pagemill.config.model_cards import ModelCard
+from pagemill.config.serving import ServingOptions
 from pagemill.errors import MissingDependencyError, UsageError
-
-if TYPE_CHECKING:
-    from pagemill.config.model_cards import ModelCard
-    from pagemill.config.serving import ServingOptions
-    from pagemill.serving.planning import ServingPlan
+from pagemill.serving.planning import ServingPlan
 
 VARIABLE = "PAGEMILL_VLLM"
 """Environment variable with the location of vLLM."""

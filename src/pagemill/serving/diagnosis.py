@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class StartFailure(Enum):

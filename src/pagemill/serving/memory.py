@@ -11,18 +11,14 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pagemill.config.hardware import Device, Dtype, Profile
-from pagemill.config.model_cards import Architecture, ModelKind
+from pagemill.config.model_cards import Architecture, ModelCard, ModelKind
 from pagemill.config.modes import ReadingMode
+from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.config.model_cards import ModelCard
-    from pagemill.config.serving import Wishes
 
 GIB = 2**30
 RUNTIME_GIB = 0.5

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from pagemill.config.hardware import Device, Dtype, Fp8
-from pagemill.config.model_cards import ModelKind
+from pagemill.config.hardware import Device, Dtype, Fp8, Profile
+from pagemill.config.model_cards import ModelCard, ModelKind
 from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
-from pagemill.serving.memory import GIB, Bounds, budget_of, longest_request, weights_of, workload_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pagemill.config.hardware import Profile
-    from pagemill.config.model_cards import ModelCard
-    from pagemill.serving.memory import Budget, Weights, Workload
-
+from pagemill.serving.memory import (
+    GIB,
+    Bounds,
+    Budget,
+    Weights,
+    Workload,
+    budget_of,
+    longest_request,
+    weights_of,
+    workload_of,
+)
 
 MIN_LEFT_GIB = 1.5
 """Less than this outside vLLM's share is too little for the layout model beside it: an estimate."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pagemill.errors import ServerError
 from pagemill.processes import module_command
 from pagemill.serving import watchdog
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 LOG_BYTES = 8 * 2**20
 """Size at which the log is rotated; one older file is kept."""

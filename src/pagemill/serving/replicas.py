@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pagemill.config.hardware import Device, Profile
 from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, find_in_mirror, find_model
+from pagemill.config.serving import ONE_PER_GPU, ServingOptions
 from pagemill.errors import MissingInputError, OutputError, PagemillError, UsageError
 from pagemill.serving.addresses import free_port
 from pagemill.serving.command import WHEREVER_IT_IS, check_version, find_vllm, server_arguments
@@ -18,11 +20,6 @@ from pagemill.serving.detection import gpus, resolve_profile, visible_devices
 from pagemill.serving.memory import read_weights
 from pagemill.serving.planning import ServingPlan, make_plan
 from pagemill.serving.spec import FIRST_PORT, ServerSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pagemill.config.serving import ServingOptions
 
 T = TypeVar("T")
 
@@ -52,6 +49,11 @@ def plan_for(options: ServingOptions) -> tuple[ModelCard, ServingPlan]:
         raise UsageError(
             f"{card.name} is no model for a server", remedy="'pagemill models list' tells what each is for."
         )
+    if not card.server.supported:
+        raise UsageError(
+            f"vLLM does not have the model {card.name}",
+            remedy=f"Run it in this process: --recognition-engine transformers --model {card.name}.",
+        )
     profile = resolve_profile(options.profile)
     weights = read_weights(options.weights) if options.weights else None
     return card, make_plan(card, profile, options.wishes, weights)
@@ -72,6 +74,8 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
         MissingInputError: The model is not on this machine, and the environment says that there is no network; or the
             local mirror is not there.
     """
+    if options.replicas == ONE_PER_GPU:
+        options = replace(options, replicas=max(1, _visible()))
     for name in ("--host", "--port"):
         if _value(options.extra, name) is not None:
             raise UsageError(f"{name} is an option of pagemill, too", remedy="Give it before the --.")
@@ -157,14 +161,19 @@ def _devices(profile: Profile, replicas: int) -> list[str | None]:
     """The accelerator of each replica; None leaves the choice to vLLM."""
     if profile.device is not Device.CUDA or replicas == 1:
         return [None] * replicas
-    visible = visible_devices()
-    count = len(gpus()) if visible is None else len(visible)
+    visible, count = visible_devices(), _visible()
     if replicas > count and (count or visible is not None):  # else they cannot be counted
         raise UsageError(
             f"{replicas} replicas need {replicas} accelerators; {count} can be seen",
             remedy="Lower --replicas, or check CUDA_VISIBLE_DEVICES.",
         )
     return [*(visible or map(str, range(replicas)))][:replicas]
+
+
+def _visible() -> int:
+    """Accelerators that this process may use."""
+    visible = visible_devices()
+    return len(gpus()) if visible is None else len(visible)
 
 
 def _log_folder(given: Path | None, *, make: bool) -> Path:

@@ -6,22 +6,16 @@ import asyncio
 import re
 import shlex
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pagemill.errors import PagemillError, ServerError
-from pagemill.inference.exchange import AttemptFailedError
+from pagemill.inference.exchange import AttemptFailedError, Exchange
 from pagemill.inference.models import Served, decode_served
 from pagemill.processes import exit_reason
 from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.diagnosis import StartFailure, diagnose, exceptions
 from pagemill.serving.process import ServerProcess, read_tail
-from pagemill.serving.spec import Event, What
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.inference.exchange import Exchange
-    from pagemill.serving.spec import Patience, ServerSpec, Tell
+from pagemill.serving.spec import Event, Patience, ServerSpec, Tell, What
 
 _TAIL_LINES = 15
 _POLL_S = 0.25

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pagemill.errors import first_of
 from pagemill.inference.exchange import Exchange
 from pagemill.serving.server import ModelServer
-from pagemill.serving.spec import Patience
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.serving.spec import ServerSpec, Tell
+from pagemill.serving.spec import Patience, ServerSpec, Tell
 
 
 class ModelServers:
@@ -30,13 +26,10 @@ class ModelServers:
         self._specs = specs
         self._patience = patience or Patience()
         self._tell = tell
+        self.urls: tuple[str, ...] = ()
+        """Where clients find them. A server that died comes back at the same place."""
         self._servers: list[ModelServer] = []
         self._watches: list[asyncio.Task[None]] = []
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        """Where clients find them. A server that died comes back at the same place."""
-        return tuple(server.url for server in self._servers)
 
     @property
     def ready(self) -> bool:
@@ -44,17 +37,9 @@ class ModelServers:
         return bool(self._watches)
 
     async def __aenter__(self) -> Self:
-        self._exchange = Exchange()
-        self._servers = [ModelServer(spec, self._exchange, self._patience, self._tell) for spec in self._specs]
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._stop)
-            try:
-                async with asyncio.TaskGroup() as starts:
-                    for server in self._servers:
-                        starts.create_task(server.start())
-            except BaseExceptionGroup as group:
-                raise first_of(group) from None
-            self._watches = [asyncio.create_task(server.watch()) for server in self._servers]
+            await self._start()
             self._stack = stack.pop_all()
         return self
 
@@ -65,7 +50,7 @@ class ModelServers:
         """Wait until no server is left to be kept alive. As long as one is, the others may give up.
 
         Raises:
-            ServerError: All have given up; the error of the last one.
+            ServerError: All have given up, or their machines are gone; the error of the last one.
         """
         waiting = set(self._watches)
         while waiting:
@@ -79,9 +64,26 @@ class ModelServers:
         for server in self._servers:
             server.kill()
 
+    async def _start(self) -> None:
+        self._exchange = Exchange()
+        self._servers = [ModelServer(spec, self._exchange, self._patience, self._tell) for spec in self._specs]
+        try:
+            async with asyncio.TaskGroup() as starts:
+                for server in self._servers:
+                    starts.create_task(server.start())
+        except BaseExceptionGroup as group:
+            raise first_of(group) from None
+        self.urls = tuple(server.url for server in self._servers)
+        self._watches = [asyncio.create_task(server.watch()) for server in self._servers]
+
     async def _stop(self) -> None:
-        for watch in self._watches:
-            watch.cancel()
-        await asyncio.gather(*self._watches, return_exceptions=True)
+        await cancelled(*self._watches)
         await asyncio.gather(*(server.stop() for server in self._servers))
         await self._exchange.close()
+
+
+async def cancelled(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait for their end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -62,6 +62,7 @@ def test_ports_follow_one_another():
         {"extra": ("--host=::",)},
         {"options": ("turbo",)},
         {"host": "nosuch.invalid"},
+        {"model": "got-ocr2"},  # which vLLM does not have
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object]):
