@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from pagemill._version import __version__
+from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import PICTURES, Label
+from pagemill.document.page import PageResult, Region
 from pagemill.export.placed_text import clean, language_of, lines_of, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pagemill.document.geometry import Box, Point
-    from pagemill.document.page import PageResult, Region
 
 NAMESPACE = "http://www.loc.gov/standards/alto/ns-v4#"
 _SCHEMA = f"{NAMESPACE} http://www.loc.gov/standards/alto/v4/alto-4-4.xsd"

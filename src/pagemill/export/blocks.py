@@ -5,25 +5,22 @@ Paragraphs are whole over page breaks; captions are with their figures and table
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import accumulate
 
-from pagemill.document.geometry import union_box
+from pagemill.document.geometry import Box, union_box
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ContentFormat, Status
+from pagemill.document.page import ContentFormat, PageResult, Region, Status
 from pagemill.document.sections import Sections, heading_level
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import is_list
 from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import PageResult, Region
-    from pagemill.tables.table import Table
+from pagemill.tables.table import Table
 
 
 class Kind(Enum):
@@ -39,7 +36,7 @@ class Kind(Enum):
     UNREAD = "unread"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """A region and the characters of a block that stand in it."""
 
@@ -50,19 +47,21 @@ class Piece:
 
     def box(self, start: int, end: int) -> Box:
         """The box around some characters of the block: that of their lines, or of the region where it has none."""
-        lines = self.region.lines
-        total = sum(len(line.text) for line in lines)
-        if not total or (start <= self.start and end >= self.end):
+        if not self._middles or (start <= self.start and end >= self.end):
             return self.region.bbox
+        first, last = bisect_left(self._middles, start), bisect_left(self._middles, end)
+        return union_box([line.box for line in self.region.lines[first:last]]) if first < last else self.region.bbox
+
+    @cached_property
+    def _middles(self) -> list[float]:
+        """Of each line, ascending; none for a region whose lines are not known."""
+        lengths = [len(line.text) for line in self.region.lines]
+        total = sum(lengths)
+        if not total:
+            return []
         # Joining lines drops hyphens and adds spaces: a line is where its middle is, as a share of the text.
         scale = (self.end - self.start) / total
-        found, at = [], 0
-        for line in lines:
-            middle = self.start + scale * (at + len(line.text) / 2)
-            at += len(line.text)
-            if start <= middle < end:
-                found.append(line.box)
-        return union_box(found) if found else self.region.bbox
+        return [self.start + scale * (at - length / 2) for at, length in zip(accumulate(lengths), lengths, strict=True)]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -189,5 +188,5 @@ class _Blocks(PageRenderer[Block]):
         )
 
     def _has_captions(self, region: Region) -> bool:
-        """Whether captions go with a region, rather than stand where they are."""
+        """Whether captions go with a region, rather than keep their own places."""
         return TASK_OF_LABEL[region.label] is Task.SKIP or region.index in self._tables

@@ -5,27 +5,30 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import groupby
 
 import msgspec
 
 from pagemill.document.geometry import Box, normalise_1000, union_box
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Label
+from pagemill.document.page import PageResult, Region
 from pagemill.export.blocks import Block, Kind, blocks
 from pagemill.export.embedding_text import description_text
 from pagemill.export.markdown import plain_content
 from pagemill.export.sentences import sentences
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from pagemill.document.page import PageResult, Region
-    from pagemill.tables.table import Table
+from pagemill.tables.table import Table
 
 _WORD = re.compile(r"\s*\S+\s*")
 _ID_DIGITS = 32
+_EXACT = 16
+"""The last 1/16 of a chunk is filled by exact counts: a tokenizer may make a few more of a whole than of its parts."""
+_MOST_EMPTY = 2
+"""Empty lines of code that are kept in a row."""
+_LONGEST_REPEATED = 200
+"""Characters of a cell that each of its rows repeats: a label has fewer, and a text would be there many times."""
 _LETTERS = 16
 """Characters a token, at most, up to which the end of a chunk is sought inside a sentence that is too long."""
 
@@ -102,6 +105,8 @@ class _Cutter:
         self._atoms: list[_Atom] = []
         self._carried = 0
         """Atoms at the start that the chunk before holds as well."""
+        self._tokens = 0
+        """Of the atoms with the headings above them, at most."""
         self._section: tuple[str, ...] | None = None
         """Of what is not a heading; None while there are headings alone."""
         self._index = 0
@@ -113,16 +118,14 @@ class _Cutter:
         if self._section is not None and (heading or block.section != self._section):
             yield from self.flush()
         for atom in self._atoms_of(block):
-            if not self._fits([*self._atoms, atom]):
+            if not self._takes(atom):
                 yield from self._next()
-                if not self._fits([*self._atoms, atom]):
+                if not self._takes(atom):
                     self._drop_carried()
                     for part in self._divided(atom):
-                        if not self._fits([*self._atoms, part]):
+                        if not self._takes(part):
                             yield from self.flush()
-                        self._atoms.append(part)
-                    continue
-            self._atoms.append(atom)
+                            self._takes(part, is_known_to_fit=True)
         if not heading and self._atoms:
             self._section = block.section
 
@@ -130,17 +133,41 @@ class _Cutter:
         """The chunk that was begun, if any."""
         if any(atom.text.strip() for atom in self._atoms[self._carried :]):
             yield self._chunk()
-        self._atoms, self._carried, self._section = [], 0, None
+        self._atoms, self._carried, self._section, self._tokens = [], 0, None, 0
+
+    def _takes(self, atom: _Atom, *, is_known_to_fit: bool = False) -> bool:
+        """Append an atom, if it fits.
+
+        Counting the whole text for each atom would take time with the square of their number. So up to near the end of
+        a chunk the sum of what is counted for each one is enough: a whole has no more tokens than its parts.
+        """
+        tokens = self._most
+        if self._atoms:
+            repeat = atom.repeat if self._atoms[-1].block is not atom.block else ""
+            tokens = self._tokens + self._count(f"{atom.glue}{repeat}\n{atom.text}")
+        if tokens > self._most - self._most // _EXACT and not is_known_to_fit:
+            tokens = self._count(self._contextualized([*self._atoms, atom]))
+            if tokens > self._most:
+                return False
+        self._atoms.append(atom)
+        self._tokens = tokens
+        return True
 
     def _next(self) -> Iterator[Chunk]:
         """End a chunk inside a section: what overlaps goes over to the next one."""
         tail: list[_Atom] = []
+        tokens = 0
         for atom in reversed(self._atoms):
-            if atom.block.kind not in (Kind.TEXT, Kind.LIST) or self._count(_text([atom, *tail])) > self._overlap:
+            tail.append(atom)
+            tokens += self._count(atom.glue + atom.text)
+            if tokens > self._overlap:
+                tokens = self._count(_text(reversed(tail)))
+            if atom.block.kind not in (Kind.TEXT, Kind.LIST) or tokens > self._overlap:
+                tail.pop()
                 break
-            tail.insert(0, atom)
         yield from self.flush()
-        self._atoms, self._carried = tail, len(tail)
+        self._atoms, self._carried = tail[::-1], len(tail)
+        self._tokens = self._most  # to be counted
 
     def _drop_carried(self) -> None:
         del self._atoms[: self._carried]
@@ -190,8 +217,12 @@ class _Cutter:
                 yield _Atom(block, text, glue)
             return
         lines = block.kind in (Kind.LIST, Kind.CODE)
-        at = 0
+        at = empty = 0
         for part in block.text.split("\n") if lines else [block.text]:
+            empty = 0 if part.strip() else empty + 1
+            if empty > _MOST_EMPTY:
+                at += len(part) + 1
+                continue
             inside: Iterable[tuple[int, int]] = (
                 sentences(part) if block.kind in (Kind.LIST, Kind.TEXT) else [(0, len(part))]
             )
@@ -274,11 +305,13 @@ def _captions(block: Block) -> list[str]:
 
 
 def _row_texts(table: Table) -> list[str]:
-    """The rows of a table as lines; a cell over several rows is in each, so that each can stand alone."""
+    """The rows of a table as lines; a short cell over several rows is in each, so that each is complete by itself."""
     rows: list[list[str]] = [[] for _ in range(table.rows)]
     for cell in sorted(table.cells, key=lambda cell: cell.column):
-        for row in rows[cell.row : cell.row + cell.row_span]:
-            row.append(" ".join(cell.text.split()))
+        text = " ".join(cell.text.split())
+        span = cell.row_span if len(text) <= _LONGEST_REPEATED else 1
+        for row in rows[cell.row : cell.row + span]:
+            row.append(text)
     return [" | ".join(row) if any(row) else "" for row in rows]
 
 
@@ -289,14 +322,13 @@ def _places(atoms: Iterable[_Atom]) -> Iterator[ChunkPlace]:
     def note(page: PageResult, region: Region, box: Box) -> None:
         found.setdefault((page.page_id, region.index), (page, region, []))[2].append(box)
 
-    noted: Block | None = None
-    for atom in atoms:
-        block = atom.block
-        if block is not noted:
-            noted = block
-            for caption in block.captions:
-                note(block.page, caption, caption.bbox)
-        start, end = atom.span or (0, len(block.text))
+    for _, grouped in groupby(atoms, key=lambda atom: id(atom.block)):
+        held = list(grouped)
+        block = held[0].block
+        for caption in block.captions:
+            note(block.page, caption, caption.bbox)
+        spans = [atom.span or (0, len(block.text)) for atom in held]
+        start, end = min(start for start, _ in spans), max(end for _, end in spans)
         for piece in block.pieces:
             first, last = max(start, piece.start), min(end, piece.end)
             if first < last or not block.text:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pagemill.document.labels import TITLES, Category, Label, category_of
+from pagemill.document.page import Region
 from pagemill.export.markdown import plain_content
 from pagemill.export.parts import captions_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.document.page import Region
 
 CONTEXT_CHARACTERS = 600
 """Of the text before an element, and of that after it: two paragraphs. Not measured."""
@@ -22,7 +19,7 @@ _LONGEST_HEADING = 300
 _SPOKEN = frozenset({Category.TITLE, Category.TEXT, Category.LIST})
 
 
-class Sections:
+class OpenHeadings:
     """Follows a document through its headings: under which ones a region stands."""
 
     def __init__(self) -> None:

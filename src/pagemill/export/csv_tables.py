@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
+from pagemill.document.page import PageResult
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.parts import captions_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult
-    from pagemill.tables.table import Table
+from pagemill.tables.table import Table
 
 INDEX = "tables.csv"
 INDEX_COLUMNS = (

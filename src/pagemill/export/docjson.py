@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -10,11 +11,8 @@ from pagemill.document.geometry import normalise_1000
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Category, category_of
 from pagemill.document.page import Content, ImageCrop, PageFacts, PageResult, Region
-from pagemill.export.context import PageContext, Sections
+from pagemill.export.context import OpenHeadings, PageContext
 from pagemill.export.markdown import page_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 DOCJSON_VERSION = "2.0"
 _SHOWN = frozenset({Category.FIGURE, Category.TABLE, Category.FORMULA})
@@ -75,13 +73,13 @@ def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
     Args:
         pages: In page order, all of one document; at least one.
     """
-    sections = Sections()
+    headings = OpenHeadings()
     count = 0
     for page in pages:
         if not count:
             head = {"schema_version": DOCJSON_VERSION, "doc_id": page.doc_id, "source": page.source}
             yield json_text(head)[:-1] + ',"pages":[\n'
-        yield (",\n" if count else "") + json_text(_page_of(page, sections))
+        yield (",\n" if count else "") + json_text(_page_of(page, headings))
         count += 1
     yield f'\n],"page_count":{count}}}\n'
 
@@ -101,7 +99,7 @@ def pages_from_docjson(data: bytes | str) -> list[PageResult]:
         raise ValueError(f"not DocJSON: {error}") from error
 
 
-def _page_of(page: PageResult, sections: Sections) -> DocumentPage:
+def _page_of(page: PageResult, headings: OpenHeadings) -> DocumentPage:
     crops = {crop.region: _same(crop, Crop) for crop in page.image_crops}
     context = PageContext(page.regions)
     elements: list[Element] = []
@@ -115,7 +113,7 @@ def _page_of(page: PageResult, sections: Sections) -> DocumentPage:
                 id=_element_id(page, region.index),
                 category=category,
                 caption_of=None if region.caption_of is None else _element_id(page, region.caption_of),
-                section=sections.enter(region),
+                section=headings.enter(region),
                 before=around.before if around else "",
                 after=around.after if around else "",
                 crop=crops.get(region.index),

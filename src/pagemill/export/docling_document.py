@@ -7,9 +7,10 @@ origin is the top-left corner.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -17,15 +18,11 @@ from pagemill.document.geometry import Box, clip
 from pagemill.document.identity import PageKey
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import FIGURES, FORMULAS, Label
+from pagemill.document.page import PageResult, Region
 from pagemill.export.blocks import Block, Kind, blocks, is_furniture
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from pagemill.document.page import PageResult, Region
-    from pagemill.tables.table import Table
+from pagemill.tables.table import Table
 
 VERSION = "1.8.0"
 """Of the schema: the oldest with all that is used here, so that older releases of docling-core load it, too."""
@@ -178,8 +175,12 @@ class _Writer:
         self._page_image = page_image
         self._numbers: dict[str, int] = {}
         self._taken: set[int] = set()
+        self._last = 0
+        """The highest number."""
         self._first: PageResult | None = None
         self._pending: list[tuple[str, _Item]] = []
+        self._counts = dict.fromkeys(_LISTS, 0)
+        """Of items, those that are pending included."""
 
     def noting(self, pages: Iterable[PageResult]) -> Iterator[PageResult]:
         """The pages; each gets its number and entry. Datasets may have numbers twice, or none."""
@@ -187,8 +188,9 @@ class _Writer:
             self._first = self._first or page
             number = page.page_number
             if number is None or number in self._taken:
-                number = max(self._taken, default=0) + 1
+                number = self._last + 1
             self._taken.add(number)
+            self._last = max(self._last, number)
             self._numbers[page.page_id] = number
             scale = _scale(page)
             entry = {"page_no": number, "size": _Size(page.width * scale, page.height * scale)}
@@ -232,11 +234,12 @@ class _Writer:
         self._pending.clear()
 
     def _new(self, kind: str, label: str, parent: _Item | None, **fields: Any) -> _Item:
-        index = self._spools[kind].count + sum(each == kind for each, _ in self._pending)
+        index = self._counts[kind]
+        self._counts[kind] += 1
         above = _BODY if parent is None else _Ref(parent.self_ref)
         item = _Item(self_ref=f"#/{kind}/{index}", parent=above, label=label, **fields)
         if parent is not None:
-            parent.children = [*parent.children, _Ref(item.self_ref)]
+            parent.children.append(_Ref(item.self_ref))
         self._pending.append((kind, item))
         return item
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
+from pagemill.document.page import PageError, PageResult
 from pagemill.export.docjson import document_json
 from pagemill.export.markdown import document_markdown, table_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from os import PathLike
-
-    from pagemill.document.page import PageError, PageResult
-    from pagemill.tables.table import Table
+from pagemill.tables.table import Table
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ContentFormat
+from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import plain_content, table_of
-
-if TYPE_CHECKING:
-    from pagemill.document.page import PageResult, Region
 
 
 def embedding_text(page: PageResult) -> str:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from html import escape
-from typing import TYPE_CHECKING
 
 from pagemill._version import __version__
 from pagemill.document.direction import is_right_to_left
+from pagemill.document.geometry import Box
 from pagemill.document.labels import PICTURES
+from pagemill.document.page import PageResult, Region, TextLine
 from pagemill.export.placed_text import clean, language_of, lines_of, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import PageResult, Region, TextLine
 
 _CAPABILITIES = "ocr_page ocr_carea ocr_photo ocr_par ocr_line ocrx_word ocrp_lang ocrp_dir"
 

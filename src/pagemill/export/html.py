@@ -10,29 +10,24 @@ import base64
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote
 
 from pagemill._version import __version__
 from pagemill.document.joining import join_pair
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.names import file_stem
-from pagemill.document.page import ContentFormat, Status
+from pagemill.document.page import ContentFormat, PageResult, Region, Status
 from pagemill.export.html_lists import list_html
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import markdown_html
 from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
 from pagemill.export.placed_text import LANGUAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult, Region
 
 _STYLE = files("pagemill.export") / "html_template" / "document.css"
 _PARAGRAPH_CLASS = {

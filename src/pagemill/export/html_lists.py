@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
 _BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻□☐☑☒]\s*|ㅇ\s+")

@@ -8,29 +8,23 @@ from __future__ import annotations
 import math
 import re
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pikepdf
+from numpy.typing import NDArray
 from pikepdf import Array, Dictionary, Name, Stream
 
 from pagemill.document.direction import is_right_to_left
-from pagemill.document.page import Word
+from pagemill.document.geometry import Box
+from pagemill.document.page import TextLine, Word
 from pagemill.export.placed_text import is_vertical, words_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import TextLine
-
-    Affine = NDArray[np.float64]
-    """An affine map, shape (2, 3)."""
-    Vector = NDArray[np.float64]
-    Frame = tuple[Vector, Vector, Vector]
-    """Where the baseline of a word starts, and the vectors along it and up its height."""
+Affine = NDArray[np.float64]
+"""An affine map, shape (2, 3)."""
+Vector = NDArray[np.float64]
+Frame = tuple[Vector, Vector, Vector]
+"""Where the baseline of a word starts, and the vectors along it and up its height."""
 
 _EM = 1000
 _DESCENT = 0.2

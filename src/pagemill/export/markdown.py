@@ -7,21 +7,16 @@ of what an author says: they stand at the end of their page, unless they are not
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
 from pagemill.document.labels import RUNNING_TEXT, Label
-from pagemill.document.page import ContentFormat
+from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.html_lists import ORDINAL, without_bullet
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
 from pagemill.export.parts import PageRenderer, TextPart, joined, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pagemill.document.page import PageResult, Region
-    from pagemill.tables.table import Table
+from pagemill.tables.table import Table
 
 _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
 _BLOCK_START = re.compile(
@@ -40,29 +35,27 @@ _DEEPER = 5
 """Spaces before an item below another: what ``100. `` takes up; with fewer it would be a part of that item's text."""
 
 
-def page_markdown(page: PageResult, *, footnotes: bool = True, crops_root: str = "") -> str:
+def page_markdown(page: PageResult, *, crops_root: str = "") -> str:
     """A page as Markdown.
 
     Args:
         page: The record.
-        footnotes: Put footnotes at the page's end; else leave them out.
         crops_root: Put before the paths of crops, such as ``../``.
     """
-    return "\n\n".join(part.text for part in joined(page_parts(_Markdown(page, crops_root), footnotes=footnotes)))
+    return "\n\n".join(part.text for part in joined(page_parts(_Markdown(page, crops_root))))
 
 
-def document_markdown(pages: Iterable[PageResult], *, footnotes: bool = True, crops_root: str = "../") -> Iterator[str]:
+def document_markdown(pages: Iterable[PageResult], *, crops_root: str = "../") -> Iterator[str]:
     """A document as Markdown, in pieces that are to be written one after the other.
 
     Paragraphs that run over a page break are joined; figures and footnotes between their halves come after them.
 
     Args:
         pages: In page order.
-        footnotes: As in :func:`page_markdown`.
         crops_root: As in :func:`page_markdown`; the default fits a file one folder below the run directory.
     """
     between = ""
-    for part in stream_joined((page, page_parts(_Markdown(page, crops_root), footnotes=footnotes)) for page in pages):
+    for part in stream_joined((page, page_parts(_Markdown(page, crops_root))) for page in pages):
         yield between + part.text
         between = "\n\n"
     yield "\n" if between else ""
@@ -120,7 +113,7 @@ def region_markdown(region: Region, number: str | None = None) -> str:
         return formula(content, number)
     if region.content_format is ContentFormat.MARKDOWN:
         if region.level:
-            return f"{'#' * region.level} {harmless(plain_line(content.lstrip('#-* ')))}"
+            return f"{'#' * region.level} {harmless(plain_line(content).lstrip('#-* '))}"
         return code_block(content) if region.label is Label.ALGORITHM else harmless(content)
     if region.content_format is ContentFormat.FORMULA_TEXT:
         return formula(latex_of_text(content), number)

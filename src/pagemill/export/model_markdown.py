@@ -8,13 +8,11 @@ letters. All in time that grows with the text's length.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pagemill.export.html_lists import list_html
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _FENCED = re.compile(
     r"^(?P<fence>(?P<mark>[`~])(?P=mark){2,})(?P<info>(?<=~).*|[^`\n]*)$\n?"
@@ -33,6 +31,7 @@ _KEPT_TAG = re.compile(f"<{_KEPT}")
 _LINK = re.compile(r"\](?=\()(?!\(https?://)")
 _ESCAPED = re.compile(r"(?<!\\)\\(?=[\[<])|(?<=\])\\(?=\()")
 _TICKS = re.compile(r"`+")
+_MARK = re.compile(r"\\[\\`*_#$]|`+|\*\*|\$\$?|\n[^\S\n]*\n")
 _CODE = re.compile(r"(`+[^`]+`+)")
 _NO_FORMULA = re.compile(r"\$\$|`{3,}|~{3,}")
 """What would end a formula, or swallow what follows it."""
@@ -91,9 +90,10 @@ def formula(latex: str, number: str | None = None) -> str:
 
 
 def plain(text: str) -> str:
-    """The text without marks of headings, emphasis and code; formulas stay LaTeX."""
+    """The text without marks of headings, emphasis and code; formulas stay LaTeX, and unpaired marks are text."""
     return "\n".join(
-        piece.text if piece.fence else "\n".join(map(_plain_line, piece.text.split("\n"))) for piece in _pieces(text)
+        piece.text if piece.fence else "\n".join(map(_plain_line, _unmarked(piece.text).split("\n")))
+        for piece in _pieces(text)
     )
 
 
@@ -114,7 +114,7 @@ def markdown_html(text: str) -> str:
         if piece.fence:
             blocks.append(f"<pre>{escape(piece.text)}</pre>")
             continue
-        for paragraph in _BLANK.split(piece.text):
+        for paragraph in _BLANK.split(_unmarked(piece.text)):
             lines = [line for line in paragraph.split("\n") if line.strip()]
             if is_list(lines):
                 blocks.append(list_html(map(_plain_line, lines)))
@@ -127,8 +127,56 @@ def _plain_line(line: str) -> str:
     line = _KEPT_TAG.sub(
         lambda tag: " " if "t" in tag[0] or "br" in tag[0] else "", _HEADING.sub("", line)
     ).removeprefix("> ")
-    line = _ESCAPED.sub("", line.replace("**", "").replace("`", "")).rstrip()
+    line = _ESCAPED.sub("", line).rstrip()
     return line.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def _unmarked(text: str) -> str:
+    """A text without paired marks of emphasis and code, and without the backslashes of those that are escaped."""
+    marks = list(_MARK.finditer(text))
+    closers = _closers(marks)
+    kept: list[str] = []
+    at = index = 0
+    bold = -1
+    """Place in ``kept`` of an opening mark."""
+    while index < len(marks):
+        mark = marks[index]
+        kept.append(text[at : mark.start()])
+        at, said = mark.end(), mark[0]
+        closer = closers.get(index)
+        if closer is not None:  # code, or a formula: all in it is literal
+            last = marks[closer]
+            kept.append(text[mark.end() : last.start()] if said[0] == "`" else text[mark.start() : last.end()])
+            at, index = last.end(), closer
+        elif said == "**" and bold >= 0 and not text[mark.start() - 1].isspace():
+            kept[bold], bold = "", -1
+        else:
+            if said[0] == "\n":
+                bold = -1
+            elif said == "**" and not text[at : at + 1].isspace() and at < len(text):
+                bold = len(kept)
+            kept.append(said[1:] if said[0] == "\\" and said[1] in "*_#`" else said)
+        index += 1
+    return "".join(kept) + text[at:]
+
+
+def _closers(marks: Sequence[re.Match[str]]) -> dict[int, int]:
+    """For each mark that begins code or a formula, the mark that ends it; neither goes over an empty line."""
+    found: dict[int, int] = {}
+    ahead: dict[str, int] = {}
+    for index in range(len(marks) - 1, -1, -1):
+        mark = marks[index]
+        said, text = mark[0], mark.string
+        if said[0] == "\n":
+            ahead.clear()
+        elif said[0] in "`$":
+            after = text[mark.end() : mark.end() + 1]
+            if said in ahead and (said[0] == "`" or not after.isspace()):
+                found[index] = ahead[said]
+            is_formula_end = not text[mark.start() - 1 : mark.start()].isspace() and not after.isdigit()
+            if said != "$" or is_formula_end:
+                ahead[said] = index
+    return found
 
 
 def _pieces(text: str) -> Iterator[_Piece]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -10,15 +11,11 @@ import msgspec
 
 from pagemill._version import __version__
 from pagemill.document.json_text import json_text
-from pagemill.document.page import SCHEMA_VERSION, PageResult
+from pagemill.document.page import SCHEMA_VERSION, ImageCrop, PageResult
 from pagemill.export.embedding_text import embedding_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     import pyarrow as pa
-
-    from pagemill.document.page import ImageCrop
 
 ROW_GROUP_PAGES = 1000
 ROW_GROUP_BYTES = 64 * 2**20

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import dedent
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from pagemill.document.joining import goes_on, join_pair
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ContentFormat, Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pagemill.document.page import PageResult, Region
+from pagemill.document.page import ContentFormat, PageResult, Region, Status
 
 _FORMULA_NUMBER = re.compile(r"[($（\s]*([\w.\-–'′*]{1,16})[)$）\s]*")
 _MOST_HELD = 50
@@ -82,8 +78,8 @@ class PageRenderer(ABC, Generic[PartT]):
         """Any other region with content, a formula with its number; None where it stands elsewhere."""
 
 
-def page_parts(renderer: PageRenderer[PartT], *, footnotes: bool = True) -> list[PartT]:
-    """The parts of a page in reading order, footnotes at its end if at all; lists that layout cut apart are joined.
+def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
+    """The parts of a page in reading order, footnotes at its end; lists that layout cut apart are joined.
 
     Page numbers, running heads and feet, and marginal notes are left out.
     """
@@ -103,7 +99,7 @@ def page_parts(renderer: PageRenderer[PartT], *, footnotes: bool = True) -> list
         if part is None and region.content is None and region.index in unread:
             reason = unread[region.index]
             part = renderer.failure(f"region {region.index} ({region.label}) could not be read: {reason}")
-        elif region.content and (footnotes if is_note else task not in (Task.ABANDON, Task.SKIP)):
+        elif region.content and (is_note or task not in (Task.ABANDON, Task.SKIP)):
             if region.label is not Label.FORMULA_NUMBER or region.caption_of not in numbers:
                 part = renderer.block(region, numbers.get(region.index))
         if part is None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream
 from PIL import Image
 from PIL.TiffImagePlugin import TiffImageFile
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pikepdf
     from numpy.typing import NDArray
 
 _ORIENTATION = 0x0112

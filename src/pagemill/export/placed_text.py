@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from pagemill.document.geometry import Box
 from pagemill.document.labels import FORMULAS
-from pagemill.document.page import TextLine, Word
+from pagemill.document.page import PageResult, Region, TextLine, Word
 from pagemill.export.embedding_text import region_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import PageResult, Region
 
 _NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+")
 """Control characters and what is no character: XML and PDF hold none of them."""

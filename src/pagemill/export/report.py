@@ -1,28 +1,26 @@
 """The HTML report: one self-contained file that shows page images, regions and text, and searches them.
 
-The program in it and its style are in ``report_template/``. Page data and images are inert blocks, each parsed when
-it is first needed, so that a report of a thousand pages opens quickly. A content security policy lets nothing but
-that one script and that one style take effect and nothing be fetched, whatever the documents contain.
+The viewer in it is ``viewer/``, which the web app shares; what only the report has is in ``report_template/``. Page
+data and images are inert blocks, each parsed when it is first needed, so that a report of a thousand pages opens
+quickly. A content security policy lets nothing but that one script and that one style take effect and nothing be
+fetched, whatever the documents contain.
 """
 
 from __future__ import annotations
 
 import base64
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from pagemill.document.labels import TITLES, Label
-from pagemill.document.page import Status, TextLine
+from pagemill.document.page import ContentFormat, PageResult, Status, TextLine
 from pagemill.export.html import html_head, source_hash
 from pagemill.export.markdown import plain_content
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from pagemill.document.page import PageResult
 
 MAX_PAGES = 2000
 """Pages that a report shows."""
@@ -30,7 +28,22 @@ MAX_BYTES = 300 * 2**20
 """Most characters of page data and images; past it, images are left out, then pages."""
 _MAX_IMAGE_SHARE = 0.8  # of MAX_BYTES: texts of all pages are worth more than the last images
 _TITLE_CHARACTERS = 70
-_TEMPLATE = files("pagemill.export") / "report_template"
+_HERE = files("pagemill.export")
+_STYLES = ("viewer/viewer.css", "report_template/report.css")
+_MODULES = (
+    "viewer/dom.js",
+    "viewer/tables.js",
+    "viewer/formula.js",
+    "viewer/content.js",
+    "viewer/page_view.js",
+    "report_template/data.js",
+    "report_template/summary.js",
+    "report_template/report.js",
+)
+"""JavaScript modules, each after those that it imports."""
+_FORMULAS = "viewer/temml.min.js"
+"""A library that renders LaTeX: only in reports with LaTeX, because it is large."""
+_IMPORT_OR_EXPORT = re.compile(r"^import [^;]*;\n|^export (?=async function|function|class|const)", re.MULTILINE)
 
 
 def report_html(
@@ -43,22 +56,27 @@ def report_html(
         previews: Encoded image (WebP or JPEG) of a page id, or None.
         summary: The content of ``run.json`` (:class:`pagemill.store.summary.RunSummary`) as plain values.
     """
-    style = _template("style.css")
-    scripts = sorted(entry.name for entry in _TEMPLATE.iterdir() if entry.name.endswith(".js"))
-    script = "".join(map(_template, scripts))
-    yield html_head("pagemill report", "en", style, f"img-src data:; script-src '{source_hash(script)}'")
-    yield _template("page.html")
+    style = "".join(map(_file, _STYLES))
+    script = _script()
+    hashes = " ".join(f"'{source_hash(each)}'" for each in (script, _file(_FORMULAS)))
+    yield html_head("pagemill report", "en", style, f"img-src data:; script-src {hashes}")
+    yield _file("report_template/page.html")
     yield _block("summary", summary)
-    yield from _page_blocks(pages, previews, int(summary.get("pages", 0)))
+    has_latex = yield from _page_blocks(pages, previews, int(summary.get("pages", 0)))
+    if has_latex:
+        yield f"<script>{_file(_FORMULAS)}</script>\n"
     yield f"<script>{script}</script>\n</body>\n</html>\n"
 
 
-def _page_blocks(pages: Iterable[PageResult], previews: Callable[[str], bytes | None], total: int) -> Iterator[str]:
-    """The blocks of pages and images within the bounds, then the index of what they hold."""
+def _page_blocks(
+    pages: Iterable[PageResult], previews: Callable[[str], bytes | None], total: int
+) -> Generator[str, None, bool]:
+    """The blocks of pages and images within the bounds, then the index of what they hold; whether there is LaTeX."""
     documents: dict[str, int] = {}
     labels: dict[Label, int] = {}
     entries: list[dict[str, Any]] = []
     size = missing_images = 0
+    has_latex = False
     for page in pages:
         block = _block(f"page-{len(entries)}", _shown(page))
         if len(entries) == MAX_PAGES or size + len(block) > MAX_BYTES:
@@ -72,6 +90,7 @@ def _page_blocks(pages: Iterable[PageResult], previews: Callable[[str], bytes | 
             size += len(block)
         elif page.status is Status.DONE:
             missing_images += 1
+        has_latex |= any(region.content_format is ContentFormat.LATEX for region in page.regions)
         present = {region.label for region in page.regions}
         entries.append(
             {
@@ -94,6 +113,7 @@ def _page_blocks(pages: Iterable[PageResult], previews: Callable[[str], bytes | 
             "missing_images": missing_images,
         },
     )
+    return has_latex
 
 
 def _shown(page: PageResult) -> PageResult:
@@ -129,5 +149,10 @@ def _image_block(identifier: str, image: bytes) -> str:
     return f'<script type="text/plain" id="{identifier}">{data}</script>\n'
 
 
-def _template(name: str) -> str:
-    return (_TEMPLATE / name).read_text(encoding="utf-8")
+def _script() -> str:
+    """The modules as one, because the policy of a file lets it load none: without their imports and exports."""
+    return '"use strict";\n' + "".join(_IMPORT_OR_EXPORT.sub("", _file(name)) for name in _MODULES)
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")

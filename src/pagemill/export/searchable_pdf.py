@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,18 +12,14 @@ import pikepdf
 from pikepdf import Array, Dictionary, Stream
 
 from pagemill._version import __version__
+from pagemill.document.geometry import Box
+from pagemill.document.page import PageResult
 from pagemill.errors import CorruptInputError, EncryptedError
-from pagemill.export.invisible_text import InvisibleFont, text_content
+from pagemill.export.invisible_text import Affine, InvisibleFont, text_content
 from pagemill.export.pdf_own_text import OwnText
 from pagemill.export.placed_text import lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pagemill.document.geometry import Box
-    from pagemill.document.page import PageResult
-    from pagemill.export.invisible_text import Affine
     from pagemill.export.pdf_images import PdfImage
 
 TEXT_LAYER = "text-layer"
@@ -92,6 +90,8 @@ class CopiedPdf:
         self._own_text = OwnText(self._pdf)
         self._originals = list(self._pdf.pages)
         self._kept: set[int] = set()
+        self.with_own_text: list[int] = []
+        """Places of the pages whose own text could not be taken out."""
 
     def add(self, index: int, record: PageResult) -> None:
         """Keep a page, by its place in the source, with what was read of it where its own text is not good.
@@ -104,7 +104,8 @@ class CopiedPdf:
             self._kept.add(index)
             if record.text_source not in ("", TEXT_LAYER):
                 own = TEXT_LAYER in record.text_source
-                self._own_text.take_out(page, visible=not own)
+                if not self._own_text.take_out(page, visible=not own):
+                    self.with_own_text.append(index)
                 turn = (int(page.obj.get("/Rotate", 0)) // 90 * 90 + record.rotation) % 360  # as PDFium takes it
                 self._pages.write_text(page, record, _shown_box(page), turn, own=own)
 

@@ -6,15 +6,13 @@ import contextlib
 import glob
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
 from pagemill.errors import OutputError, unwritable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MANIFEST = "export.json"
 """In every exported folder: what it is made of, and the names of its files."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_run import TABLE, page, region, sample_pages
 from tokenizers import Tokenizer
@@ -18,7 +18,7 @@ import pagemill
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, Description, PageResult, TextLine
 from pagemill.errors import InputError, UsageError
-from pagemill.export.chunks import Chunk
+from pagemill.export.chunks import Chunk, cut
 from pagemill.export.token_count import estimated_tokens, token_counter
 
 
@@ -182,7 +182,6 @@ REGIONS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(REGIONS, st.integers(32, 60))
 def test_nothing_is_lost_and_no_chunk_is_too_long(drawn: list[tuple[Label, str, bool]], most: int):
     regions = [
@@ -200,7 +199,6 @@ def test_nothing_is_lost_and_no_chunk_is_too_long(drawn: list[tuple[Label, str, 
     assert all(0 < chunk.tokens <= most for chunk in found)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(WORDS, min_size=2, max_size=2), min_size=1, max_size=12), st.integers(32, 60))
 def test_every_cell_is_in_a_chunk(cells: list[list[str]], most: int):
     body = "".join("<tr>" + "".join(f"<td>{text}</td>" for text in row) + "</tr>" for row in cells)
@@ -214,3 +212,25 @@ def test_every_cell_is_in_a_chunk(cells: list[list[str]], most: int):
 def test_a_table_of_the_samples_keeps_its_two_rows_of_heads():
     (text,) = texts(region(0, Label.TABLE, TABLE, content_format=ContentFormat.HTML))
     assert text == "Vat | Weight\nVat | in | out\n1 | -4.5 | =1+1"
+
+
+@pytest.mark.parametrize("text", ["a. " * 3000, "a\n" * 3000, "a" + "\n" * 3000 + "b", "- a\n" * 3000])
+@pytest.mark.parametrize("max_tokens", [512, 1_000_000])
+def test_little_is_counted_more_than_once(text: str, max_tokens: int):
+    counted = 0
+
+    def counting(said: str) -> int:
+        nonlocal counted
+        counted += len(said)
+        return estimated_tokens(said)
+
+    made = list(cut([page("mill", 1, [region(0, Label.ALGORITHM, text)])], counting, max_tokens, max_tokens // 2))
+    assert made and all(chunk.tokens <= max_tokens for chunk in made)
+    assert counted < 200 * len(text)
+
+
+def test_a_long_cell_over_many_rows_is_there_once():
+    rows = "".join(f"<tr><td>{number}</td></tr>" for number in range(1, 50))
+    html = f'<table><tr><td rowspan="50">{"mill " * 100}</td><td>0</td></tr>{rows}</table>'
+    found = texts(region(0, Label.TABLE, html, content_format=ContentFormat.HTML))
+    assert "".join(found).count("mill") == 100

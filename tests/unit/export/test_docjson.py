@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from json_schemas import as_text, schemas
 
@@ -139,7 +139,6 @@ PAGE = st.builds(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(PAGE, min_size=1, max_size=3))
 def test_records_come_back_as_they_were(records):
     """Boxes in thousandths, crops' boxes and the Markdown follow from the rest, as they do when a page is parsed."""

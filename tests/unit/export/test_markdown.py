@@ -59,7 +59,6 @@ def test_each_kind_of_region():
         "Last.",
         "1 A note.",
     ]
-    assert "A note" not in page_markdown(result, footnotes=False)
 
 
 def test_the_words_of_a_picture_stand_where_its_crop_is_missing():

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -124,7 +124,6 @@ def test_nothing_that_a_model_writes_is_run(attack):
     assert live(formula(attack)) is None
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -219,6 +218,24 @@ def test_plain_text_has_no_marks():
     text = "## 1 Title\n\n**Bold** `code` H<sub>2</sub>O\n\n```py\nx = 1\n```\n$y$"
     assert plain(text) == "1 Title\n\nBold code H2O\n\nx = 1\n$y$"
     assert plain_line("a\n\nb") == "a b"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("**a** b **c\nd**", "a b c\nd"),
+        ("2 ** 3 ** 4", "2 ** 3 ** 4"),
+        ("**never closed\n\nbut** here", "**never closed\n\nbut** here"),
+        ("a ` b", "a ` b"),
+        ("`a * b` and ``c ` d``", "a * b and c ` d"),
+        ("`**x**` \\*note\\* \\_a\\_", "**x** *note* _a_"),
+        ("$a**b$ **c** $\\*d$", "$a**b$ c $\\*d$"),
+        ("from $5 **net** to $6", "from $5 net to $6"),
+    ],
+)
+def test_only_marks_in_pairs_are_marks(text, expected):
+    assert plain(text) == expected
+    assert plain("") == "" and plain("**") == "**"
 
 
 def test_html_is_ours():

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.document.labels import Label
-from pagemill.document.page import PageError, PageResult, Region, Status, TextLine
+from pagemill.document.page import ContentFormat, PageError, PageResult, Region, Status, TextLine
 from pagemill.export import report
 from pagemill.export.report import report_html
 from pagemill.store.summary import RunSummary
@@ -110,12 +110,25 @@ def test_the_policy_allows_the_one_script_and_style_and_no_network(tmp_path: Pat
         return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
     (program,), (style,) = blocks.programs, blocks.styles
-    assert f"script-src {hashed(program)};" in blocks.policy
+    assert f"script-src {hashed(program)} {hashed(report._file(report._FORMULAS))};" in blocks.policy
     assert f"style-src {hashed(style)};" in blocks.policy
     assert "default-src 'none'" in blocks.policy
     document = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:|//)""", document)
     assert "innerHTML" not in program
+
+
+def test_no_name_is_declared_by_two_modules() -> None:
+    # They share one scope in the report, where a second declaration is a syntax error.
+    names = re.findall(r"^(?:async )?(?:const|let|function|class) (\w+)", report._script(), re.MULTILINE)
+    assert [name for name in names if names.count(name) > 1] == []
+
+
+def test_the_library_for_formulas_is_in_reports_with_latex(tmp_path: Path) -> None:
+    with_latex = page(0)
+    with_latex.regions[0].content_format = ContentFormat.LATEX
+    assert len(write(tmp_path, [with_latex]).programs) == 2
+    assert len(write(tmp_path, [page(0)]).programs) == 1
 
 
 @given(

@@ -17,6 +17,7 @@ from synthetic_run import page, region
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, TextLine, Word
 from pagemill.errors import CorruptInputError, EncryptedError
+from pagemill.export.pdf_content_size import is_small
 from pagemill.export.pdf_images import of_pixels
 from pagemill.export.searchable_pdf import CopiedPdf, ImagePdf
 
@@ -186,6 +187,57 @@ def test_what_is_read_anew_is_not_there_twice(tmp_path: Path, source: str, expec
     assert sorted(words(text_of(document))) == sorted(expected)
     assert words(text_of(document, 1)) == ["shown", "hidden", "formed"]
     assert (document[0].render().to_numpy() == before).all()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"BT 12 TL /F 9 Tf 10 80 Td 3 Tr (hidden) Tj 0 Tr (shown) Tj ET",
+        b"BT 12 TL /F 9 Tf 10 80 Td 3 Tr [(hid) -900 (den)] TJ 0 Tr [(sh) 50 (own)] TJ 9 0 Td (below) Tj ET",
+        b'BT 12 TL /F 9 Tf 10 80 Td 3 Tr 4 3 (hidden) " 0 Tr ( sh own) Tj T* (be low) Tj ET',
+        b"BT 12 TL /F 9 Tf 10 80 Td 3 Tr (hidden) ' 0 Tr (shown) ' 3 Tr (gone) Tj ET",
+        b"BT 12 TL /G 9 Tf 10 80 Td 3 Tr <00480049> Tj 0 Tr /F 9 Tf (shown) Tj ET",
+    ],
+)
+def test_visible_text_stays_where_it_is_when_invisible_text_goes(tmp_path: Path, content: bytes) -> None:
+    path = a_pdf(tmp_path / "in.pdf", content, pages=1)
+    with pikepdf.open(path, allow_overwriting_input=True) as pdf:
+        simple = Dictionary(Type=Name.Font, Subtype=Name.CIDFontType2, BaseFont=Name.Nowhere, DW=700)
+        simple.CIDSystemInfo = Dictionary(Registry=b"Adobe", Ordering=b"Identity", Supplement=0)
+        composite = Dictionary(Type=Name.Font, Subtype=Name.Type0, BaseFont=Name.Nowhere)
+        composite.Encoding, composite.DescendantFonts = Name("/Identity-H"), [pdf.make_indirect(simple)]
+        pdf.pages[0].obj.Resources.Font.G = pdf.make_indirect(composite)
+        pdf.save(path)
+    before = pdfium.PdfDocument(path)[0].render(scale=3).to_numpy()
+    expected = "".join(words(text_of(opened(path))))
+    for hidden in ("hidden", "gone", "HI"):
+        expected = expected.replace(hidden, "")
+    pdf = CopiedPdf(path, None)
+    there = record(line("there", (50, 200, 150, 230), engine="text-layer"))
+    pdf.add(0, msgspec.structs.replace(there, text_source="text-layer+ocr"))
+    assert pdf.with_own_text == []
+    pdf.save(tmp_path / "out.pdf")
+    document = opened(tmp_path / "out.pdf")
+    assert (document[0].render(scale=3).to_numpy() == before).all()
+    assert "".join(words(text_of(document))) == expected
+
+
+def test_a_page_of_huge_content_keeps_its_own_text(tmp_path: Path) -> None:
+    """It would take gigabytes to decode it, or to take it apart."""
+    small = a_pdf(tmp_path / "in.pdf", OWN, pages=1)
+    with pikepdf.open(small) as pdf:
+        page = pdf.pages[0].obj
+        assert is_small(page)
+        size = len(OWN) + len(page.Resources.XObject.X.read_bytes())
+        assert is_small(page, max_decoded=size, max_with_text=size)
+        assert not is_small(page, max_decoded=size - 1)
+        assert not is_small(page, max_with_text=size - 1)
+    path = a_pdf(tmp_path / "in.pdf", OWN + b" " * 2**23, pages=1)
+    pdf = CopiedPdf(path, None)
+    pdf.add(0, record(line("anew", (50, 200, 150, 230))))
+    assert pdf.with_own_text == [0]
+    pdf.save(tmp_path / "out.pdf")
+    assert sorted(words(text_of(opened(tmp_path / "out.pdf")))) == ["anew", "formed", "hidden", "shown"]
 
 
 def test_the_page_may_be_turned_cut_and_anywhere(tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 // What was read, as nodes. Contents are untrusted: text goes in as text, tables are rebuilt from a list of allowed tags.
 
+import { copyText, make, percent, saveFile, tr } from "./dom.js";
+import { formulaNode } from "./formula.js";
+import { tableCsv, tableNodes, tableText } from "./tables.js";
+
 const FAMILIES = {
   title: ["doc_title", "paragraph_title"],
   table: ["table"],
@@ -8,8 +12,8 @@ const FAMILIES = {
   caption: ["figure_title", "vision_footnote"],
   margin: ["header", "footer", "number", "footnote", "aside_text", "reference"],
 };
-const familyOf = (label) => Object.keys(FAMILIES).find((family) => FAMILIES[family].includes(label)) ?? "text";
-const labelName = (label) => label.replaceAll("_", " ");
+export const familyOf = (label) => Object.keys(FAMILIES).find((family) => FAMILIES[family].includes(label)) ?? "text";
+export const labelName = (label) => tr(label.replaceAll("_", " "));
 
 /** Append text with the search hits in it marked. */
 function appendText(parent, text, pattern) {
@@ -24,40 +28,24 @@ function appendText(parent, text, pattern) {
   return parent;
 }
 
-const TABLE_TAGS = new Set(
-  "table thead tbody tfoot tr td th caption colgroup col br p ul ol li b i em strong sub sup u".split(" "),
-);
-const DROPPED_TAGS = new Set("script style template iframe object embed svg math noscript".split(" "));
-const MOST_NODES = 50000;
+/** Text of a region as search sees it: without the tags of a table. */
+export function plainText(region) {
+  const { summary = "", keywords = [], chart } = region.description ?? {};
+  return [contentText(region), summary, keywords.join(", "), ...(chart ?? []).flat()].filter(Boolean).join(" ");
+}
 
-/** Rebuild the HTML of a table from allowed tags, with row and column spans as the only attributes. */
-function tableNodes(html, pattern) {
-  const parsed = new DOMParser().parseFromString(html, "text/html"); // inert: runs no script, loads nothing
-  let left = MOST_NODES;
-  const copyChildren = (from, to, depth) => {
-    for (const child of from.childNodes) {
-      if (--left < 0) return;
-      if (child.nodeType === Node.TEXT_NODE) {
-        appendText(to, child.data, pattern);
-      } else if (child.nodeType === Node.ELEMENT_NODE && !DROPPED_TAGS.has(child.localName)) {
-        const target = TABLE_TAGS.has(child.localName) && depth < 40 ? make(child.localName) : to;
-        for (const name of target === to ? [] : ["rowSpan", "colSpan"]) {
-          const span = Number.parseInt(child.getAttribute(name) ?? "", 10);
-          if (span > 1 && name in target) target[name] = Math.min(span, 1000);
-        }
-        if (target !== to) to.append(target);
-        copyChildren(child, target, depth + 1);
-      }
-    }
-  };
-  const scroller = make("div", { class: "table", tabIndex: 0, role: "group", "aria-label": "Table" });
-  copyChildren(parsed.body, scroller, 0);
-  return scroller;
+const contentText = (region) => (region.content_format === "html" ? tableText(region.content ?? "") : region.content ?? "");
+
+/** A regular expression for a query: white space matches any white space, case is ignored; null for an empty query. */
+export function queryPattern(query) {
+  const words = query.normalize("NFC").trim().split(/\s+/).filter(Boolean);
+  if (!words.length) return null;
+  return new RegExp(words.map((word) => word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("\\s+"), "giu");
 }
 
 /** The picture of a region, cut out of the page image. */
 function pictureNode(box, image, label) {
-  const canvas = make("canvas", { class: "picture", role: "img", "aria-label": `${labelName(label)}, cut out of the page` });
+  const canvas = make("canvas", { class: "picture", role: "img", "aria-label": tr("{label}, cut out of the page", { label: labelName(label) }) });
   const draw = () => {
     const [x, y] = [(box[0] / 1000) * image.naturalWidth, (box[1] / 1000) * image.naturalHeight];
     canvas.width = Math.max(1, Math.round(((box[2] - box[0]) / 1000) * image.naturalWidth));
@@ -80,11 +68,14 @@ function fencedCode(text) {
 function contentNode(region, pattern, image) {
   const code = region.content_format === "markdown" && region.content ? fencedCode(region.content) : null;
   const text = code ?? (region.content_format === "markdown" && region.level ? region.content?.replace(/^#{1,6} /, "") : region.content);
-  if (region.content_format === "html" && text) return tableNodes(text, pattern);
+  if (region.content_format === "html" && text) return tableNodes(text, (parent, part) => appendText(parent, part, pattern));
   const shown = make("div", { class: "content", dir: "auto" });
+  let formula;
   if (familyOf(region.label) === "figure" && image) shown.append(pictureNode(region.bbox_2d, image, region.label));
   if (text === null || text === undefined || text === "") {
-    if (!shown.hasChildNodes()) shown.append(make("p", { class: "nothing" }, text === "" ? "Nothing was read here." : "Not read."));
+    if (!shown.hasChildNodes()) shown.append(make("p", { class: "nothing" }, text === "" ? tr("Nothing was read here.") : tr("Not read.")));
+  } else if (region.content_format === "latex" && (formula = formulaNode(text))) {
+    shown.append(make("div", { class: "math" }, formula));
   } else if (code !== null || region.content_format === "latex" || region.content_format === "formula_text") {
     shown.append(appendText(make("code", { class: "formula" }), text, pattern));
   } else if (region.level) {
@@ -99,7 +90,7 @@ function contentNode(region, pattern, image) {
 }
 
 /** An error of a page or region. */
-function errorNode(error) {
+export function errorNode(error) {
   return make(
     "div",
     { class: "error" },
@@ -112,7 +103,7 @@ function errorNode(error) {
 /** What a model says that a region shows; null without a description. */
 function descriptionNode(description, pattern) {
   if (!description) return null;
-  const shown = make("div", { class: "content description", dir: "auto" }, make("strong", {}, "Description"));
+  const shown = make("div", { class: "content description", dir: "auto" }, make("strong", {}, tr("Description")));
   for (const text of [description.summary, (description.keywords ?? []).join(", ")]) {
     if (text) shown.append(appendText(make("p"), text, pattern));
   }
@@ -121,22 +112,46 @@ function descriptionNode(description, pattern) {
   return shown;
 }
 
-const percent = (share) => `${Math.round(share * 100)} %`;
 /** Confidence as what it means: the share of the characters that is expected to be right. */
-const rightShare = (confidence) => (confidence === null ? null : `about ${percent(confidence)} right`);
+export const rightShare = (confidence) => (confidence === null ? null : tr("about {share} right", { share: percent(confidence) }));
 
-/** A region with its facts, as it stands in the text pane. */
-function regionNode(region, number, errors, pattern, image) {
+/** A button that copies text and says so. */
+export function copyButton(name, text) {
+  const button = make("button", { type: "button", class: "small" }, name);
+  button.addEventListener("click", async () => {
+    const copied = await copyText(text());
+    button.textContent = copied ? tr("Copied") : tr("Not copied");
+    setTimeout(() => (button.textContent = name), 1500);
+  });
+  return button;
+}
+
+/** What can be done with a region: copy its text; save a table as CSV. `content` is its node, `name` that of a file. */
+function actionsNode(region, content, name) {
+  if (!region.content) return null;
+  const table = content.querySelector("table");
+  const save = () => saveFile(`${name}.csv`, new Blob([tableCsv(table)], { type: "text/csv" }));
+  return make(
+    "span",
+    { class: "actions" },
+    table ? make("button", { type: "button", class: "small", onclick: save }, "CSV") : null,
+    copyButton(tr("Copy"), () => (table ? content.innerText : region.content)),
+  );
+}
+
+/** A region with its facts, for the text pane. `name` is that of a file made from it. */
+export function regionNode(region, number, errors, pattern, image, name) {
   const facts = [
-    region.content_format === "formula_text" ? "formula as plain text" : region.content_format === "latex" ? "LaTeX" : region.content_format === "markdown" ? "Markdown" : null,
-    region.caption_of !== null ? `belongs to ${region.caption_of + 1}` : null,
-    region.continues ? "goes on in the next" : null,
-    region.attempts > 1 ? `${region.attempts} attempts` : null,
+    region.content_format === "formula_text" ? tr("formula as plain text") : region.content_format === "latex" ? "LaTeX" : region.content_format === "markdown" ? "Markdown" : null,
+    region.caption_of !== null ? tr("belongs to {n}", { n: region.caption_of + 1 }) : null,
+    region.continues ? tr("continues in the next") : null,
+    region.attempts > 1 ? tr("{n} attempts", { n: region.attempts }) : null,
     rightShare(region.confidence),
-    region.other_engine ? `also read by ${region.other_engine}` : null,
-    region.score !== null ? `found ${percent(region.score)}` : null,
+    region.other_engine ? tr("also read by {engine}", { engine: region.other_engine }) : null,
+    region.score !== null ? tr("found {share}", { share: percent(region.score) }) : null,
     region.engine || region.source || null,
   ].filter(Boolean);
+  const content = contentNode(region, pattern, image);
   return make(
     "article",
     { class: "region", tabIndex: 0, "data-region": number, "data-family": familyOf(region.label), "aria-label": `${number + 1}, ${labelName(region.label)}` },
@@ -146,8 +161,9 @@ function regionNode(region, number, errors, pattern, image) {
       make("span", { class: "number" }, String(number + 1)),
       make("span", { class: "label" }, labelName(region.label)),
       make("span", { class: "more" }, facts.join(" · ")),
+      actionsNode(region, content, name),
     ),
-    contentNode(region, pattern, image),
+    content,
     descriptionNode(region.description, pattern),
     ...errors.map(errorNode),
   );

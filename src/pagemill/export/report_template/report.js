@@ -1,8 +1,16 @@
 // The whole: page list, filters, search, keys, and the address that names the page on show.
+import { familyOf, labelName, queryPattern } from "../viewer/content.js";
+import { applyKeptTheme, byId, grouped, make, toggleTheme } from "../viewer/dom.js";
+import { PageView } from "../viewer/page_view.js";
+import { readImage, readJson, readPage, Search } from "./data.js";
+import { fillSummary } from "./summary.js";
 
 const summary = readJson("summary");
 const { documents, labels, pages, missing_pages: missingPages, missing_images: missingImages } = readJson("index");
-const view = new PageView();
+const view = new PageView({ onstep: stepPage, onselect: address });
+byId("switches").replaceWith(view.switches);
+byId("panes").append(view.sheetPane, view.textPane);
+byId("panes").after(view.tabs);
 const search = new Search(pages.length);
 const state = { query: "", pattern: null, labels: new Set(), status: "all", hits: [], hit: -1 };
 
@@ -58,13 +66,14 @@ function tellCount() {
 
 // Showing a page.
 
+const showPage = (number) => view.show(number, readPage(number), readImage(number), { accepts: acceptsLabel, pattern: state.pattern });
+
 function go(number, region = null) {
   if (!(number >= 0 && number < pages.length)) return;
-  rows[view.number]?.removeAttribute("aria-current");
+  rows[view.key]?.removeAttribute("aria-current");
   rows[number].setAttribute("aria-current", "true");
   rows[number].scrollIntoView({ block: "nearest" });
-  view.show(number, acceptsLabel, state.pattern);
-  if (pressed("show-lines")) view.drawLines();
+  showPage(number);
   const page = pages[number];
   const place = page.number === null ? "" : `, page ${page.number}`;
   byId("where").textContent = `${documents[page.document]}${place}`;
@@ -76,16 +85,15 @@ function go(number, region = null) {
 }
 
 function stepPage(by) {
-  const ahead = by > 0 ? shown.filter((number) => number > view.number) : shown.filter((number) => number < view.number);
+  const ahead = by > 0 ? shown.filter((number) => number > view.key) : shown.filter((number) => number < view.key);
   const next = by > 0 ? ahead[0] : ahead.at(-1);
   if (next !== undefined) go(next);
 }
 
 function address() {
   const region = view.selected === null ? "" : `&region=${view.selected + 1}`;
-  history.replaceState(null, "", `#page=${view.number + 1}${region}`);
+  history.replaceState(null, "", `#page=${view.key + 1}${region}`);
 }
-view.onselect = address;
 
 function fromAddress() {
   const wish = new URLSearchParams(location.hash.slice(1));
@@ -118,7 +126,7 @@ function refilter() {
   filterPages();
   if (!state.pattern) byId("list").scrollTo(0, 0);
   startSearch();
-  const goal = shown.includes(view.number) || !shown.length ? view.number : shown[0];
+  const goal = shown.includes(view.key) || !shown.length ? view.key : shown[0];
   if (pages.length) go(goal, null);
 }
 
@@ -186,8 +194,8 @@ byId("query").addEventListener("input", () => {
   typing = setTimeout(() => {
     state.query = byId("query").value;
     startSearch();
-    if (pages.length) view.show(view.number, acceptsLabel, state.pattern);
-    if (state.pattern && matchMedia("(max-width: 760px)").matches) showPane("pages");
+    if (pages.length) showPage(view.key);
+    if (state.pattern && matchMedia("(max-width: 760px)").matches) view.showPane("pages");
   }, 120);
 });
 byId("query").addEventListener("keydown", (event) => {
@@ -201,19 +209,6 @@ byId("query").addEventListener("keydown", (event) => {
 
 // Switches.
 
-const pressed = (id) => byId(id).getAttribute("aria-pressed") === "true";
-function toggle(id) {
-  byId(id).setAttribute("aria-pressed", String(!pressed(id)));
-  drawSwitches();
-}
-function drawSwitches() {
-  for (const [id, name] of [["show-regions", "no-boxes"], ["show-order", "no-order"], ["show-lines", "no-lines"]]) {
-    byId("sheet").classList.toggle(name, !pressed(id));
-  }
-  if (pressed("show-lines")) view.drawLines();
-}
-for (const id of ["show-regions", "show-order", "show-lines"]) byId(id).addEventListener("click", () => toggle(id));
-
 function toggleSummary() {
   const panel = byId("summary-panel");
   if (panel.hidden) fillSummary(panel, summary);
@@ -222,58 +217,20 @@ function toggleSummary() {
 }
 byId("show-summary").addEventListener("click", toggleSummary);
 
-const THEME_KEY = "pagemill-theme";
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  try {
-    localStorage.setItem(THEME_KEY, theme);
-  } catch { /* a file opened without storage: the theme lasts until it is closed */ }
-}
-function toggleTheme() {
-  const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  setTheme(dark === "dark" ? "light" : "dark");
-}
-try {
-  const kept = localStorage.getItem(THEME_KEY);
-  if (kept === "dark" || kept === "light") document.documentElement.dataset.theme = kept;
-} catch { /* no storage */ }
+applyKeptTheme();
 byId("theme").addEventListener("click", toggleTheme);
 byId("help").addEventListener("click", () => byId("keys").showModal());
 
-function showPane(pane) {
-  byId("panes").dataset.pane = pane;
-  for (const tab of document.querySelectorAll(".tabs button")) tab.setAttribute("aria-pressed", String(tab.dataset.pane === pane));
-  view.fit();
-}
 /** Do what a row of the list asks for; where panes are shown one at a time, turn to the one that shows it. */
 function leaveList(action, pane) {
-  if (byId("panes").dataset.pane === "pages") showPane(pane);
+  if (byId("panes").dataset.pane === "pages") view.showPane(pane);
   action();
 }
-for (const tab of document.querySelectorAll(".tabs button")) tab.addEventListener("click", () => showPane(tab.dataset.pane));
-
-byId("previous").addEventListener("click", () => stepPage(-1));
-byId("next").addEventListener("click", () => stepPage(1));
-byId("zoom-in").addEventListener("click", () => view.setZoom(view.zoom * 1.25));
-byId("zoom-out").addEventListener("click", () => view.setZoom(view.zoom / 1.25));
-byId("zoom-fit").addEventListener("click", () => view.toggleFit());
-
 const KEYS = {
-  ArrowRight: () => stepPage(1),
-  ArrowLeft: () => stepPage(-1),
-  j: () => view.step(1),
-  k: () => view.step(-1),
+  ...view.keys(),
   n: () => goHit(Math.min(state.hit + 1, state.hits.length - 1)),
   p: () => goHit(Math.max(state.hit - 1, 0)),
-  o: () => toggle("show-regions"),
-  r: () => toggle("show-order"),
-  l: () => toggle("show-lines"),
   s: toggleSummary,
-  t: toggleTheme,
-  "+": () => view.setZoom(view.zoom * 1.25),
-  "=": () => view.setZoom(view.zoom * 1.25),
-  "-": () => view.setZoom(view.zoom / 1.25),
-  0: () => view.toggleFit(),
   "/": () => byId("query").select(),
   "?": () => byId("keys").showModal(),
 };
@@ -297,13 +254,12 @@ if (summary.interrupted) notices.push("The run was interrupted; this is what it 
 byId("notice").textContent = notices.join(" ");
 byId("notice").hidden = !notices.length;
 filterPages();
-drawSwitches();
-showPane("image");
+view.showPane("image");
 if (pages.length) {
   fromAddress();
-  if (view.number === null) go(shown[0] ?? 0);
+  if (view.key === null) go(shown[0] ?? 0);
 } else {
-  byId("text").append(make("p", { class: "nothing" }, "The run has no pages."));
+  view.text.append(make("p", { class: "nothing" }, "The run has no pages."));
 }
 addEventListener("hashchange", fromAddress);
 search.buildIndex().then(() => document.documentElement.classList.add("indexed"));

@@ -1,7 +1,6 @@
 // The summary panel.
-
-const grouped = (value) => value.toLocaleString("en");
-const seconds = (value) => (value >= 100 ? `${grouped(Math.round(value))} s` : `${value.toFixed(value >= 10 ? 1 : 2)} s`);
+import { familyOf, labelName } from "../viewer/content.js";
+import { grouped, make, seconds } from "../viewer/dom.js";
 
 function figure(value, name, alarming = false) {
   return make("div", { class: alarming ? "figure alarming" : "figure" }, make("b", {}, value), make("span", {}, name));
@@ -24,7 +23,7 @@ function bars(title, counts, show, family) {
   return make("div", { class: "bars" }, make("h2", {}, title), make("dl", {}, ...rows));
 }
 
-function fillSummary(panel, summary) {
+export function fillSummary(panel, summary) {
   const took = summary.finished ? (new Date(summary.finished) - new Date(summary.started)) / 1000 : null;
   const figures = make(
     "div",

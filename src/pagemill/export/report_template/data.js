@@ -1,25 +1,12 @@
 // The data blocks of the file, parsed when asked for, and the search over them.
-"use strict";
+import { plainText } from "../viewer/content.js";
+import { byId } from "../viewer/dom.js";
 
-const byId = (id) => document.getElementById(id);
-const readJson = (id) => JSON.parse(byId(id).textContent);
-
-/** Make an element: properties starting with "data-", "aria-" or named "role" are attributes; text is never HTML. */
-function make(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (value === null || value === undefined) continue;
-    if (name === "class") element.className = value;
-    else if (name.includes("-") || name === "role") element.setAttribute(name, value);
-    else element[name] = value;
-  }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
+export const readJson = (id) => JSON.parse(byId(id).textContent);
 
 /** A page's data; the three read last are kept. */
 const pageCache = new Map();
-function readPage(number) {
+export function readPage(number) {
   let page = pageCache.get(number);
   if (!page) {
     page = readJson(`page-${number}`);
@@ -30,34 +17,13 @@ function readPage(number) {
 }
 
 /** A page's image as a data URI, or null. */
-const readImage = (number) => byId(`image-${number}`)?.textContent ?? null;
-
-/** Text of a region as search sees it: without the tags of a table. */
-function plainText(region) {
-  const { summary = "", keywords = [], chart } = region.description ?? {};
-  return [contentText(region), summary, keywords.join(", "), ...(chart ?? []).flat()].filter(Boolean).join(" ");
-}
-
-function contentText(region) {
-  if (region.content_format !== "html") return region.content ?? "";
-  const body = new DOMParser().parseFromString(region.content ?? "", "text/html").body;
-  for (const hidden of body.querySelectorAll("script, style, template")) hidden.remove();
-  for (const end of body.querySelectorAll("td, th, br, tr")) end.after(" ");
-  return body.textContent.replace(/\s+/g, " ").trim();
-}
-
-/** A regular expression for a query: white space matches any white space, case is ignored; null for an empty query. */
-function queryPattern(query) {
-  const words = query.normalize("NFC").trim().split(/\s+/).filter(Boolean);
-  if (!words.length) return null;
-  return new RegExp(words.map((word) => word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("\\s+"), "giu");
-}
+export const readImage = (number) => byId(`image-${number}`)?.textContent ?? null;
 
 const SLICE_MS = 10;
 const pause = () => new Promise((resume) => setTimeout(resume));
 
 /** Searches all pages without holding up the page: texts are read once, in slices, and every search is in slices too. */
-class Search {
+export class Search {
   constructor(total) {
     this.total = total;
     this.texts = []; // of each page: [[region number, label, text], ...]
