@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
 from pagemill.errors import CorruptInputError, InputError, unreadable
 from pagemill.evaluation.files import image_bytes, read_json_lines
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
 MAX_PREDICTION_BYTES = 2**24
 """Of one prediction. The longest page of text of any benchmark is under 100 KB; a larger file is a runaway model's."""
-MAX_TRUTH_BYTES = 2**31
-"""Of one file of a benchmark's truth."""
 FAILURES = "failures.jsonl"
 """Name of the file in a folder of predictions that lists those that failed: ``id`` and ``error`` a line."""
 
@@ -133,7 +129,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
             metrics: Its values.
             pairs: Details to show.
             terms: What figures need beside the metrics.
-            note: What is told of it if it has not failed.
+            note: What is reported of it if it has not failed.
         """
         return SampleScore(
             id=sample.id,
@@ -275,10 +271,6 @@ class Benchmark(ABC):
     def scorer(self) -> str:
         """Stamp of a result: rules' origin, packages and versions."""
         return stamp(self.origin, *self.packages)
-
-    def truth_text(self, sample: Sample) -> str:
-        """The truth for people, of the kind of the predictions."""
-        return sample.truth if isinstance(sample.truth, str) else msgspec.json.encode(sample.truth).decode()
 
     def result(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> BenchmarkResult:
         """The evaluation that scores of samples make."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
 from pagemill.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.evaluation.benchmark import Benchmark, BenchmarkResult
+from pagemill.evaluation.benchmark import Benchmark, BenchmarkResult
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pagemill.errors import InputError, lacks_extra
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _FAR = 1e7
 """Pixels: no page is as large."""

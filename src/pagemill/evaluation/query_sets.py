@@ -6,9 +6,11 @@ import contextlib
 import csv
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -16,10 +18,6 @@ import pyarrow.parquet as pq
 
 from pagemill.errors import CorruptInputError, InputError, UnsupportedInputError, UsageError, unreadable
 from pagemill.evaluation.retrieval import Query
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 _MAX_LINE = 2**20
 MAX_BYTES = 2**30

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
 from pagemill.evaluation.text import normalise
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FOUND = 80.0
 """Least similarity, 0-100, of an element to its place in the predicted text (`rapidfuzz.fuzz.partial_ratio`)."""

@@ -13,23 +13,22 @@ reference scorer makes inner nodes, apted misses it now and then (`docs/evaluati
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from lxml import etree, html
+from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from pagemill.errors import TooLargeError
-from pagemill.evaluation.tree_distance import Tree, tree_distance
+from pagemill.evaluation.tree_distance import tree_distance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lxml.html import HtmlElement
-    from numpy.typing import NDArray
 
 MAX_NODES = 5000
 """Most tree nodes of one table: the exact distance takes time and memory with the product of both sizes. Two tables of
@@ -45,7 +44,7 @@ class LabelledTree:
     """A tree whose nodes have a label, and a content where it has a distance of its own."""
 
     parents: list[int] = field(default_factory=list)
-    """As of :class:`~pagemill.evaluation.tree_distance.Tree`."""
+    """As of :data:`~pagemill.evaluation.tree_distance.Tree`."""
     labels: list[object] = field(default_factory=list)
     """Nodes of different labels are renamed at cost 1."""
     contents: list[Sequence[str]] = field(default_factory=list)
@@ -60,7 +59,7 @@ class LabelledTree:
 
     def distance(self, other: LabelledTree) -> float:
         """Tree edit distance."""
-        return tree_distance(Tree(tuple(self.parents)), Tree(tuple(other.parents)), _rename_costs(self, other))
+        return tree_distance(tuple(self.parents), tuple(other.parents), _rename_costs(self, other))
 
 
 def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> float:

@@ -10,13 +10,10 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 ANLS_THRESHOLD = 0.5
 """Least similarity that counts, of Biten et al., "Scene Text Visual Question Answering" (ICCV 2019)."""

@@ -11,32 +11,19 @@ problems" (SIAM J. Comput. 18(6), 1989), insertion and deletion at cost 1. Three
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 _MAX_CELLS = 2**22
 """Cells of the array of one batch of key subtrees (32 MB); more of them make more batches. Not measured."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tree:
-    """Shape of an ordered tree; nodes are called by their place in document order, the root 0."""
-
-    parents: tuple[int, ...]
-    """Of each node, before it in document order; -1 for the root."""
-
-    @property
-    def size(self) -> int:
-        """Number of nodes."""
-        return len(self.parents)
+Tree = tuple[int, ...]
+"""Shape of an ordered tree: the parent of each node, which is before it in document order; -1 for the root."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,9 +55,7 @@ def tree_distance(first: Tree, second: Tree, rename: NDArray[np.float64]) -> flo
             and deletion cost 1.
     """
     # Mirroring both trees changes nothing but the work: a table whose body follows its head is cheaper from the right.
-    choices = [
-        (_decomposed(first.parents, mirrored), _decomposed(second.parents, mirrored)) for mirrored in (False, True)
-    ]
+    choices = [(_decomposed(first, mirrored), _decomposed(second, mirrored)) for mirrored in (False, True)]
     one, two = min(choices, key=lambda pair: pair[0].cells * pair[1].cells)
     return float(_distances(one, two, rename.take(one.nodes, axis=0).take(two.nodes, axis=1))[-1, -2])
 

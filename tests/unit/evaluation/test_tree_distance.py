@@ -19,18 +19,18 @@ def trees(draw: st.DrawFn, most: int = 12) -> Tree:
         path = path[: draw(st.integers(1, len(path)))]
         parents.append(path[-1])
         path.append(node)
-    return Tree(tuple(parents))
+    return tuple(parents)
 
 
 def costs(draw: st.DrawFn, one: Tree, two: Tree) -> np.ndarray:
     seed = draw(st.integers(0, 2**32 - 1))
-    return np.random.default_rng(seed).choice([0.0, 0.25, 0.3, 1.0], size=(one.size, two.size))
+    return np.random.default_rng(seed).choice([0.0, 0.25, 0.3, 1.0], size=(len(one), len(two)))
 
 
 def plain_distance(one: Tree, two: Tree, rename: np.ndarray) -> float:
     """The definition: the last roots of two forests are deleted, inserted or matched."""
     children = [
-        {node: tuple(other for other in range(tree.size) if tree.parents[other] == node) for node in range(tree.size)}
+        {node: tuple(other for other in range(len(tree)) if tree[other] == node) for node in range(len(tree))}
         for tree in (one, two)
     ]
 
@@ -52,7 +52,6 @@ def plain_distance(one: Tree, two: Tree, rename: np.ndarray) -> float:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
 def test_it_is_the_least_cost(data: st.DataObject) -> None:
     one, two = data.draw(trees()), data.draw(trees())
     rename = costs(data.draw, one, two)
@@ -70,16 +69,16 @@ def test_it_is_symmetric(data: st.DataObject) -> None:
 @given(trees(40), trees(40))
 @settings(deadline=None)
 def test_bounds(one: Tree, two: Tree) -> None:
-    free, dear = np.zeros((one.size, two.size)), np.ones((one.size, two.size))
-    assert tree_distance(one, two, free) >= abs(one.size - two.size)
-    assert tree_distance(one, two, dear) <= max(one.size, two.size) + min(one.size, two.size)
-    assert tree_distance(one, one, 1.0 - np.eye(one.size)) == 0.0
+    free, dear = np.zeros((len(one), len(two))), np.ones((len(one), len(two)))
+    assert tree_distance(one, two, free) >= abs(len(one) - len(two))
+    assert tree_distance(one, two, dear) <= max(len(one), len(two)) + min(len(one), len(two))
+    assert tree_distance(one, one, 1.0 - np.eye(len(one))) == 0.0
 
 
 def test_small_batches_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = Tree((-1, 0, 1, 1, 1, 0, 5, 5, 0, 8, 8, 8))
-    other = Tree((-1, 0, 1, 1, 0, 4, 4, 4, 4))
-    rename = np.random.default_rng(0).random((rows.size, other.size))
+    rows = (-1, 0, 1, 1, 1, 0, 5, 5, 0, 8, 8, 8)
+    other = (-1, 0, 1, 1, 0, 4, 4, 4, 4)
+    rename = np.random.default_rng(0).random((len(rows), len(other)))
     whole = tree_distance(rows, other, rename)
     monkeypatch.setattr(module, "_MAX_CELLS", 1)
     assert tree_distance(rows, other, rename) == whole

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from pagemill.errors import UsageError
-
-if TYPE_CHECKING:
-    from pagemill.evaluation.benchmark import Benchmark
+from pagemill.evaluation.benchmark import Benchmark
 
 _CLASSES = {
     "omnidocbench-v1.5": "omnidocbench.benchmark.OmniDocBenchV15",

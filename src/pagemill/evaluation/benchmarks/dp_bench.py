@@ -5,6 +5,8 @@ from __future__ import annotations
 import html as html_text
 import math
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lxml import etree, html
@@ -17,9 +19,6 @@ from pagemill.evaluation.teds import LabelledTree, check_nodes, descendants, spa
 from pagemill.evaluation.text import indel_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from lxml.html import HtmlElement
 
 _TABLE = re.compile(r"<table.*?</table>", re.DOTALL | re.IGNORECASE)

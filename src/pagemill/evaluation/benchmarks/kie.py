@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pagemill.errors import CorruptInputError, InputError, MissingInputError
 from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.files import parquet_rows
 from pagemill.evaluation.kie import field_scores
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _RECEIPT = (
     *("date", "doc_no_receipt_no", "seller_address", "seller_gst_id", "seller_name", "seller_phone"),
@@ -96,7 +94,7 @@ class _FieldBenchmark(base.Benchmark):
         exact = sum(score == 1.0 for score in found.values()) / len(found) if found else None
         pair = base.Pair(
             kind=self.kind,
-            truth=_json(sample.truth),
+            truth=json.dumps(sample.truth, ensure_ascii=False, indent=2, default=str),
             prediction=text,
             metric="field_similarity",
             score=1.0 if similarity is None else similarity,
@@ -116,10 +114,6 @@ class _FieldBenchmark(base.Benchmark):
             "fields_exact": base.mean([float(value == 1.0) for value in values], "share of fields"),
             **{f"field_{name}": base.mean(each, "mean over documents") for name, each in sorted(fields.items())},
         }
-
-    def truth_text(self, sample: Sample) -> str:
-        """The true values as JSON."""
-        return _json(sample.truth)
 
 
 class NanonetsKie(_FieldBenchmark):
@@ -171,7 +165,3 @@ def _schema(truth: Mapping[str, Any]) -> dict[str, Any]:
     described = {"deceased_status": {"description": _STATUS}}
     fields = {name: {"type": ["string", "null"], **described.get(name, {})} for name in truth}
     return {"type": "object", "properties": fields, "required": list(truth), "additionalProperties": False}
-
-
-def _json(truth: Mapping[str, Any]) -> str:
-    return json.dumps(truth, ensure_ascii=False, indent=2, default=str)

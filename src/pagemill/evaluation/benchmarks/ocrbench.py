@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -10,10 +12,6 @@ from pagemill.errors import InputError, MissingInputError
 from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.files import one_file, parquet_rows, read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 RECOGNITION = (
     "Regular Text Recognition",
@@ -75,7 +73,8 @@ class OcrBench(base.Benchmark):
                 f"{path} has {len(questions)} questions, and the benchmark {len(samples)}",
                 remedy="Give a file with an answer to each question, in their order.",
             )
-        return _Answers([None if each.predict is None else str(each.predict) for each in questions])
+        answers = [None if each.predict is None else str(each.predict) for each in questions]
+        return lambda sample: Prediction(text=answers[int(sample.id)])
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """Right or wrong."""
@@ -96,19 +95,6 @@ class OcrBench(base.Benchmark):
             "correct": base.mean(base.scores_by_metric(scores, "correct"), "share of all questions"),
             "final_score": msgspec.structs.replace(points, value=final),
         }
-
-    def truth_text(self, sample: Sample) -> str:
-        """Answers that are right."""
-        return " | ".join(sample.truth)
-
-
-class _Answers:
-    def __init__(self, answers: Sequence[str | None]) -> None:
-        self._answers = answers
-
-    def __call__(self, sample: Sample) -> Prediction:
-        """The answer with the question's number."""
-        return Prediction(text=self._answers[int(sample.id)])
 
 
 def is_correct(prediction: str, answers: Sequence[str], dataset: str) -> bool:

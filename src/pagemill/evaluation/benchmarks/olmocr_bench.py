@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
 import msgspec
 from rapidfuzz import fuzz
@@ -16,10 +17,6 @@ from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.benchmarks.olmocr_tables import Grid, html_grids, markdown_grids
 from pagemill.evaluation.files import read_json_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 BASELINE = "baseline"
 """Kind of the tests that every page has. Those that no file names are a file of their own in the score."""
@@ -164,10 +161,6 @@ class OlmOcrBench(base.Benchmark):
             void = "a page without a prediction voids the score"
             overall = Figure(value=None, samples=0, aggregation=overall.aggregation, note=void)
         return {"overall": overall, **{f"pass_rate_{file}": rate for file, rate in rates.items()}}
-
-    def truth_text(self, sample: Sample) -> str:
-        """What the page's tests ask."""
-        return "\n\n".join(f"- {each.test.id}: {_described(each.test)}" for each in sample.truth)
 
 
 def run(test: PageTest, markdown: str) -> bool | None:

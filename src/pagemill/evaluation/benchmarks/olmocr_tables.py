@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pagemill.errors import lacks_extra
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MAX_COLUMNS = 1000
 """Most columns that a cell may span, as in HTML."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -13,10 +14,6 @@ from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.files import one_file, read_json, read_json_lines
 from pagemill.evaluation.teds import reference_teds, teds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
 _VALIDATION = "val"
 
@@ -81,10 +78,11 @@ class _TableBenchmark(base.Benchmark):
         return base.checked_ids(samples, file)
 
     def predictions(self, path: Path, samples: Sequence[Sample]) -> Callable[[Sample], Prediction]:
-        """HTML from a JSON object by image name, or from a folder."""
+        """HTML from a JSON object by the image's name or its stem, or from a folder."""
         if not path.is_file():
             return super().predictions(path, samples)
-        return _TablesByName(_html_by_name(path))
+        tables = _html_by_name(path)
+        return lambda sample: Prediction(text=tables.get(sample.id, tables.get(_stem(sample.id))))
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
         """TEDS and TEDS-S; 0 without a prediction or without a table in it."""
@@ -127,15 +125,6 @@ class TedsTest(_TableBenchmark):
     name = "teds-test"
     title = "TEDS_TEST"
     annotations = ("*.jsonl", "*.json")
-
-
-class _TablesByName:
-    def __init__(self, tables: Mapping[str, str]) -> None:
-        self._tables = tables
-
-    def __call__(self, sample: Sample) -> Prediction:
-        """The table under the image's name, or under its stem."""
-        return Prediction(text=self._tables.get(sample.id, self._tables.get(_stem(sample.id))))
 
 
 def table_html(structure: Iterable[str], cells: Iterable[Sequence[str]]) -> str:

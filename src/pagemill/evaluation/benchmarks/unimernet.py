@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pagemill.errors import InputError, MissingInputError
 from pagemill.evaluation import benchmark as base
@@ -13,10 +14,6 @@ from pagemill.evaluation.cdm import Cdm, cdm
 from pagemill.evaluation.cdm.drawing import RUN_FORMULAS, draw, unavailable, version
 from pagemill.evaluation.files import read_text
 from pagemill.evaluation.text import bleu, bleu_counts, edit_distance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 SUBSETS = ("spe", "cpe", "sce", "hwe")
 """Simple printed, complex printed, screen captured and handwritten expressions."""
@@ -77,7 +74,13 @@ class UniMerNet(base.Benchmark):
         files = {subset: path / f"{subset}.txt" for subset in SUBSETS if (path / f"{subset}.txt").is_file()}
         if not files:
             return super().predictions(path, samples)
-        return _Lines({subset: _lines(file) for subset, file in files.items()})
+        lines = {(subset, number): line for subset, file in files.items() for number, line in enumerate(_lines(file))}
+
+        def predicted(sample: Sample) -> Prediction:
+            subset, number = sample.id.split("/")
+            return Prediction(text=lines.get((subset, int(number))))
+
+        return predicted
 
     def prepare(self, batch: Sequence[tuple[Sample, Prediction]]) -> None:
         """Draw all formulas of a batch in one run."""
@@ -129,17 +132,6 @@ class UniMerNet(base.Benchmark):
     def scorer(self) -> str:
         """Stamp of a result."""
         return f"{base.stamp(self.origin, 'scipy')}; {version()}"
-
-
-class _Lines:
-    def __init__(self, lines: dict[str, list[str]]) -> None:
-        self._lines = lines
-
-    def __call__(self, sample: Sample) -> Prediction:
-        """The line of a formula; beyond the last one it is missing."""
-        subset, number = sample.id.split("/")
-        lines = self._lines.get(subset, [])
-        return Prediction(text=lines[int(number)] if int(number) < len(lines) else None)
 
 
 def normal(latex: str) -> str:

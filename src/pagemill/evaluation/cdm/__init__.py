@@ -6,17 +6,14 @@ differ between benchmarks. How a formula is cut into tokens, and which are synon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.errors import lacks_extra
 from pagemill.evaluation.cdm.drawing import Drawing, draw
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 _BOX_WEIGHT, _ORDER_WEIGHT = 0.05, 0.15
 

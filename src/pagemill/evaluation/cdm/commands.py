@@ -65,7 +65,12 @@ TEMPLATES = {
 TEMPLATES |= {f"\\{name}": f"@\\operatorname{'*' if name in LIMIT_FUNCTIONS else ''}{{{name}}}" for name in FUNCTIONS}
 """What draws a command: ``@`` before what has a colour of its own, ``#`` for an argument, ``[#]`` for one that may be
 missing, ``!`` for one that is left out."""
-REPEATED = frozenset(("\\overset", "\\underset", "\\stackrel", "\\boldsymbol", "\\bm", "\\pmb"))
+_REPEATED_NAMES = """
+overset underset stackrel boldsymbol bm pmb phantom hphantom vphantom smash
+overrightarrow overleftarrow overleftrightarrow underrightarrow underleftarrow underleftrightarrow
+xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xlongequal xmapsto xhookrightarrow
+"""
+REPEATED = frozenset(f"\\{name}" for name in _REPEATED_NAMES.split())
 """Commands that set their arguments several times to choose a size or a distance."""
 FONTS = frozenset(f"\\{name}" for name in _FONT_NAMES.split())
 ALPHABETS = frozenset(("\\mathbb", "\\mathcal", "\\mathfrak"))

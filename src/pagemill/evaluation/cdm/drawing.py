@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
-import resource
 import shutil
-import signal
 import subprocess
-import sys
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.evaluation.cdm.tokens import Formula, FormulaError, Token, parse
+from pagemill.evaluation.limited import Ended, run_limited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
     from pypdfium2 import PdfPage
 
 DPI = 200
@@ -31,8 +27,9 @@ MAX_PIXELS = 30_000_000
 RUN_FORMULAS = 64
 """That one run of LaTeX draws: it starts in 0.1 s and draws a formula in 1 ms."""
 RUN_S = 60.0
-"""Of one run, which takes 0.2 s; on Linux one that takes over 5 s of the processor is ended before."""
-_LIMITS = ((resource.RLIMIT_AS, 2**30), (resource.RLIMIT_FSIZE, 2**26), (resource.RLIMIT_CPU, 5))
+"""Of one run, which takes 0.2 s."""
+_RUN_CPU_S = 5
+_RUN_MEMORY = 2**30
 _REMEMBERED = 4096
 """Drawn formulas of a process: truths come again for every tool, and short formulas often."""
 _REMEDY = (
@@ -124,16 +121,16 @@ def _draw_all(formulas: Sequence[Formula]) -> list[Drawing | str]:
         folder = Path(name)
         lines = [f"\\draw{{{number}}}{{{formula.source}}}" for number, formula in enumerate(formulas)]
         (folder / "formulas.tex").write_text("\n".join([_HEAD, *lines, "\\end{document}\n"]), encoding="utf-8")
-        ended = _run(folder)
-        said = (folder / "said").read_text(encoding="utf-8", errors="replace")
+        run = _run(folder)
+        ended = f"LaTeX {run.reason}" if run.reason else ""
         errors: dict[int, str] = {}
         number, reason = -1, ended or "LaTeX ended"
-        for formula, error in _PROGRESS.findall(said):
+        for formula, error in _PROGRESS.findall(run.output):
             if formula:
                 number = int(formula)
             else:
                 reason = errors[number] = errors.get(number, error)
-        if not ended and number == len(formulas) - 1 and "\nOutput written on " in said:
+        if not ended and number == len(formulas) - 1 and "\nOutput written on " in run.output:
             return _pages(folder / "formulas.pdf", formulas, errors)
     if number < 0 or len(formulas) == 1:
         return [reason] * len(formulas)
@@ -143,37 +140,19 @@ def _draw_all(formulas: Sequence[Formula]) -> list[Drawing | str]:
     return [*_draw_all(formulas[:number]), reason, *_draw_all(formulas[number + 1 :])]
 
 
-def _run(folder: Path) -> str:
-    """Run LaTeX without a shell, without files elsewhere, within limits; what it says is in a file.
-
-    Returns:
-        Why it was ended, if it was.
-    """
+def _run(folder: Path) -> Ended:
+    """Run LaTeX without files elsewhere, within limits."""
     options = ["-no-shell-escape", "-interaction=nonstopmode", "-no-mktex=pk", "-no-mktex=tfm", "formulas.tex"]
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "max_print_line": "1000"}
-    environment |= {"openin_any": "p", "openout_any": "p", "TEXMFVAR": str(folder), "TEXMFHOME": str(folder)}
-    with (folder / "said").open("wb") as said:
-        process = subprocess.Popen(
-            ["pdflatex", *options],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            if sys.platform == "linux":
-                for what, most in _LIMITS:
-                    resource.prlimit(process.pid, what, (most, most))
-            process.wait(RUN_S)
-        except subprocess.TimeoutExpired:
-            return f"LaTeX took over {RUN_S:g} s"
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-    return f"LaTeX was ended by signal {-process.returncode}" if process.returncode < 0 else ""
+    environment = {"max_print_line": "1000", "TEXMFVAR": str(folder), "TEXMFHOME": str(folder)}
+    environment |= {"openin_any": "p", "openout_any": "p"}
+    return run_limited(
+        ["pdflatex", *options],
+        folder,
+        seconds=RUN_S,
+        cpu_seconds=_RUN_CPU_S,
+        memory=_RUN_MEMORY,
+        environment=environment,
+    )
 
 
 def _pages(file: Path, formulas: Sequence[Formula], errors: dict[int, str]) -> list[Drawing | str]:

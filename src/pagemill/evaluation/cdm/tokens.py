@@ -37,7 +37,7 @@ _WORD = re.compile(r"\\(?:[A-Za-z]+|.)|%[^\n]*\n?|\s+|.", re.DOTALL)
 _NEGATED = re.compile(r"\\(neq?|notin)(?![A-Za-z])")
 _SLASHED = {"ne": "=", "neq": "=", "notin": "\\in "}
 _DELIMITED = re.compile(r"\s*(?:\$\$(.*)\$\$|\$(.*)\$|\\\[(.*)\\\]|\\\((.*)\\\))\s*", re.DOTALL)
-_LENGTH = re.compile(r"\s*-?\s*\d{0,2}\.?\d{1,3}\s*(?:em|ex|pt|mm|cm|in)\s*")
+_LENGTH = re.compile(r"\s*(?:-\s*)?\d{0,2}\.?\d{1,3}\s*(?:em|ex|pt|mm|cm|in)\s*")
 _DIMENSIONS = frozenset(("\\hspace", "\\vspace", "\\kern", "\\mkern", "\\hskip", "\\mskip", "\\mspace"))
 _MARK = re.compile(r"\\ON\{(\d+)\}")
 _ON_BLACK, _OFF = "\\ON{0 0 0}", "\\OFF "
@@ -264,6 +264,7 @@ class _Reader:
                     self._raw()
             elif piece == "[#]":
                 if self._takes("["):
+                    depth += 0 if word in REPEATED else _REPEATED  # a root with a degree is set in four sizes
                     source += f"[{{{self._sequence(depth + 1, font, ']')}}}]"
                     self._expect("]")
             else:

@@ -64,7 +64,7 @@ def test_a_file_a_formula(tmp_path: Path) -> None:
 def test_a_true_formula_that_cannot_be_drawn_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unimernet, "unavailable", lambda: "")
     sample = Sample(id="spe/0", truth="\\nosuch", prediction_names=("x",), groups={"subset": "spe"})
-    score = UniMerNet().score(sample, Prediction(text="a"))
+    score = UniMerNet().score(sample, Prediction(text="\\nosuch"))  # no LaTeX is needed to say so
     assert score.metrics["cdm"] is None
     assert "1 true formulas" in UniMerNet().aggregate([score])["cdm"].note
 

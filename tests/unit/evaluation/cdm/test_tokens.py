@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pagemill.evaluation.cdm import tokens
 from pagemill.evaluation.cdm.commands import ENVIRONMENTS, TEMPLATES, TEXTS
 from pagemill.evaluation.cdm.tokens import MAX_CHARACTERS, MAX_TOKENS, FormulaError, parse
 from pagemill.formulas.check import KNOWN
@@ -200,3 +201,21 @@ def test_the_work_grows_with_the_length_alone() -> None:
 
 def test_every_environment_has_delimiters_and_columns() -> None:
     assert all(len(each) == 3 for each in ENVIRONMENTS.values())
+
+
+@pytest.mark.parametrize(
+    "command", ["\\phantom", "\\smash", "\\overrightarrow", "\\underleftarrow", "\\xmapsto", "\\sqrt[3]"]
+)
+def test_what_latex_sets_several_times_is_not_nested_deeply(command: str) -> None:
+    parse(f"{command}{{" * 3 + "a" + "}" * 3)
+    with pytest.raises(FormulaError, match="deeply"):
+        parse(f"{command}{{" * 6 + "a" + "}" * 6)
+
+
+def test_roots_are_nested_as_braces_are() -> None:
+    parse("\\sqrt{" * 25 + "a" + "}" * 25)
+
+
+def test_a_length_takes_time_with_its_length_alone() -> None:
+    assert not tokens._LENGTH.fullmatch(" " * 400_000 + "x")
+    assert tokens._LENGTH.fullmatch(" - 1.5 em ")

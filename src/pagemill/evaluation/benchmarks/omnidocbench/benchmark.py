@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
 
 from rapidfuzz.distance import Levenshtein
 
@@ -38,10 +39,6 @@ from pagemill.evaluation.files import one_file, read_json
 from pagemill.evaluation.reading_order import order_edit_distance
 from pagemill.evaluation.teds import reference_teds
 from pagemill.evaluation.text import edit_distance, normalise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 MAX_CHARACTERS = 500_000
 """Of a predicted page; longer ones are runaway output. The rules' regular expressions take time with its square."""
@@ -168,11 +165,6 @@ class OmniDocBenchV15(Benchmark):
             return Figure(value=None, samples=0, aggregation=aggregation, note=note)
         samples = max(each.samples for each in (text, *others))
         return Figure(value=math.fsum(known) / len(known), samples=samples, aggregation=aggregation, note=note)
-
-    def truth_text(self, sample: Sample) -> str:
-        """The page's elements in reading order, as Markdown."""
-        text, tables = true_elements(sample.truth)
-        return "\n\n".join(each.content for each in sorted([*text, *tables], key=lambda each: each.start))
 
 
 def prediction_names(image: str) -> tuple[str, ...]:

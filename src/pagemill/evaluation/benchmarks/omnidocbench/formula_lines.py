@@ -41,6 +41,8 @@ _CASE = re.compile(
     r"|Updownarrow|leftarrow|rightarrow)"
 )
 _WORDS = re.compile(r"\\(?:text|mathrm|operatorname)\s*\{")
+_DEEPEST = 50
+"""Environments inside each other, in which cases are looked for: real formulas have up to three."""
 _CONTEXT = 200
 """Characters behind ``cases`` that tell whether they are steps of a proof."""
 
@@ -88,8 +90,10 @@ def rows_of(body: str) -> list[str]:
     return [row for part in _divided(body, _ROW_END, in_braces=True) if (row := part.strip())]
 
 
-def with_arrays(latex: str) -> str:
-    """A formula in which cases that are steps of a proof are arrays in a large brace."""
+def with_arrays(latex: str, depth: int = _DEEPEST) -> str:
+    """A formula in which cases that are steps of a proof are arrays in a large brace; beyond ``depth`` they stay."""
+    if not depth:
+        return latex
     parts: list[str] = []
     place = 0
     while (begin := latex.find("\\begin{", place)) >= 0:
@@ -103,7 +107,7 @@ def with_arrays(latex: str) -> str:
         if end < 0:
             place = begin
             break
-        body = with_arrays(latex[match.end() : end])
+        body = with_arrays(latex[match.end() : end], depth - 1)
         place = end + len(match[1]) + len("\\end{}")
         if match[1] == "cases" and _are_steps(body, latex[place : place + _CONTEXT]):
             parts.append(f"\\left\\{{ \\begin{{array}}{{l}} {body.strip()} \\end{{array}} \\right.")

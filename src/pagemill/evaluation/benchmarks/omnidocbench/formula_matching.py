@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -24,9 +24,6 @@ from pagemill.evaluation.benchmarks.omnidocbench.matching import (
     quick_match,
 )
 from pagemill.evaluation.benchmarks.omnidocbench.truth import FORMULA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _MOST_JOINED = 10
 _MORE_JOINED = 12

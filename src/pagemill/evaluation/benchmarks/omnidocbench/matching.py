@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
@@ -16,11 +18,6 @@ from pagemill.errors import lacks_extra
 from pagemill.evaluation.benchmarks.omnidocbench.elements import Category, Element
 from pagemill.evaluation.benchmarks.omnidocbench.normalise import normal_formula, normal_text
 from pagemill.evaluation.benchmarks.omnidocbench.truth import FORMULA, IGNORED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
 
 FORMULAS = frozenset({FORMULA, Category.EQUATION, Category.FOUND_FORMULA, Category.POSSIBLE_FORMULA})
 """Categories that are normalised as formulas."""

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from pagemill.evaluation.benchmark import Figure, Metric, Rules, Sample, SampleScore, mean, scores_by_metric
+from pagemill.evaluation.benchmark import Figure, Metric, Prediction, Rules, Sample, SampleScore, mean, scores_by_metric
 from pagemill.evaluation.benchmarks.omnidocbench.benchmark import OmniDocBenchV15
 from pagemill.evaluation.cdm.drawing import unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pagemill.evaluation.benchmark import Prediction
 
 LATIN = frozenset({"de", "en", "es", "fr", "id", "it", "nl", "pt", "vi"})
 _DIGITAL_PARTS = 3

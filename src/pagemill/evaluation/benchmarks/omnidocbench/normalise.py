@@ -6,14 +6,12 @@ import html
 import logging
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pagemill.errors import lacks_extra
 from pagemill.evaluation.benchmarks.omnidocbench.elements import delimited, substituted, up_to_last
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _INLINE = (("$", "$"), ("\\(", "\\)"))
 ESCAPED = re.compile(r"\\([\\_&%^])")
@@ -153,10 +151,17 @@ def _with_plain_tags(text: str) -> str:
     tree = soup(text)
     for cell in tree.find_all("th"):
         cell.name = "td"
-    for head in tree.find_all("thead"):
-        head.unwrap()
-    for formula in tree.find_all("math"):
-        formula.replace_with(f"${formula.get('alttext', '')}$")
-    for span in tree.find_all("span"):
-        span.unwrap()
+    hide_tags(tree, ["thead", "span"])
     return str(tree)
+
+
+def hide_tags(tree: Any, names: list[str]) -> None:
+    """Leave tags out of a tree, but not what is in them, and MathML but its LaTeX, when it is written.
+
+    To take nested ones out takes time with the square of their number.
+    """
+    for tag in tree.find_all(names):
+        tag.hidden = True
+    for formula in tree.find_all("math"):
+        formula.string = f"${formula.get('alttext', '')}$"
+        formula.hidden = True

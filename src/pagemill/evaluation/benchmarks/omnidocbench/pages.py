@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rapidfuzz.distance import Levenshtein
 
@@ -11,9 +11,6 @@ from pagemill.evaluation.benchmarks.omnidocbench.elements import Category, Eleme
 from pagemill.evaluation.benchmarks.omnidocbench.matching import Match, quick_match, simple_match
 from pagemill.evaluation.benchmarks.omnidocbench.normalise import clean_text, latex_to_text, soup
 from pagemill.evaluation.benchmarks.omnidocbench.truth import FORMULA, IGNORED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)

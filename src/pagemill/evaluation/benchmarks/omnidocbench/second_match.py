@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from rapidfuzz.distance import Levenshtein
 
@@ -17,9 +17,6 @@ from pagemill.evaluation.benchmarks.omnidocbench.v17_normalise import (
     with_normal_formulas,
     without_delimiters,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
 
 _BAD = 0.45
 _LONG = 80

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
 from pagemill.evaluation.benchmarks.omnidocbench.elements import Element
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
 
 FORMULA = "equation_isolated"
 TABLE = "table"
@@ -100,13 +98,10 @@ def _pooled(
             content = "".join(member.text or member.content for member in members)
             merged.append(Element(members[0].category_type, content, members[0].order or 0))
     parts = {each for chain in chains for each in chain}
-    single = [_element(each) for each in detections if each.anno_id is None or each.anno_id not in parts]
+    lone = [each for each in detections if each.anno_id is None or each.anno_id not in parts]
+    single = [Element(each.category_type, each.content, each.order or 0) for each in lone]
     pool = _in_order([*single, *merged])
     return [each for each in pool if each.category != TABLE], [each for each in pool if each.category == TABLE]
-
-
-def _element(detection: Detection) -> Element:
-    return Element(detection.category_type, detection.content, detection.order or 0)
 
 
 def _in_order(elements: Sequence[Element]) -> list[Element]:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pagemill.evaluation.benchmark import Rules
 from pagemill.evaluation.benchmarks.omnidocbench.benchmark import OmniDocBenchV15
-from pagemill.evaluation.benchmarks.omnidocbench.elements import Category
+from pagemill.evaluation.benchmarks.omnidocbench.elements import Category, Element
 from pagemill.evaluation.benchmarks.omnidocbench.formula_lines import lines_of
 from pagemill.evaluation.benchmarks.omnidocbench.formula_matching import match_formulas
 from pagemill.evaluation.benchmarks.omnidocbench.matching import (
     FORMULAS,
     MAX_WINDOW_STEPS,
+    Match,
     MatchRules,
     quick_match,
     simple_match,
 )
-from pagemill.evaluation.benchmarks.omnidocbench.pages import (
-    PageMatch,
-    TextPair,
-    pool_of,
-    predicted_order,
-    true_order,
-)
+from pagemill.evaluation.benchmarks.omnidocbench.pages import PageMatch, TextPair, pool_of, predicted_order, true_order
 from pagemill.evaluation.benchmarks.omnidocbench.second_match import as_text, matched_again
 from pagemill.evaluation.benchmarks.omnidocbench.truth import FORMULA, IGNORED, TABLE, Page, true_elements
 from pagemill.evaluation.benchmarks.omnidocbench.v17_elements import LaterReader, converts_latex
@@ -33,10 +26,6 @@ from pagemill.evaluation.benchmarks.omnidocbench.v17_normalise import (
     without_delimiters,
 )
 from pagemill.evaluation.cdm import OMNIDOCBENCH
-
-if TYPE_CHECKING:
-    from pagemill.evaluation.benchmarks.omnidocbench.elements import Element
-    from pagemill.evaluation.benchmarks.omnidocbench.matching import Match
 
 V17 = MatchRules(
     normal_text=plain_text,

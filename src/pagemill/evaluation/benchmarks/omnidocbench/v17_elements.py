@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pagemill.evaluation.benchmarks.omnidocbench.elements import (
     Category,
@@ -25,9 +24,7 @@ from pagemill.evaluation.benchmarks.omnidocbench.elements import (
 )
 from pagemill.evaluation.benchmarks.omnidocbench.normalise import soup
 from pagemill.evaluation.benchmarks.omnidocbench.v17_normalise import is_whole, plain_latex, plain_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from pagemill.evaluation.limited import run_limited
 
 _WRAPPERS = [
     (re.compile(pattern, re.DOTALL), closer)
@@ -79,7 +76,6 @@ _LABEL = re.compile(r"[A-Za-z0-9._,-]+|[A-Za-z][A-Za-z0-9_.,-]*|[Γγλμνxyzuv
 
 _DESCRIPTION = re.compile(r"the image |the figure |the diagram |diagram:|\[diagram:|\[image:|qr code ")
 _HTML_BLOCK = re.compile(r"<(?:div|dir)\b", re.IGNORECASE)
-_INLINE_TAGS = ["span", "font", "b", "strong", "i", "em", "u", "a", "sup", "sub"]
 _BLOCK_TAGS = ["div", "dir", "p", "li"]
 
 _LATEX_CONVERTER = "latexmlc"
@@ -88,6 +84,19 @@ _PACKAGES = (
     *("subcaption", "url", "graphicx", "caption", "multirow", "booktabs", "color", "colortbl", "fontspec"),
     *("xcolor,soul,framed", "amsmath,amssymb,mathtools,bm,mathrsfs,textcomp"),
 )
+_REACHING = """
+input include import subimport subfile openin openout closein closeout read readline write immediate special output
+includegraphics graphicspath lstinputlisting verbatiminput bibliography documentclass documentstyle usepackage
+RequirePackage LoadClass directlua latelua ShellEscape catcode lccode uccode lowercase uppercase csname expandafter
+noexpand scantokens makeatletter loop repeat whiledo forloop multido foreach def edef gdef xdef let futurelet chardef
+mathchardef protected newcommand renewcommand providecommand newenvironment renewenvironment newtheorem newcolumntype
+newread newwrite newif DeclareRobustCommand DeclareMathOperator NewDocumentCommand RenewDocumentCommand everypar
+everymath everydisplay everycr everyhbox everyvbox
+"""
+_REACHES_OUT = re.compile(
+    rf"\^\^|\\(?:{'|'.join(_REACHING.split())})(?![A-Za-z])|\\(?:begin|end)\s*\{{\s*(?:document|filecontents)"
+)
+"""What a table does not need: files, definitions, loops, other characters for commands."""
 _TABLES = re.compile(r"<table\b[^>]*>(.*)</table>", re.DOTALL | re.IGNORECASE)
 
 
@@ -132,8 +141,8 @@ def converts_latex() -> bool:
 
 
 def html_of_latex(latex: str) -> str:
-    """The tables of LaTeX source as HTML; empty if they cannot be converted."""
-    if not is_whole(latex.strip(), is_table=True) or not converts_latex():
+    """The tables of LaTeX source as HTML; empty if they cannot be converted, or reach for more than a table needs."""
+    if _REACHES_OUT.search(latex) or not is_whole(latex.strip(), is_table=True) or not converts_latex():
         return ""
     with tempfile.TemporaryDirectory(prefix="pagemill-latex-") as folder:
         source, target = Path(folder, "table.tex"), Path(folder, "table.html")
@@ -144,10 +153,11 @@ def html_of_latex(latex: str) -> str:
             errors="replace",
         )
         command = [_LATEX_CONVERTER, "--quiet", "--nocomments", f"--log={folder}/log", str(source), f"--dest={target}"]
+        command.append("--expire=-1")  # no server of its own, which would outlive it
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_CONVERSION_S, cwd=folder)
-            content = target.read_text(encoding="utf-8")
-        except (subprocess.SubprocessError, OSError, UnicodeError):  # the rules score such a table as none
+            ended = run_limited(command, Path(folder), seconds=_CONVERSION_S, cpu_seconds=60, memory=2**31)
+            content = target.read_text(encoding="utf-8") if ended == (0, "", ended.output) else ""
+        except (OSError, UnicodeError):  # the rules score such a table as none
             return ""
     return "\n".join(f"<table>{table}</table>" for table in _TABLES.findall(content))
 
@@ -315,8 +325,6 @@ def _text_of_html(text: str) -> str:
     tree = soup(text)
     for tag in tree.find_all(["style", "script"]):
         tag.decompose()
-    for tag in tree.find_all(_INLINE_TAGS):
-        tag.unwrap()
     for tag in tree.find_all("br"):
         tag.replace_with("\n")
     for tag in tree.find_all(_BLOCK_TAGS):

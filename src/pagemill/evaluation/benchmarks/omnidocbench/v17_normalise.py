@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pagemill.evaluation.benchmarks.omnidocbench.elements import substituted, up_to_last
 from pagemill.evaluation.benchmarks.omnidocbench.normalise import (
@@ -14,13 +15,11 @@ from pagemill.evaluation.benchmarks.omnidocbench.normalise import (
     ESCAPED,
     clean_text,
     framed_table,
+    hide_tags,
     latex_to_text,
     replaced_formulas,
     soup,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _LONGEST_FORMULA = 128
 _LONGEST_LATEX = 8000
@@ -178,26 +177,31 @@ def _without_groups(latex: str, opener: re.Pattern[str], command: str) -> str:
 
     The rules look no further behind such a one if it is a phantom.
     """
-    place = 0
+    ends = _ends_of_groups(latex)
+    kept: list[str] = []
+    first = place = 0
     while match := opener.search(latex, place):
-        place = match.start()
+        place = match.start() + len(command)
         if match[1] is None:
-            place += len(command)
             continue
-        closed = (end for end, depth in _depths(latex, match.end()) if not depth)
-        end = next(closed, None) if latex.rfind("}") >= match.end() else None
-        latex = latex[:place] + latex[place + len(command) if end is None else end :]
+        kept.append(latex[first : match.start()])
+        end = ends.get(match.end() - 1)
+        first = place = place if end is None else end
         if end is None and opener is _PHANTOM:
             break
-    return latex
+    return "".join(kept) + latex[first:]
 
 
-def _depths(text: str, place: int) -> Iterator[tuple[int, int]]:
-    """Behind each brace: its end, and how deep that is in groups."""
-    depth = 1
-    for brace in re.compile(r"[{}]").finditer(text, place):
-        depth += 1 if brace[0] == "{" else -1
-        yield brace.end(), depth
+def _ends_of_groups(text: str) -> dict[int, int]:
+    """Where each group that is closed ends, behind its brace, by where it begins."""
+    opened: list[int] = []
+    ends: dict[int, int] = {}
+    for brace in re.finditer(r"[{}]", text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            ends[opened.pop()] = brace.end()
+    return ends
 
 
 @lru_cache(maxsize=4096)
@@ -234,18 +238,26 @@ def plain_table(text: str) -> str:
     tree = soup(text)
     for cell in tree.find_all("th"):
         cell.name = "td"
-    for part in tree.find_all(["thead", "tbody"]):
-        part.unwrap()
-    for formula in tree.find_all("math"):
-        formula.replace_with(f"${formula.get('alttext', '')}$")
-    for span in tree.find_all("span"):
-        span.unwrap()
+    hide_tags(tree, ["thead", "tbody", "span"])
     tree = soup(str(tree))  # texts that were divided are one
-    for cell in tree.find_all("td"):
-        for node in list(cell.find_all(string=True)):
-            if (plain := plain_cell(str(node))) != str(node):
-                node.replace_with(plain)
+    for node in _strings_in_cells(tree):
+        if (plain := plain_cell(str(node))) != str(node):
+            node.replace_with(plain)
     return framed_table(html.unescape(str(tree)))
+
+
+def _strings_in_cells(tree: Any) -> list[Any]:
+    """Each once, also in cells within cells, of which the parser makes one for every cell that is not closed."""
+    found: list[Any] = []
+    tags = [(tree, False)]
+    while tags:
+        tag, is_inside = tags.pop()
+        for child in tag.contents:
+            if hasattr(child, "contents"):
+                tags.append((child, is_inside or child.name == "td"))
+            elif is_inside:
+                found.append(child)
+    return found
 
 
 def plain_cell(text: str) -> str:

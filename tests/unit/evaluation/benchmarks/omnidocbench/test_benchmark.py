@@ -178,7 +178,6 @@ def test_the_image_is_found(tmp_path: Path) -> None:
     (tmp_path / "OmniDocBench.json").write_text(json.dumps([page("a.jpg", text("a", 1))]))
     (sample,) = OmniDocBenchV15().load(tmp_path)
     assert sample.input is not None
-    assert OmniDocBenchV15().truth_text(sample) == "a"
 
 
 def formula(latex: str, order: int) -> dict[str, Any]:

@@ -54,3 +54,8 @@ def test_cases_that_are_steps_become_arrays() -> None:
     assert with_arrays(steps) == "\\left\\{ \\begin{array}{l} a \\\\ b \\end{array} \\right. \\Rightarrow c"
     values = "\\begin{cases} 1 & a \\\\ 0 & b \\end{cases} \\Rightarrow c"
     assert with_arrays(values) == values
+
+
+def test_nests_of_any_depth_are_taken() -> None:
+    latex = "\\begin{cases}" * 1200 + "a \\\\ b" + "\\end{cases}" * 1200 + "\\Rightarrow c"
+    assert with_arrays(latex).count("cases") + with_arrays(latex).count("array") == 2400

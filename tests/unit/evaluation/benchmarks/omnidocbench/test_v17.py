@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pagemill.evaluation.benchmark import Prediction, Rules, SampleScore
+from pagemill.evaluation.benchmarks.omnidocbench import v17_elements
 from pagemill.evaluation.benchmarks.omnidocbench.v17 import OmniDocBenchV17
+from pagemill.evaluation.benchmarks.omnidocbench.v17_elements import html_of_latex
 from pagemill.evaluation.benchmarks.omnidocbench.v17_normalise import (
     plain_formula,
     plain_latex,
     plain_table,
     plain_text,
+    without_tags,
 )
 
 TABLE = "<table><tr><td>mill</td><td>sheets</td></tr></table>"
@@ -183,3 +188,58 @@ def test_latex_tables_without_a_converter_are_named(tmp_path: Path, monkeypatch:
     converter.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert score(tmp_path, [table], latex).metrics["teds"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "\\input{/etc/hostname}",
+        "\\def\\a{\\a}",
+        "\\catcode`\\|=0 |input x",
+        "^^5cinput x",
+        "\\csname input\\endcsname x",
+    ],
+)
+def test_a_latex_table_that_reaches_out_is_not_converted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command
+) -> None:
+    converter = tmp_path / "latexmlc"
+    converter.write_text(f'#!/bin/sh\nprintf "%s" "<html>{TABLE}</html>" > "${{5#--dest=}}"\n')
+    converter.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    table = "\\begin{tabular}{ll}mill&%s\\end{tabular}"
+    assert html_of_latex(table % command) == ""
+    assert "<table>" in html_of_latex(table % "\\textbf{input} \\forall")
+
+
+def test_a_conversion_is_within_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A converter that fails or takes too long gives no table; none leaves a process."""
+    latex, converter = "\\begin{tabular}{ll}mill&sheets\\end{tabular}", tmp_path / "latexmlc"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    writes = f'#!/bin/sh\nprintf "%s" "<html>{TABLE}</html>" > "${{5#--dest=}}"\n'
+    converter.write_text(f"{writes}sleep 600 &\necho $! > {tmp_path}/child\n")
+    converter.chmod(0o755)
+    assert "<table>" in html_of_latex(latex)
+    child = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    until = time.monotonic() + 20
+    with suppress(FileNotFoundError, ProcessLookupError):
+        while child.read_text().split()[2] != "Z":
+            assert time.monotonic() < until, "the child of the converter lives on"
+            time.sleep(0.01)
+    converter.write_text(f"{writes}exit 1\n")
+    assert html_of_latex(latex) == ""
+    monkeypatch.setattr(v17_elements, "_CONVERSION_S", 0.2)
+    converter.write_text(f"{writes}sleep 600\n")
+    assert html_of_latex(latex) == ""
+
+
+@pytest.mark.parametrize("piece", ["<th>a", "<td><table>", "<span>", "<tbody>", "<math>x</math>"])
+def test_hostile_tables_take_time_with_their_length(piece: str) -> None:
+    """Minutes, if any part took time with its square."""
+    assert plain_table("<table><tr><td>b" + piece * 8_000)
+
+
+def test_numbers_of_formulas_are_taken_out_in_time_with_the_length() -> None:
+    assert without_tags("a\\tag{(1)} \\tag*{2{b}} \\tag c \\tag{d") == "a  \\tag c {d"
+    assert without_tags("\\tag{" * 200_000) == "{" * 200_000
+    assert without_tags("\\tag{1}" * 200_000) == ""
