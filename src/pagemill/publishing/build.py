@@ -9,11 +9,11 @@ import json
 import shutil
 import tarfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 import pyarrow as pa
@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
-from pagemill.embedding.contents import chunk_row, contents
-from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorsInfo
+from pagemill.embedding.contents import chunk_row, contents, document_digest, text_digests
+from pagemill.embedding.vectors import Part, VectorFile, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import write_vectors
 from pagemill.errors import DifferentRunError, InputError, MissingInputError, OutputError
 from pagemill.export.embedding_text import embedding_text
@@ -34,14 +34,10 @@ from pagemill.publishing.public import public_page, public_values
 from pagemill.store import paths
 from pagemill.store.files import output_errors, write_whole
 from pagemill.store.lock import RunLock
+from pagemill.store.reading import RunReader
 from pagemill.store.records import text_line
 from pagemill.store.rows import PageState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pagemill.store.reading import RunReader
-    from pagemill.store.summary import RunSummary
+from pagemill.store.summary import RunSummary
 
 STAGING = f"{paths.FOLDER}/publish"
 """Folder below the run directory."""
@@ -240,15 +236,10 @@ class _DatasetBuilder:
         part = file.info.part
         current: list[int] = []
         lacking = 0
-        chunks: dict[str, list[RowKey]] = {}
-        for row in file.rows if part is Part.CHUNKS else ():
-            chunks.setdefault(row.key.page_id, []).append(row.key)
-        for page in self.reader.pages():
-            if part is Part.CHUNKS:
-                text = next(contents(page, Part.TEXT, images=False), None)
-                wanted = [chunk_row(key, text.row.digest if text else "") for key in chunks.get(page.page_id, ())]
-            else:
-                wanted = [content.row for content in contents(page, part, images=file.info.images)]
+        if part is Part.CHUNKS:
+            current, lacking = self._current_chunks(file)
+        for page in self.reader.pages() if part is not Part.CHUNKS else ():
+            wanted = [content.row for content in contents(page, part, images=file.info.images)]
             places = [file.place(row) for row in wanted]
             current += [place for place in places if place is not None]
             lacking += None in places
@@ -261,6 +252,21 @@ class _DatasetBuilder:
                 " or none with --no-embeddings.",
             )
         return sorted(current), lacking
+
+    def _current_chunks(self, file: VectorFile) -> tuple[list[int], int]:
+        """The same of chunks; a page lacks one where chunks of an earlier content begin."""
+        documents: dict[str, str] = {}
+        for _, pages in self.reader.documents():
+            listed = list(pages)
+            documents |= dict.fromkeys((page.page_id for page in listed), document_digest(text_digests(listed)))
+        current, outdated = [], set()
+        for place, row in enumerate(file.rows):
+            page_id = row.key.page_id
+            if page_id in documents and chunk_row(row.key, documents[page_id]) == row:
+                current.append(place)
+            elif page_id in documents:
+                outdated.add(page_id)
+        return current, len(outdated)
 
 
 def _refuse_unfinished(reader: RunReader, options: BuildOptions) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pagemill._version import __version__
+from pagemill.publishing.options import BuildOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pagemill.publishing.options import BuildOptions
     from pagemill.store.summary import RunSummary
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

@@ -6,24 +6,14 @@ import contextlib
 import hashlib
 import re
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pagemill._version import __version__
-from pagemill.errors import (
-    DamagedRunError,
-    NetworkError,
-    OutputError,
-    PagemillError,
-    lacks_extra,
-)
-from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, described, read_manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pagemill.publishing.manifest import Manifest, PublishedFile, Tell
+from pagemill.errors import DamagedRunError, NetworkError, OutputError, PagemillError, lacks_extra
+from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, Manifest, PublishedFile, Tell, described, read_manifest
 
 _MAY_PASS = frozenset({408, 409, 412, 425, 429})
 """Statuses of requests that may succeed later: timeout, too early, concurrent commit, rate limit."""

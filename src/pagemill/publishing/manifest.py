@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pagemill._version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MANIFEST = "pagemill.json"
 """Its name in the dataset."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from msgspec.structs import replace
@@ -19,14 +20,9 @@ from pagemill.errors import (
     PagemillError,
     is_no_space,
 )
-from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, PublishedFile, Tell, read_manifest
+from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, Manifest, PublishedFile, Tell, read_manifest
 from pagemill.publishing.public import public_source
 from pagemill.store.paths import TEMPORARY_SUFFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pagemill.publishing.manifest import Manifest
 
 _CHUNK = 4 * 2**20
 _AGAIN = "Run the same command again: existing files are not sent again."

@@ -9,35 +9,29 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from pagemill.document.page import Status
-from pagemill.embedding.contents import chunk_row, contents
+from pagemill.document.page import PageResult
+from pagemill.embedding.contents import chunk_row, document_digest
 from pagemill.embedding.vectors import FOLDER as VECTORS
 from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow
-from pagemill.errors import DifferentRunError, MissingInputError
+from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
 from pagemill.retrieval import database
-from pagemill.retrieval.languages import language_of
-from pagemill.retrieval.tokens import indexed
+from pagemill.retrieval.page_rows import IndexedPages, PageVersion
 from pagemill.store.database import database_errors, is_damage
 from pagemill.store.files import output_errors, reading_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import PageState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult, Region
-    from pagemill.errors import DamagedRunError
 
 _PAGES_A_TRANSACTION = 500
 _EXAMPLES = 3
@@ -69,14 +63,6 @@ class IndexReport:
     damages: list[str] = field(default_factory=list)
     """Unreadable records; their pages are not indexed."""
     parts: dict[Part, PartCount] = field(default_factory=dict)
-
-
-class _Version(NamedTuple):
-    """A page with the checksum and the length of its record."""
-
-    page_id: str
-    crc: int
-    length: int
 
 
 def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) -> IndexReport:
@@ -122,15 +108,17 @@ class _IndexBuilder:
     report: IndexReport = field(default_factory=IndexReport)
 
     def build(self) -> IndexReport:
-        execute = self.connection.execute
+        execute, indexed_pages = self.connection.execute, IndexedPages(self.connection)
         summary = self.reader.summary
         size, end = self.reader.stamp()  # before the pages are read: later ones are not in the index
         wanted = {
-            _Version(row.page_id, row.crc or 0, row.length or 0): row.doc_id
+            PageVersion(row.page_id, row.crc or 0, row.length or 0): row.doc_id
             for row in self.reader.rows("p.record IS NOT NULL")
             if row.state is PageState.DONE
         }
-        there = {_Version(*version): page for page, *version in execute("SELECT page, page_id, crc, length FROM pages")}
+        there = {
+            PageVersion(*version): page for page, *version in execute("SELECT page, page_id, crc, length FROM pages")
+        }
         outdated = there.keys() - wanted.keys()
         new = {version.page_id: version for version in wanted.keys() - there.keys()}
         with self.connection:
@@ -139,7 +127,7 @@ class _IndexBuilder:
             if outdated:
                 execute("DELETE FROM vectors")
             for version in outdated:
-                self._remove(there[version])
+                indexed_pages.remove(there[version])
         self.report.removed = len({version.page_id for version in outdated} - new.keys())
         given = summary.settings.get("parse", {}).get("languages") or ()
         languages = [language for language in given if language != "auto"]
@@ -148,7 +136,7 @@ class _IndexBuilder:
         while batch := list(islice(pages, _PAGES_A_TRANSACTION)):
             with self.connection:
                 for page in batch:
-                    self._put(page, new[page.page_id], page.languages or languages)
+                    self.report.added += bool(indexed_pages.put(page, new[page.page_id], languages))
             if self.tell:
                 self.tell(self.report.added, len(new))
         self._bind()
@@ -165,76 +153,6 @@ class _IndexBuilder:
             if doc_id in documents:
                 # A run in progress may have replaced a record since its checksum was read: the next call sees that.
                 yield from pages
-
-    def _remove(self, page: int) -> None:
-        self._change_words(page, "delete")
-        self.connection.execute("DELETE FROM regions WHERE page = ?", (page,))
-        self.connection.execute("DELETE FROM pages WHERE page = ?", (page,))
-
-    def _put(self, page: PageResult, version: _Version, languages: Sequence[str]) -> None:
-        if page.status is not Status.DONE:  # it was a moment ago: the run is in progress
-            return
-        execute = self.connection.execute
-        self.report.added += 1
-        number = execute("SELECT ifnull(max(page), 0) + 1 FROM pages").fetchone()[0]
-        regions: dict[int | None, Region] = {region.index: region for region in page.regions}
-        text_digests = {each.row.key.region: each.row.digest for each in contents(page, Part.REGIONS, images=False)}
-        texts = []
-        for content in contents(page, Part.REGIONS, images=True):
-            region = regions[content.row.key.region]
-            texts.append(_sound(content.said))
-            execute(
-                "INSERT INTO regions (page, region, label, bbox, crop, text, description, text_digest, picture_digest)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    number,
-                    region.index,
-                    region.label,
-                    msgspec.json.encode(region.bbox_2d).decode(),
-                    content.crop.path if content.crop else None,
-                    texts[-1],
-                    _sound(content.description and f"\n{content.description}"),
-                    text_digests.get(region.index),
-                    content.row.digest,
-                ),
-            )
-        words = self._change_words(number, None)
-        digests = [next(contents(page, part, images=False), None) for part in (Part.TEXT, Part.IMAGES)]
-        execute(
-            "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                number,
-                page.page_id,
-                page.doc_id,
-                _sound(page.source),
-                page.page_number,
-                language_of("\n".join(texts), languages),
-                hashlib.sha256(words.encode()).digest(),
-                *(content.row.digest if content else None for content in digests),
-                version.crc,
-                version.length,
-            ),
-        )
-
-    def _change_words(self, page: int, command: str | None) -> str:
-        """Add the words of a page and its regions, or ``delete`` them, and give those of the page.
-
-        Deleting from a contentless full-text table needs the old text.
-        """
-        statement = "SELECT id, text, label, description FROM regions WHERE page = ? ORDER BY id"
-        rows = [
-            (command, number, indexed(text), database.label_token(label), indexed(description))
-            for number, text, label, description in self.connection.execute(statement, (page,))
-        ]
-        self.connection.executemany(
-            "INSERT INTO region_words (region_words, rowid, words, label, description) VALUES (?, ?, ?, ?, ?)", rows
-        )
-        words, described = (" ".join(filter(None, (row[place] for row in rows))) for place in (2, 4))
-        self.connection.execute(
-            "INSERT INTO page_words (page_words, rowid, words, description) VALUES (?, ?, ?, ?)",
-            (command, page, words, described),
-        )
-        return words
 
     def _bind(self) -> None:
         """Bind each row of the vectors to its page and region, in one transaction."""
@@ -293,7 +211,7 @@ class _IndexBuilder:
             yield VectorRow(RowKey(page_id, region), digest), page, number
 
     def _current_chunks(self, file: VectorFile) -> Iterator[tuple[VectorRow, int, int]]:
-        """The same of chunks, as far as the pages are there on which they begin.
+        """The same of chunks, as far as the pages are there on which they begin, and their documents are as they were.
 
         How documents were cut is not known here, so what lacks chunks is a document that has none: it gives one row.
         """
@@ -304,12 +222,16 @@ class _IndexBuilder:
             )
         }
         lacking = {doc_id for _, doc_id, digest in pages.values() if digest}
+        texts: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for page_id, (_, doc_id, digest) in pages.items():
+            texts[doc_id] += [(page_id, digest)] if digest else []
+        documents = {doc_id: document_digest(each) for doc_id, each in texts.items()}
         for key in (row.key for row in file.rows if row.key.page_id in pages):
-            page, doc_id, digest = pages[key.page_id]
+            page, doc_id, _ = pages[key.page_id]
             lacking.discard(doc_id)
             statement = "SELECT ifnull(max(id), 0) FROM regions WHERE page = ? AND region = ?"
             number = self.connection.execute(statement, (page, key.region)).fetchone()[0]
-            yield chunk_row(key, digest), page, number
+            yield chunk_row(key, documents[doc_id]), page, number
         for doc_id in lacking:
             yield VectorRow(RowKey(doc_id), ""), 0, 0
 
@@ -320,8 +242,3 @@ def vectors_stamp(files: VectorPaths) -> str:
         return ""
     with reading_errors(files.ids), files.ids.open("rb") as ids:
         return f"{files.vectors.stat().st_size} {hashlib.file_digest(ids, 'sha256').hexdigest()}"
-
-
-def _sound(text: str) -> str:
-    """NFC, without lone surrogates, which SQLite rejects."""
-    return unicodedata.normalize("NFC", text).encode("utf-8", "replace").decode()

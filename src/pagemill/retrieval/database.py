@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sqlite3
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, MissingInputError
 from pagemill.retrieval import tokens
 from pagemill.store.database import Database, version_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 FOLDER = "index"
 """Of the run directory."""
@@ -111,6 +109,7 @@ def _accept(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
+@functools.cache
 def _require_full_text() -> None:
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         try:

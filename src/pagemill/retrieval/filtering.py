@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.errors import UsageError
 from pagemill.recognition.languages import ALPHABETS
+from pagemill.retrieval.hits import Filters
 from pagemill.retrieval.languages import is_known, may_be
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.retrieval.hits import Filters
-    from pagemill.store.database import Database
+from pagemill.store.database import Database
 
 _EXAMPLES = 30
 _GLOB = "replace(value, '[!', '[^')"
@@ -48,9 +44,7 @@ def allowed(view: Database, filters: Filters) -> Allowed:
     Raises:
         UsageError: One of them matches nothing in the index; the remedy lists what exists.
     """
-    tags = [tag for (tag,) in view.query("SELECT DISTINCT language FROM pages")] if filters.languages else []
-    _refuse_unknown_codes(filters.languages, tags)
-    fitting_tags = [tag for tag in tags if any(may_be(tag, language) for language in filters.languages)]
+    fitting_tags = fitting_languages(view, filters.languages)
     pages = regions = None
     for test, asked, values in (
         (f"doc_id GLOB {_GLOB}", filters.documents, filters.documents),
@@ -63,6 +57,17 @@ def allowed(view: Database, filters: Filters) -> Allowed:
     if filters.labels:
         regions = _fitting(view, "regions", "label = value", filters.labels, filters.classes)
     return Allowed(pages, regions)
+
+
+def fitting_languages(view: Database, languages: Sequence[str]) -> list[str]:
+    """The languages of pages of an index that are one of these.
+
+    Raises:
+        UsageError: One of them is no language.
+    """
+    tags = [tag for (tag,) in view.query("SELECT DISTINCT language FROM pages")] if languages else []
+    _refuse_unknown_codes(languages, tags)
+    return [tag for tag in tags if any(may_be(tag, language) for language in languages)]
 
 
 def _fitting(view: Database, table: str, test: str, asked: Sequence[str], values: Sequence[str]) -> NDArray[np.int64]:

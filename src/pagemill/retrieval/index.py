@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.embedding.base import DEFAULT_ENGINE
 from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
 from pagemill.errors import DifferentRunError
 from pagemill.retrieval import database
 from pagemill.retrieval.building import vectors_stamp
-from pagemill.retrieval.filtering import allowed
+from pagemill.retrieval.filtering import Allowed, allowed
 from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Ranked, Rankings, SearchHit
 from pagemill.retrieval.presenting import hits_of
 from pagemill.retrieval.ranking import best_first, reciprocal_rank_fusion, similarities
-from pagemill.retrieval.spelling import SpeltWords
+from pagemill.retrieval.spelling import without_noise
 from pagemill.retrieval.tokens import match_expression
 from pagemill.store.reading import RunReader
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from numpy.typing import NDArray
-
-    from pagemill.retrieval.filtering import Allowed
-
 DEPTH = 1000
 """Pages of each part that enter the fusion."""
-_COMPARED = 200
-"""Nearest pages without a word of the query whose text is searched for a similar spelling."""
 _NO_WORDS = hashlib.sha256(b"").digest()
 
 
@@ -168,18 +161,7 @@ class SearchIndex(ExitStack):
         if IndexPart.FULL_TEXT not in rankings:  # words were not requested, but still separate hits from noise
             by_words = self.rankings(query, parts=[IndexPart.FULL_TEXT], filters=filters)
             believed |= {ranked.page for ranking in by_words.values() for ranked in ranking}
-        words = SpeltWords(query)
-        to_compare = max(_COMPARED, top)
-        kept: list[tuple[int, float]] = []
-        for page, score in fused:
-            if page not in believed:
-                to_compare -= 1
-                if to_compare < 0 or not words.are_like_some_of(self._text(page, filters)):
-                    continue
-            kept.append((page, score))
-            if len(kept) == top:
-                break
-        return kept
+        return without_noise(query, fused, believed, lambda page: self._text(page, filters), top)
 
     def names(self, pages: Sequence[int]) -> list[str]:
         """Page ids of pages by their numbers."""

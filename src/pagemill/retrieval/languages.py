@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pagemill.recognition.languages import ALPHABETS, primary_subtag, script_of, scripts_of_language
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _LANGUAGES: defaultdict[str, set[str]] = defaultdict(set)
 """The languages that are read, by the scripts that they are written in."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from pagemill.retrieval.tokens import TOKENIZER, Token, tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _MARK = "\x01"
 _ELLIPSIS = "…"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pagemill.retrieval.hits import Filters, IndexPart, PartRank, Ranked, Rankings, SearchHit
 from pagemill.retrieval.marking import matches, snippet
-from pagemill.retrieval.tokens import match_expression
+from pagemill.retrieval.tokens import Token, match_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.retrieval.tokens import Token
     from pagemill.store.database import Database
 
 _TEXT = "text || description"

@@ -8,16 +8,13 @@ misspelt word (measured in docs/search.md); the edit distance of whole words doe
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from pagemill.retrieval.tokens import words
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 LEAST_SIMILARITY = 0.7
 """Least similarity of two words, 1 - edits / letters of the longer: one edit in four letters, two in seven, three in
@@ -26,6 +23,8 @@ _LEAST_INSIDE = 5
 """Least letters of a word that counts inside a longer one or across spaces; shorter ones occur everywhere."""
 _MOST_WORDS = 64
 """Words of a query that are compared."""
+_COMPARED = 200
+"""Nearest pages without a word of the query whose text is searched for a similar spelling."""
 
 
 class SpeltWords:
@@ -53,6 +52,36 @@ class SpeltWords:
         pairs = (first + second for first, second in pairwise(found) if not first.isdigit())  # with an extra space
         known, joined = _letters(dict.fromkeys(chain(found, pairs))), _letters(["".join(found)])[0]
         return any(_is_like(word, known, joined) for word in self._words)
+
+
+def without_noise(
+    query: str,
+    fused: Iterable[tuple[int, float]],
+    believed: Collection[int],
+    text: Callable[[int], str],
+    top: int,
+) -> list[tuple[int, float]]:
+    """The best pages, without those that only resemble a query by chance.
+
+    Args:
+        query: Words in any language.
+        fused: Numbers of pages and their scores, best first.
+        believed: Pages that something else than vectors of spellings has found.
+        text: The text of a page, by number.
+        top: The most pages to return.
+    """
+    words = SpeltWords(query)
+    to_compare = max(_COMPARED, top)
+    kept: list[tuple[int, float]] = []
+    for page, score in fused:
+        if page not in believed:
+            to_compare -= 1
+            if to_compare < 0 or not words.are_like_some_of(text(page)):
+                continue
+        kept.append((page, score))
+        if len(kept) == top:
+            break
+    return kept
 
 
 def _is_like(word: str, known: Sequence[str], joined: str) -> bool:

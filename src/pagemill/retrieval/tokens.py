@@ -10,10 +10,8 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 VERSION = 1
 """Version of :func:`tokens`: an index with another one is rebuilt."""

@@ -15,7 +15,7 @@ from synthetic_run import failed_page, open_run, page, region, write, write_run
 
 import pagemill
 from pagemill.document.labels import Label
-from pagemill.embedding.contents import chunk_content, contents
+from pagemill.embedding.contents import chunk_content, document_digest, text_digests
 from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import DamagedRunError, DifferentRunError, LockedError, OutputError
@@ -283,10 +283,9 @@ def embed_chunks(out: Path, documents: set[str]) -> int:
     found = []
     with RunReader.open(out) as reader, VectorWriter(VectorPaths(out / FOLDER, Part.CHUNKS), info) as writer:
         for doc_id, listed in ((doc_id, list(pages)) for doc_id, pages in reader.documents()):
-            texts = {page.page_id: next(contents(page, Part.TEXT, images=False), None) for page in listed}
+            digest = document_digest(text_digests(listed))
             for chunk in pagemill.chunks(listed) if doc_id in documents else ():
-                text = texts[chunk.places[0].page_id]
-                found.append(chunk_content(chunk, text.row.digest if text else ""))
+                found.append(chunk_content(chunk, digest))
         writer.append([each.row for each in found], np.stack([runs.letters(each.text) for each in found]))
         writer.publish([each.row for each in found])
     return len(found)
@@ -303,10 +302,13 @@ def test_chunks_are_found_by_the_page_and_region_in_which_they_begin(run: Path) 
         assert (hit.page_id, hit.region) == ("mill_1", 0)
 
 
-def test_chunks_of_an_earlier_content_are_refused(run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", [0, 1])
+def test_chunks_of_an_earlier_content_are_refused(run: Path, tmp_path: Path, later: int) -> None:
+    """Also where the page on which they begin is as it was."""
     embed_chunks(run, {"mill", "공고"})
     changed = runs.pages()
-    changed[0].regions[1].content = "The wheel stands still."
+    mill = [page for page in changed if page.doc_id == "mill"]
+    mill[-later].regions[-1].content = "The wheel does not turn."
     other = tmp_path / "other"
     write_run(other, changed)
     (run / FOLDER).rename(other / FOLDER)

@@ -18,7 +18,7 @@ from pagemill.embedding.base import EmbeddingInput, EngineSettings, Role, normal
 from pagemill.embedding.ngram_engine import NgramEngine
 from pagemill.embedding.vectors import FOLDER, Part
 from pagemill.errors import DifferentRunError, MissingInputError, UsageError
-from pagemill.retrieval import database
+from pagemill.retrieval import database, spelling
 from pagemill.retrieval import index as search_index
 from pagemill.retrieval.building import build_index
 from pagemill.retrieval.hits import Filters, IndexPart
@@ -332,7 +332,7 @@ class TestVectorsOfSpelling:
         assert self.found(spelt, "wheeel", filters=filters) == []
 
     def test_the_nearest_are_looked_at(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(search_index, "_COMPARED", 2)
+        monkeypatch.setattr(spelling, "_COMPARED", 2)
         out = tmp_path / "run"
         write_run(out, [page("d", n, [region(0, Label.TEXT, f"shutters{' and so on' * n}")]) for n in range(1, 5)])
         self.embed(out, Part.TEXT)
