@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import math
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 from PIL import Image
@@ -18,10 +19,6 @@ from pagemill.imaging.formats import FileFormat
 from pagemill.sources.options import SourceOptions
 from pagemill.sources.tables import DatasetRow, read_rows
 from pagemill.testing.drawn_pages import A4_300DPI, draw_page
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 Extraction = tuple[str, int, float, float, float, str]
 """Name, pages, milliseconds a page, pages per second, how many times as fast as encoding again, what became of the

@@ -6,17 +6,15 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pagemill.bench.table import FigureTable
 from pagemill.errors import InputError, PagemillError
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.profiling.machine import machine
 from pagemill.testing.drawn_pages import draw_page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PARSING = "parsing"
 COMMANDS = {

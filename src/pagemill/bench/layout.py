@@ -14,27 +14,26 @@ import itertools
 import statistics
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
 
+from pagemill.config.modes import TorchDevice
 from pagemill.errors import PagemillError
 from pagemill.imaging.decode import decode_image, decode_reduced, sound_jpeg
+from pagemill.imaging.types import Pixels
 from pagemill.layout.pp_doclayout.inference import ModelChoice, Predictor, load_predictor
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_pages
-from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings, Precision, TorchDevice
+from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings, Precision
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
 from pagemill.testing.drawn_pages import A4_300DPI, draw_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     import torch
-
-    from pagemill.imaging.types import Pixels
 
 
 Speed = tuple[str, float, float]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pagemill.config.hardware import profile_text
+from pagemill.config.hardware import Profile, profile_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from pagemill.bench.saturation import Knee, Level
     from pagemill.bench.sweep import Row
-    from pagemill.config.hardware import Profile
 
 _TABLE_WIDTH = 150
 _CLOSE = 0.05

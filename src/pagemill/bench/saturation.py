@@ -12,6 +12,7 @@ import asyncio
 import itertools
 import secrets
 from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from pagemill.config.model_cards import ModelCard
 from pagemill.config.modes import ReadingMode
 from pagemill.document.labels import Task
 from pagemill.errors import NetworkError, PagemillError
+from pagemill.imaging.types import Pixels
 from pagemill.inference.client import ServerClient
 from pagemill.inference.exchange import AttemptFailedError, Exchange
 from pagemill.inference.metrics import read_metrics
@@ -30,10 +33,6 @@ from pagemill.recognition.vlm.requests import RequestBuilder
 from pagemill.testing.drawn_pages import draw_page, draw_region
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
-
-    from pagemill.config.model_cards import ModelCard
-    from pagemill.imaging.types import Pixels
     from pagemill.profiling.gpu_use import Gpus, GpuUse
 
 KNEE_SHARE = 0.9

@@ -6,29 +6,24 @@ import asyncio
 import itertools
 import re
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from pagemill.bench.saturation import knee_of, saturate
+from pagemill.bench.saturation import Knee, Level, Load, knee_of, saturate
+from pagemill.config.hardware import Profile
+from pagemill.config.serving import ServingOptions
 from pagemill.errors import NetworkError, ServerError, UsageError
 from pagemill.inference.exchange import RequestRefusedError
+from pagemill.profiling.gpu_use import Gpus
 from pagemill.serving.addresses import free_port
 from pagemill.serving.diagnosis import exceptions
+from pagemill.serving.planning import ServingPlan
 from pagemill.serving.replicas import prepare
 from pagemill.serving.servers import ModelServers
-from pagemill.serving.spec import What
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pagemill.bench.saturation import Knee, Level, Load
-    from pagemill.config.hardware import Profile
-    from pagemill.config.serving import ServingOptions
-    from pagemill.profiling.gpu_use import Gpus
-    from pagemill.serving.planning import ServingPlan
-    from pagemill.serving.spec import Event, Patience, Tell
+from pagemill.serving.spec import Event, Patience, Tell, What
 
 Setting = dict[str, Any]
 """Values by the names of the fields of :class:`pagemill.config.serving.Wishes`."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pagemill.profiling.machine import machine
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _WIDTH = 14
 """Of a column of figures."""

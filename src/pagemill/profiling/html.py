@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
-from pagemill.profiling.profile import CPU, RESOURCES
-from pagemill.profiling.trace import tracks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pagemill.profiling.gpu_use import GpuSample
-    from pagemill.profiling.profile import Profile, StageFigures
-    from pagemill.profiling.trace import Trace
-    from pagemill.tracing import Span
+from pagemill.profiling.gpu_use import GpuSample
+from pagemill.profiling.profile import CPU, RESOURCES, Profile, StageFigures
+from pagemill.profiling.trace import Trace, tracks
+from pagemill.tracing import Span
 
 _DRAWN = 4_000
 """Spans in the timeline: a browser still scrolls them."""

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from pagemill._version import __version__
 from pagemill.profiling.gpu_use import GpuUse
-from pagemill.profiling.trace import Figures
+from pagemill.profiling.trace import Figures, Trace
 from pagemill.tracing import INPUT, LOAD, WRITE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from pagemill.profiling.trace import Trace
 
 CPU = "CPU cores"
 RESOURCES = {

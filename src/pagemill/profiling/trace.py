@@ -7,14 +7,14 @@ import math
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from pagemill.tracing import Span
 
+if TYPE_CHECKING:
     from pagemill.profiling.gpu_use import GpuSample
-    from pagemill.tracing import Span
 
 MAX_SPANS = 300_000
 """Kept one by one: some 60 MB, and what a trace viewer opens. A run of 15,000 pages on the CPU has as many."""
