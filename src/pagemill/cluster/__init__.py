@@ -1,0 +1,1 @@
+"""Many machines: the pages of a run on a Ray cluster."""

@@ -1,0 +1,65 @@
+"""What a worker knows of the sources of a unit: the names, places and attempts that the driver gave to its pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from pagemill.cluster.units import Unit, UnitSource
+from pagemill.document.catalogue import Catalogue
+from pagemill.document.identity import KnownSource, WaitingPage
+from pagemill.sources.items import is_url
+
+
+class UnitCatalogue(Catalogue):
+    """Knows all pages of the sources as finished but those of the unit, so that an input stream gives just these."""
+
+    is_part = True
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__()
+        self._sources: dict[str, list[UnitSource]] = {}
+        for source in unit.sources:
+            self._sources.setdefault(_address(source.uri), []).append(source)
+
+    def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
+        """The digest of a file that is as it was when the driver read it."""
+        sources = self._sources.get(os.path.abspath(path), ())  # noqa: PTH100 - Path.resolve would follow links
+        return next((each.digest for each in sources if (each.size, each.modified_ns) == (size, modified_ns)), None)
+
+    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
+        """The pages of the unit; none of a source whose content has changed since it was planned."""
+        sources = self._sources.get(uri)
+        source = sources.pop(0) if sources else None  # a file that is twice in the unit is met twice, in this order
+        if source is None or source.digest != digest:
+            return KnownSource(ended=AllBut(()))
+        return _known(source)
+
+
+class AllBut:
+    """All numbers but some."""
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        self._numbers = frozenset(numbers)
+
+    def __contains__(self, number: object) -> bool:
+        return number not in self._numbers
+
+
+def _known(source: UnitSource) -> KnownSource:
+    waiting = {
+        page.page: WaitingPage(
+            page_id=page.page_id,
+            attempts=page.attempts,
+            death=page.death,
+            doc_id=page.doc_id,
+            position=page.position,
+        )
+        for page in source.pages
+    }
+    return KnownSource(copy=source.copy, ended=AllBut(waiting), waiting=waiting)
+
+
+def _address(uri: str) -> str:
+    return uri if is_url(uri) else os.path.abspath(os.path.expanduser(uri))  # noqa: PTH100, PTH111 - as above

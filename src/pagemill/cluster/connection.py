@@ -1,0 +1,103 @@
+"""The connection to a Ray cluster, and the machines in it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pagemill.config.settings import RaySettings, available_cores
+from pagemill.errors import NetworkError, lacks_extra
+
+_VARIABLES = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # else its warnings are between the lines of the progress
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # nor notices of other machines: the run itself says which workers died
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # nor errors of calls whose result nobody needs
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # else threads of Ray Data that outlive a run connect to any cluster they find
+}
+
+
+def connect(address: str) -> None:
+    """Connect this process to a cluster, or start one within this machine."""
+    for name, value in _VARIABLES.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise lacks_extra(f"--ray needs another package ({error})", "ray") from error
+    here: dict[str, Any] = {"num_cpus": available_cores(), "include_dashboard": False} if address == "local" else {}
+    try:
+        with _silenced():
+            ray.init(address=address, namespace="pagemill", log_to_driver=False, logging_level=logging.CRITICAL, **here)
+    except Exception as error:  # Ray raises Exception itself where a process of its own does not start in time
+        reason = " ".join(str(error).split())
+        if address == "local":
+            raise NetworkError(
+                f"Ray does not start on this machine: {reason}",
+                remedy="Check that memory and the disk of /tmp/ray have room, or leave out --ray.",
+            ) from error
+        raise NetworkError(
+            f"the Ray cluster {address!r} does not answer: {reason}",
+            remedy="Check the address with `ray status --address HOST:PORT`, or use --ray local.",
+        ) from error
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Discard what this process prints to standard error: Ray's library tells its log level before it heeds it."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def disconnect() -> None:
+    """Leave the cluster, which ends the workers of this run; one that was started here ends with it."""
+    if "ray" in sys.modules:
+        import ray
+
+        ray.shutdown()
+
+
+def _machines() -> list[dict[str, Any]]:
+    import ray
+
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def cpus_of_machines() -> list[int]:
+    """CPUs of each machine that has any."""
+    return [int(cpus) for node in _machines() if (cpus := node["Resources"].get("CPU", 0)) >= 1]
+
+
+def places(cpus: int, cluster: RaySettings) -> int:
+    """Workers that the machines have room for, no more than are wanted."""
+    found = 0
+    for node in _machines():
+        here = node["Resources"]
+        room = int(here.get("CPU", 0) // cpus)
+        found += min(room, int(here.get("GPU", 0) // cluster.gpus)) if cluster.gpus else room
+    return min(found, cluster.workers or found)
+
+
+def living_actors() -> set[str]:
+    """Ids of the actors of this run whose process is there."""
+    import ray
+
+    job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
+    return set(ray._private.state.actors(job_id=job, actor_state_name="ALIVE"))
+
+
+def accelerators(gpus: int) -> int:
+    """Places for servers that take so many GPUs, or a CPU, in the whole cluster."""
+    name = "GPU" if gpus else "CPU"
+    return sum(int(node["Resources"].get(name, 0)) // max(gpus, 1) for node in _machines())

@@ -1,0 +1,83 @@
+"""The run as a Ray dataset: units in, results out. All that is Ray Data is here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import ray
+from ray.data import ActorPoolStrategy, Datasource, ReadTask
+from ray.data.block import BlockMetadata
+
+from pagemill.cluster.units import WorkerTask
+from pagemill.cluster.worker import PageWorker
+from pagemill.config.settings import RaySettings
+
+
+class UnitSource(Datasource):  # type: ignore[misc]
+    """Units as the driver offers them, from one task that waits for the next one.
+
+    Args:
+        exchange: Handle of the :class:`~pagemill.cluster.exchange.Exchange`.
+    """
+
+    def __init__(self, exchange: Any) -> None:
+        super().__init__()
+        self._exchange = exchange
+
+    def get_name(self) -> str:
+        """Name in Ray's dashboard."""
+        return "Units"
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        """Unknown."""
+        return None
+
+    def get_read_tasks(self, parallelism: int, **_: Any) -> list[ReadTask]:
+        """One task, whatever parallelism is asked for: units are few, and come in order."""
+        exchange = self._exchange
+
+        def read() -> Iterator[pa.Table]:
+            number = 0
+            while (unit := ray.get(exchange.take.remote(number))) is not None:
+                yield pa.table({"unit": [unit]})
+                number += 1
+
+        return [ReadTask(read, BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None))]
+
+
+def results(exchange: Any, task: WorkerTask, cluster: RaySettings, workers: int, units: int) -> Iterator[bytes]:
+    """Have units parsed and yield their encoded results, in no particular order. Blocks.
+
+    Args:
+        exchange: Where the units come from.
+        task: For the workers.
+        cluster: How many workers there may be, and GPUs of one.
+        workers: Actors to begin with; Ray adds some while there is room for them and work is waiting.
+        units: That one actor parses at once.
+    """
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    # A block per unit: workers get them as soon as they are offered, the driver gets results as soon as they are there.
+    context.target_max_block_size = 1
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # the error that ends the run says what it would
+    read = ray.data.read_datasource(UnitSource(exchange), override_num_blocks=1, num_cpus=0)
+    # Actors are restarted, and their tasks executed again, without end: that is Ray Data's default.
+    parsed = read.map(
+        PageWorker,
+        fn_constructor_args=(task, exchange),
+        compute=ActorPoolStrategy(
+            min_size=workers,
+            max_size=cluster.workers or None,
+            max_concurrent_calls_per_actor=units,
+            max_tasks_in_flight_per_actor=units,
+            enable_true_multi_threading=True,
+        ),
+        num_cpus=task.runtime.threads,
+        num_gpus=cluster.gpus or None,
+    )
+    for batch in parsed.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+        yield from batch.column("result").to_pylist()

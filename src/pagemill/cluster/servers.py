@@ -1,0 +1,148 @@
+"""Model servers on the machines of a cluster: one for each accelerator, started and watched where that is."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from pagemill.cluster.connection import accelerators, connect, disconnect
+from pagemill.config.serving import ONE_PER_GPU, ServingOptions
+from pagemill.errors import ServerError, UsageError
+from pagemill.serving.addresses import free_port
+from pagemill.serving.replicas import prepare
+from pagemill.serving.servers import ModelServers, cancelled
+from pagemill.serving.spec import Event, Tell, What
+
+_TELL_S = 10.0
+_STOP_S = 30.0
+"""Within this time servers end; they end with their actors in any case."""
+
+
+class ServerActor:
+    """Keeps one server alive on the accelerator that Ray gives it. An asyncio actor.
+
+    Args:
+        options: Of one server.
+    """
+
+    def __init__(self, options: ServingOptions) -> None:
+        self._options = options
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+
+    async def start(self) -> str:
+        """Start the server, wait until it is healthy, and return its address."""
+        import ray
+
+        host = ray.util.get_node_ip_address()
+        # A port of its own, where nobody listens: that of another server of this machine would be taken for this one.
+        options = replace(self._options, host=host, port=free_port(host), replicas=1)
+        serving = await asyncio.to_thread(prepare, options)
+        self._servers = ModelServers(serving.specs, tell=self._events.put_nowait)
+        await self._servers.__aenter__()
+        return self._servers.urls[0]
+
+    async def wait(self) -> None:
+        """Wait until the server is given up; raises why."""
+        await self._servers.wait()
+
+    async def event(self) -> Event:
+        """The next thing that happens."""
+        return await self._events.get()
+
+    async def stop(self) -> None:
+        """End the server."""
+        await self._servers.__aexit__()
+
+
+class ClusterServers(ModelServers):
+    """Servers of one model on a cluster.
+
+    Args:
+        options: Of each server. ``replicas`` may be ``ONE_PER_GPU``: of the whole cluster.
+        address: Of the cluster.
+        tell: Called with everything that happens, on the event loop.
+        gpus: That each server takes; 0 for servers that compute on CPUs, of which each takes one. A server with a GPU
+            takes no CPU of Ray: the workers take all of a machine by default, and would wait for ever.
+    """
+
+    def __init__(self, options: ServingOptions, address: str, *, tell: Tell, gpus: int = 1) -> None:
+        super().__init__((), tell=tell)
+        self._options = options
+        self._address = address
+        self._gpus = gpus
+        self._actors: list[Any] = []
+        self._telling: list[asyncio.Task[None]] = []
+
+    def kill(self) -> None:
+        """End all servers at once."""
+        import ray
+
+        for actor in self._actors:
+            ray.kill(actor)
+
+    async def _start(self) -> None:
+        await asyncio.to_thread(connect, self._address)
+        import ray
+        from ray.util.placement_group import placement_group
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        there = await asyncio.to_thread(accelerators, self._gpus)
+        count = there if self._options.replicas == ONE_PER_GPU else self._options.replicas
+        if not 0 < count <= there:
+            raise UsageError(
+                f"{count or 1} model servers need as many accelerators; the cluster has {there}",
+                remedy="Lower --replicas, add machines, or name servers that run elsewhere with --server.",
+            )
+        # Reserved together: half of the servers would wait for the other half, which has no place.
+        cpus = 0 if self._gpus else 1
+        group = placement_group([{"GPU": self._gpus} if self._gpus else {"CPU": cpus}] * count)
+        await self._reserved(asyncio.wrap_future(group.ready().future()), count)
+        actor = ray.remote(ServerActor)
+        self._actors = [
+            actor.options(
+                num_cpus=cpus,
+                num_gpus=self._gpus,
+                max_concurrency=10,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number),
+            ).remote(self._options)
+            for number in range(count)
+        ]
+        self._telling = [asyncio.create_task(self._pass_on(each)) for each in self._actors]
+        self.urls = tuple(await asyncio.gather(*(self._done(actor.start.remote()) for actor in self._actors)))
+        self._watches = [asyncio.create_task(self._done(actor.wait.remote())) for actor in self._actors]
+
+    async def _reserved(self, ready: asyncio.Future[Any], count: int) -> None:
+        """Wait for the accelerators, which others may use now, and say so."""
+        while not (await asyncio.wait([ready], timeout=_TELL_S))[0]:
+            text = f"waiting until {count} accelerators are free; `ray status` shows who uses them"
+            self._tell(Event(What.PROGRESS, self._address, text))
+        ready.result()
+
+    async def _done(self, result: Any) -> Any:
+        """What an actor returns; its errors as ours."""
+        import ray
+
+        try:
+            return await result
+        except ray.exceptions.RayTaskError as error:
+            cause = error.cause
+            raise cause if isinstance(cause, Exception) else ServerError(str(error)) from error
+        except ray.exceptions.RayActorError as error:
+            message = "a machine with a model server is gone, or its actor was killed"
+            raise ServerError(message, remedy="Repeat the command to resume.") from error
+
+    async def _pass_on(self, actor: Any) -> None:
+        with suppress(Exception):  # the actor has ended, which its watch reports
+            while True:
+                self._tell(await actor.event.remote())
+
+    async def _stop(self) -> None:
+        try:
+            await cancelled(*self._watches, *self._telling)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_STOP_S):
+                    await asyncio.gather(*(actor.stop.remote() for actor in self._actors), return_exceptions=True)
+        finally:
+            await asyncio.to_thread(disconnect)

@@ -1,0 +1,169 @@
+"""What travels between driver and workers: units of pages there, their records back. No pixels, no decoded pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from pagemill._version import __version__
+from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.document.page import PageError
+from pagemill.sources.base import PageRef
+from pagemill.sources.items import is_url
+from pagemill.sources.options import SourceOptions
+
+UNIT_PAGES = 16
+"""Pages of a unit: what one Ray task parses, and what is sent back at once. A task costs Ray about 10 ms, which is
+nothing against 16 pages; a worker that dies costs the pages of its units in flight."""
+
+
+class UnitPage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A page of a unit, with what the run directory knows of it."""
+
+    page: int
+    """In the source: :attr:`pagemill.document.identity.PageKey.page`."""
+    page_id: str
+    doc_id: str
+    position: int
+    attempts: int = 0
+    death: str | None = None
+
+
+class UnitSource(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A source and the pages of it that belong to a unit."""
+
+    uri: str
+    digest: str
+    copy: int
+    size: int | None
+    """Of a local file when it was planned, with ``modified_ns``: a file that keeps both is not read for its digest."""
+    modified_ns: int | None
+    pages: list[UnitPage]
+
+
+class Unit(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Pages that one task of a worker parses."""
+
+    number: int
+    """From 0, in the order in which units are offered."""
+    sources: list[UnitSource]
+    alone: bool = False
+    """Nothing else is to be in flight in the worker: the page may have ended another worker."""
+
+
+class UnitPageResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A parsed page."""
+
+    record: bytes
+    """JSON."""
+    crops: list[tuple[str, bytes]]
+    preview: bytes | None
+    retryable: bool
+    unserved: bool
+
+
+class UnitError(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """An error that ends the run, such as a server that does not answer or an engine that cannot be loaded."""
+
+    category: str
+    message: str
+    remedy: str | None
+
+
+class UnitResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What came of a unit."""
+
+    number: int
+    node: str
+    """Name of the machine."""
+    died: bool = False
+    """The worker that parsed it before has died, and the unit was not parsed again."""
+    pages: list[UnitPageResult] = []
+    error: UnitError | None = None
+    problems: dict[str, PageError] = {}
+    """By their ``uri``, what was wrong with sources that the driver could read, or did not have to."""
+    left: bool = False
+    """The worker had to leave its machine: pages that are missing were not finished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerTask:
+    """What all workers of a run need to know."""
+
+    settings: ParseSettings
+    runtime: RuntimeSettings
+    layout: LayoutChoice
+    source: SourceOptions
+    """Of one source: neither a limit nor folders."""
+    folder: str
+    """Working directory of the driver, in which relative inputs are."""
+    out: Path
+    """The output directory."""
+    token: str
+    """A file that the driver has put there: workers that see it write crops themselves."""
+    version: str = __version__
+
+
+_encoder = msgspec.msgpack.Encoder()
+_unit_decoder = msgspec.msgpack.Decoder(Unit)
+_result_decoder = msgspec.msgpack.Decoder(UnitResult)
+
+
+def encode(message: Unit | UnitResult) -> bytes:
+    """A unit or its result as MessagePack."""
+    return _encoder.encode(message)
+
+
+def decode_unit(data: bytes) -> Unit:
+    """Read a unit."""
+    return _unit_decoder.decode(data)
+
+
+def decode_result(data: bytes) -> UnitResult:
+    """Read a result."""
+    return _result_decoder.decode(data)
+
+
+def make_unit(number: int, refs: Iterable[PageRef], *, alone: bool = False) -> Unit:
+    """The unit of some pages; those of one source follow one another."""
+    sources: list[UnitSource] = []
+    for ref in refs:
+        if not sources or _identity(sources[-1]) != (ref.document.uri, ref.key.digest, ref.key.copy):
+            size, modified_ns = _stat(ref.document.uri)
+            source = UnitSource(
+                uri=ref.document.uri,
+                digest=ref.key.digest,
+                copy=ref.key.copy,
+                size=size,
+                modified_ns=modified_ns,
+                pages=[],
+            )
+            sources.append(source)
+        page = UnitPage(
+            page=ref.key.page,
+            page_id=ref.page_id,
+            doc_id=ref.document.doc_id,
+            position=ref.position,
+            attempts=ref.attempts,
+            death=ref.death,
+        )
+        sources[-1].pages.append(page)
+    return Unit(number=number, sources=sources, alone=alone)
+
+
+def _identity(source: UnitSource) -> tuple[str, str, int]:
+    return source.uri, source.digest, source.copy
+
+
+def _stat(uri: str) -> tuple[int | None, int | None]:
+    if is_url(uri):
+        return None, None
+    try:
+        status = os.stat(os.path.expanduser(uri))  # noqa: PTH111, PTH116 - once a source of a unit
+    except OSError:  # the worker reports it
+        return None, None
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,268 @@
+"""What runs on each machine of a cluster: an actor that holds the services of the machine and parses units of pages."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any
+
+import ray
+
+from pagemill._version import __version__
+from pagemill.cluster.catalogue import UnitCatalogue
+from pagemill.cluster.exchange import Verdict
+from pagemill.cluster.metrics import WorkerMetrics
+from pagemill.cluster.units import Unit, UnitError, UnitPageResult, UnitResult, WorkerTask, decode_unit, encode
+from pagemill.document.page import PageError
+from pagemill.errors import NoSpaceError, OutputError, PagemillError, UsageError
+from pagemill.parsing.page import ParsedPage
+from pagemill.runtime.flight import Turn
+from pagemill.runtime.shared import JobPipeline, SharedPipeline
+from pagemill.sources.items import is_url
+from pagemill.store.files import write_whole
+from pagemill.store.paths import FOLDER, crop_file
+from pagemill.store.records import encode_line
+
+log = logging.getLogger(__name__)
+
+_LEAST_DISK = 256 * 2**20
+"""Bytes that are to be free: some copies of large PDFs; not measured."""
+_ROOM_CHECK_S = 2.0
+_ROOM_S = 30.0
+"""Pages in flight may give back their copies in this time."""
+_LEAVE_S = 10.0
+"""From SIGTERM to the end: who preempts a machine gives it 30 s or more. Computations cannot be interrupted."""
+_DRAIN_CHECK_S = 5.0
+_SEND_S = 1.0
+"""In which Ray sends what the last calls have returned."""
+
+
+class PageWorker:
+    """Parses units, several at once, with one pipeline: microbatches fill across units.
+
+    Ray Data creates it once in each of its actors and calls it on threads.
+    """
+
+    def __init__(self, task: WorkerTask, exchange: Any) -> None:
+        self._task = task
+        self._exchange = exchange
+        self._id = ray.get_runtime_context().get_actor_id()
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="pagemill.loop", daemon=True).start()
+        self._gate = _Gate()
+        self._metrics = WorkerMetrics()
+        self._begun: set[int] = set()
+        self._parsing: set[asyncio.Task[Any] | None] = set()
+        self._leaving = False
+        with suppress(ValueError):  # not on the main thread: then Ray's handler ends the process at once
+            signal.signal(signal.SIGTERM, self._on_sigterm)
+        threading.Thread(target=self._watch_machine, name="pagemill.drain", daemon=True).start()
+        self._error: PagemillError | None = None
+        try:
+            self._pipeline = self._await(self._open())
+        except PagemillError as error:  # each unit reports it: an exception here would reach the driver as one of Ray's
+            self._error = error
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Parse a unit: one row in, one row out."""
+        data = row["unit"]
+        if not data:  # the driver has its result
+            return {"result": b""}
+        unit = decode_unit(data)
+        try:
+            self._wait_for_room(unit)
+        except NoSpaceError as error:
+            return {"result": encode(_failed(unit, error))}
+        while self._leaving:  # soon the process ends, and Ray gives the unit to another one
+            time.sleep(_LEAVE_S)
+        self._begun.add(unit.number)
+        try:
+            return {"result": encode(self._await(self._parse_in_turn(unit)))}
+        finally:
+            self._begun.discard(unit.number)
+
+    def _wait_for_room(self, unit: Unit) -> None:
+        """Wait some time while the disk for copies of remote files is full, as long as the unit is wanted.
+
+        Raises:
+            NoSpaceError: It is full still. The driver gives the unit to another machine, or ends the run.
+        """
+        folder, end = tempfile.gettempdir(), time.monotonic() + _ROOM_S
+        while any(is_url(source.uri) for source in unit.sources) and shutil.disk_usage(folder).free < _LEAST_DISK:
+            if not ray.get(self._exchange.is_wanted.remote(unit.number)):
+                return
+            if time.monotonic() > end:
+                least = f"{_LEAST_DISK // 2**20} MiB"
+                raise NoSpaceError(
+                    f"{folder} has less than {least} left for copies of remote files",
+                    remedy="Free space there, or set TMPDIR where the workers start, and repeat the command to resume.",
+                )
+            time.sleep(_ROOM_CHECK_S)
+
+    def _watch_machine(self) -> None:
+        """Leave when Ray drains the machine: it tells no actor."""
+        node = ray.get_runtime_context().get_node_id()
+        while not self._leaving:
+            with suppress(Exception):  # a head that does not answer is what the driver sees to
+                if node in ray._private.state.state.get_draining_nodes():
+                    self._on_sigterm()
+            time.sleep(_DRAIN_CHECK_S)
+
+    def _on_sigterm(self, *_: object) -> None:
+        """The machine is about to be taken away."""
+        if not self._leaving:
+            self._leaving = True
+            threading.Thread(target=self._leave, name="pagemill.leave", daemon=True).start()
+
+    def _leave(self) -> None:
+        """Give back the units that are being parsed, with the pages that are finished, and end the process."""
+
+        def cancel() -> None:
+            for task in self._parsing:
+                if task is not None:
+                    task.cancel()
+
+        self._loop.call_soon_threadsafe(cancel)
+        end = time.monotonic() + _LEAVE_S
+        while self._begun and time.monotonic() < end:
+            time.sleep(0.02)
+        time.sleep(_SEND_S)
+        os._exit(128 + signal.SIGTERM)  # a death to Ray, which starts the actor again where there is room
+
+    def _await(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _open(self) -> SharedPipeline:
+        task = self._task
+        if task.version != __version__:
+            raise UsageError(
+                f"the driver has pagemill {task.version}, a worker on {_host()} {__version__}",
+                remedy="Install the same version on all machines.",
+            )
+        try:
+            os.chdir(task.folder)
+        except OSError as error:
+            raise UsageError(
+                f"a worker on {_host()} has no folder {task.folder}: {error.strerror}",
+                remedy="Start the run in a folder that all machines share, such as the one of the input.",
+            ) from error
+        self._out = task.out if (task.out / FOLDER / task.token).exists() else None
+        pipeline = await SharedPipeline(task.settings, task.runtime, task.layout).__aenter__()
+        await pipeline.prepare()
+        return pipeline
+
+    async def _parse_in_turn(self, unit: Unit) -> UnitResult:
+        """Parse a unit when it may be parsed beside the others; until then it has not begun.
+
+        The death of the worker must not count as an attempt of a page that waits behind the one that caused it.
+        """
+        async with self._gate.entered(alone=unit.alone):
+            verdict = await self._exchange.begin.remote(unit.number, self._id)
+            if verdict == Verdict.PARSE:
+                return await self._parse(unit)
+        return UnitResult(number=unit.number, node=_host(), died=verdict == Verdict.DIED)
+
+    async def _parse(self, unit: Unit) -> UnitResult:
+        if self._error is not None:
+            return _failed(unit, self._error)
+        if self._leaving:
+            return UnitResult(number=unit.number, node=_host(), left=True)
+        pages: list[UnitPageResult] = []
+        problems: dict[str, PageError] = {}
+        task = asyncio.current_task()
+        self._parsing.add(task)
+        wanted = {page.page_id for source in unit.sources for page in source.pages}
+        self._metrics.admitted(len(wanted))
+        attempts = max(page.attempts for source in unit.sources for page in source.pages)
+        try:
+            settings = self._task.settings
+            async with JobPipeline(self._pipeline, settings, Turn(number=unit.number), own_describer=False) as pipeline:
+                stream = pipeline.stream(
+                    [source.uri for source in unit.sources],
+                    self._task.source,
+                    catalogue=UnitCatalogue(unit),
+                    max_attempts=attempts + 1,  # one here: the driver decides whether there is another, and where
+                )
+                async with aclosing(stream) as parsed:
+                    async for page in parsed:
+                        if not isinstance(page, ParsedPage):
+                            continue
+                        if page.record.page_id in wanted:
+                            pages.append(await asyncio.to_thread(self._result, page))
+                            self._metrics.parsed(page.record.status)
+                        elif page.record.errors:
+                            problems[page.record.source] = page.record.errors[0]
+        except PagemillError as error:
+            return _failed(unit, error, pages)
+        except asyncio.CancelledError:
+            return UnitResult(number=unit.number, node=_host(), pages=pages, left=True)
+        finally:
+            self._parsing.discard(task)
+            self._metrics.admitted(len(pages) - len(wanted))
+        return UnitResult(number=unit.number, node=_host(), pages=pages, problems=problems)
+
+    def _result(self, page: ParsedPage) -> UnitPageResult:
+        """What the driver gets of a page; its crops only where they cannot be written into the output directory here.
+
+        That is where this machine does not see it, or may not write more there: quotas and mounts are by machine.
+        """
+        crops = list(page.crops)
+        if self._out is not None:
+            try:
+                for name, data in crops:  # on the disk before the driver's transaction that names them
+                    write_whole(crop_file(self._out, name), [data], durable=True)
+                crops = []
+            except OutputError as error:  # the driver's attempt decides
+                log.warning("%s; the driver writes the crops instead", error.message)
+        return UnitPageResult(
+            record=encode_line(page.record),
+            crops=crops,
+            preview=page.preview,
+            retryable=page.retryable,
+            unserved=page.unserved,
+        )
+
+
+class _Gate:
+    """Admits many units together, or one alone, which does not wait for those that come later."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._turn = asyncio.Lock()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @asynccontextmanager
+    async def entered(self, *, alone: bool) -> AsyncIterator[None]:
+        if alone:
+            async with self._turn:
+                await self._empty.wait()
+                yield
+            return
+        async with self._turn:
+            self._inside += 1
+            self._empty.clear()
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            if not self._inside:
+                self._empty.set()
+
+
+def _failed(unit: Unit, error: PagemillError, pages: Sequence[UnitPageResult] = ()) -> UnitResult:
+    what = UnitError(category=error.category, message=f"{error.message} (on {_host()})", remedy=error.remedy)
+    return UnitResult(number=unit.number, node=_host(), pages=list(pages), error=what)
+
+
+def _host() -> str:
+    return socket.gethostname()
