@@ -1,0 +1,93 @@
+"""The ASGI application."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from pagemill._version import __version__
+from pagemill.errors import PagemillError
+from pagemill.rest import docling, glmocr, job_routes, result_routes, search, server_routes, web_app
+from pagemill.rest.errors import HttpError, NotFoundError
+from pagemill.rest.middleware import Guard, error_answer
+from pagemill.rest.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from pagemill.rest.settings import ServeSettings
+    from pagemill.runtime.supervisor import Life
+
+log = logging.getLogger(__name__)
+
+_DESCRIPTION = "Turns PDFs, scans and photographs of pages into regions, text, tables, formulas and Markdown."
+
+
+def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
+    """Make the application. Its lifespan starts and stops the server, which is ``app.state.server``.
+
+    Args:
+        settings: Of the server.
+        life: Of this process, where it is supervised.
+    """
+    server = Server(settings, life)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with server:
+            yield
+
+    # The pages of documentation that FastAPI serves load scripts from another site.
+    app = FastAPI(
+        title="pagemill",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.server = server
+    for module in (server_routes, job_routes, result_routes, docling, glmocr, web_app):
+        app.include_router(module.router(server))
+    app.include_router(search.router(server, search.JobSearch(server)))
+    app.add_middleware(Guard, server=server)
+
+    @app.exception_handler(PagemillError)
+    async def refused(request: Request, error: PagemillError) -> Response:
+        return error_answer(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        refusal = HttpError(f"{place}: {first['msg']}", remedy="See /openapi.json.")
+        refusal.status = 422
+        return error_answer(refusal)
+
+    @app.exception_handler(HTTPException)
+    async def failed(request: Request, error: HTTPException) -> Response:
+        refusal = (
+            NotFoundError("there is nothing at this address")
+            if error.status_code == 404
+            else HttpError(str(error.detail))
+        )
+        refusal.status = error.status_code
+        return error_answer(refusal)
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        id = request.state.request_id
+        log.error("request %s failed by a defect", id, exc_info=error)
+        return error_answer(
+            PagemillError(f"the request {id} failed by a defect of pagemill", remedy="Report it with the log.")
+        )
+
+    return app

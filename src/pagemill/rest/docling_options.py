@@ -1,0 +1,212 @@
+"""Options of requests to docling-serve's API, as options of jobs. What has no effect is said in a warning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.config.modes import LINES, VLM, TextLayerMode
+from pagemill.errors import UsageError
+from pagemill.recognition.languages import TESSDATA_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+FORMATS = ("md", "json", "html", "text")
+IMAGE_MODES = ("placeholder", "embedded", "referenced")
+TARGETS = ("inbody", "zip")
+_LAST_PAGE = 999_999_999
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+_WITHOUT_EFFECT: dict[str, Any] = {
+    "from_formats": "files are recognized by their content",
+    "ocr_engine": "the engine is chosen by language",
+    "ocr_preset": "the engine is chosen by language",
+    "ocr_custom_config": "the engine is chosen by language",
+    "pdf_backend": "there is one",
+    "table_mode": "there is one",
+    "table_cell_matching": "cells take their text from the page",
+    "document_timeout": "pages have time limits",
+    "abort_on_error": "the other pages are read",
+    "do_table_structure": "tables are always read",
+    "images_scale": "pictures are as on the page",
+    "include_page_images": "images of pages are at /v1/jobs/{id}/pages/{n}/image",
+    "md_compact_tables": "tables are as in pagemill's Markdown",
+    "do_pdf_heading_hierarchy": "headings have levels",
+    "do_code_enrichment": "code is read as text",
+    "do_formula_enrichment": "formulas are read as LaTeX by the engine",
+    "do_picture_classification": "classes are those of layout detection",
+    "do_chart_extraction": "start the server with --describe",
+    "do_picture_description": "start the server with --describe",
+}
+"""Options of docling-serve that are accepted, and why they have no effect."""
+_HARMLESS: dict[str, tuple[Any, ...]] = {
+    "ocr_engine": ("auto",),
+    "ocr_preset": ("auto",),
+    "abort_on_error": (False,),
+    "do_table_structure": (True,),
+    "table_cell_matching": (True,),
+    "include_page_images": (False,),
+    "do_code_enrichment": (False,),
+    "do_picture_classification": (False,),
+    "do_chart_extraction": (False,),
+    "do_picture_description": (False,),
+    "do_formula_enrichment": (False,),
+    "do_pdf_heading_hierarchy": (True,),
+    "md_compact_tables": (False,),
+    "table_mode": ("accurate",),
+}
+"""Values that say what is done anyway."""
+
+
+class Conversion(msgspec.Struct, kw_only=True):
+    """What a request wants: kept with its job, so that a restart changes nothing."""
+
+    options: dict[str, Any] = {}
+    """Of the job."""
+    formats: list[str] = msgspec.field(default_factory=lambda: ["md"])
+    images: str = "embedded"
+    page_break: str = ""
+    target: str = "inbody"
+    warnings: list[str] = []
+
+
+def conversion(given: Mapping[str, Any], target: str = "inbody") -> Conversion:
+    """Translate the options of a request.
+
+    Args:
+        given: By name: JSON values, or the texts of a form (lists for fields that came more than once).
+        target: What the answer is: ``inbody`` or ``zip``.
+
+    Raises:
+        UsageError: A value is not valid, or asks for what this server does not do.
+    """
+    if target not in TARGETS:
+        # Docling's own client tries this one first, and falls back to `inbody` by these words.
+        raise UsageError(
+            f"target {target!r} is not available: presigned_url and other remote targets require artifact storage to be"
+            " configured",
+            remedy=f"Use {' or '.join(TARGETS)}.",
+        )
+    made = Conversion(target=target)
+    for name, value in given.items():
+        if value is None or value == "":
+            continue
+        if translate := _TRANSLATED.get(name):
+            translate(made, value)
+        elif name in _WITHOUT_EFFECT:
+            if not _says_the_same(name, value):
+                made.warnings.append(f"the option {name} has no effect: {_WITHOUT_EFFECT[name]}")
+        else:
+            made.warnings.append(f"the option {name[:100]!r} is not known and has no effect")
+    return made
+
+
+def _says_the_same(name: str, value: Any) -> bool:
+    known = _HARMLESS.get(name, ())
+    if known and isinstance(known[0], bool):
+        return _flag(name, value) in known
+    return value in known
+
+
+def _to_formats(made: Conversion, value: Any) -> None:
+    wanted = _list("to_formats", value)
+    made.formats = [each for each in FORMATS if each in wanted]
+    for each in wanted:
+        if each not in FORMATS:
+            made.warnings.append(f"the output format {each[:100]!r} is not available: its content is null")
+
+
+def _images(made: Conversion, value: Any) -> None:
+    if value not in IMAGE_MODES:
+        raise UsageError(f"image_export_mode is {value!r}", remedy=f"Choose one of {', '.join(IMAGE_MODES)}.")
+    made.images = value
+
+
+def _include_images(made: Conversion, value: Any) -> None:
+    if not _flag("include_images", value):
+        made.images = "placeholder"
+
+
+def _do_ocr(made: Conversion, value: Any) -> None:
+    if not _flag("do_ocr", value):
+        made.options["text_layer"] = TextLayerMode.ALWAYS.value
+        made.warnings.append("do_ocr is false: pages without a text layer are read nevertheless")
+
+
+def _force_ocr(made: Conversion, value: Any) -> None:
+    if _flag("force_ocr", value):
+        made.options["text_layer"] = TextLayerMode.NEVER.value
+
+
+def _languages(made: Conversion, value: Any) -> None:
+    wanted = [_language(each) for each in _list("ocr_lang", value)]
+    if wanted and "mul" not in wanted:
+        made.options["languages"] = list(dict.fromkeys(wanted))
+
+
+def _language(tag: str) -> str:
+    """Our code of a language: BCP 47 tags, and the names of Tesseract's and EasyOCR's files."""
+    folded = tag.strip().lower()
+    known = {name: code for code, name in TESSDATA_NAMES.items()} | {"ch_sim": "zh", "ch_tra": "zh", "chi_tra": "zh"}
+    return known.get(folded) or folded.partition("-")[0]
+
+
+def _pipeline(made: Conversion, value: Any) -> None:
+    engines = {"standard": LINES, "vlm": VLM}
+    if value not in engines:
+        raise UsageError(f"pipeline is {value!r}", remedy=f"Choose one of {', '.join(engines)}.")
+    if value == "vlm":  # "standard" is docling's default: the server's own engine
+        made.options["recognition_engine"] = VLM
+
+
+def _page_range(made: Conversion, value: Any) -> None:
+    try:
+        first, last = (int(each) for each in _list("page_range", value))
+    except ValueError:
+        raise UsageError("page_range is no pair of page numbers", remedy="Send two numbers, such as [1, 5].") from None
+    if not 1 <= first <= last:
+        raise UsageError(f"page_range is {first} to {last}", remedy="Pages count from 1, and a range goes upwards.")
+    if first > 1 or last <= _LAST_PAGE:
+        made.options["pages"] = f"{first}-{'' if last > _LAST_PAGE else last}"
+
+
+def _page_break(made: Conversion, value: Any) -> None:
+    made.page_break = str(value)[:1000]
+
+
+_TRANSLATED: dict[str, Callable[[Conversion, Any], None]] = {
+    "to_formats": _to_formats,
+    "image_export_mode": _images,
+    "include_images": _include_images,
+    "do_ocr": _do_ocr,
+    "force_ocr": _force_ocr,
+    "ocr_lang": _languages,
+    "pipeline": _pipeline,
+    "page_range": _page_range,
+    "md_page_break_placeholder": _page_break,
+}
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    folded = str(value).lower()
+    if folded not in _TRUE + _FALSE:
+        raise UsageError(f"{name} is {value!r}", remedy="Send true or false.")
+    return folded in _TRUE
+
+
+def _list(name: str, value: Any) -> list[str]:
+    """A list, as JSON, as a repeated field of a form, or as a text with commas."""
+    if isinstance(value, str):
+        if value.startswith("["):
+            try:
+                value = msgspec.json.decode(value.encode())
+            except msgspec.DecodeError:
+                raise UsageError(f"{name} is no list", remedy="Send a JSON list, or repeat the field.") from None
+        else:
+            value = value.split(",")
+    if not isinstance(value, list) or len(value) > 1000:
+        raise UsageError(f"{name} is no list", remedy="Send a JSON list, or repeat the field.")
+    return [str(each).strip() for each in value if str(each).strip()]

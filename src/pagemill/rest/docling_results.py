@@ -1,0 +1,251 @@
+"""Results of jobs as docling-serve gives them, piece by piece: no document is in memory as a whole."""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.document.json_text import json_text
+from pagemill.document.page import DOUBTS, Status
+from pagemill.export.blocks import Kind, blocks
+from pagemill.export.docling_document import docling_document
+from pagemill.export.html import document_html
+from pagemill.export.markdown import document_markdown, page_markdown, plain_content
+from pagemill.rest.errors import NotFoundError
+from pagemill.rest.jobs import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pagemill.document.page import PageError, PageResult
+    from pagemill.rest.docling_options import Conversion
+    from pagemill.rest.results import JobResults
+    from pagemill.store.reading import RunReader
+
+MAX_ERRORS = 1000
+"""Errors of pages that an answer lists."""
+_CONTENTS = {"md": "md_content", "json": "json_content", "html": "html_content", "text": "text_content"}
+_SUFFIXES = {"md": "md", "json": "json", "html": "html", "text": "txt"}
+_CATEGORIES = {"timeout": "timeout", "network": "source_unavailable", "corrupt": "backend_failure"}
+_COMPONENTS = {"source": "document_backend", "decode": "document_backend", "text_layer": "document_backend"}
+
+
+@dataclass(slots=True)
+class ConvertedDocument:
+    """One document of a job, in the formats of a request.
+
+    Args:
+        results: Of the job.
+        conversion: What the request wants.
+        number: Which document, from 0.
+    """
+
+    results: JobResults
+    conversion: Conversion
+    number: int = 0
+    _token: str = field(default_factory=lambda: f"picture-{secrets.token_hex(12)}")
+
+    @property
+    def name(self) -> str:
+        """As the client calls it."""
+        return self.results.documents[self.number].name
+
+    def status(self) -> str:
+        """``success``, ``partial_success`` or ``failure``; a job that was cut short has no success."""
+        is_whole, states = self.results.row.state is JobState.FINISHED, set[Status]()
+        for page in self._pages(regions=False):
+            states.add(page.status)
+            is_whole = is_whole and page.status is Status.DONE and not any(_counting(page))
+        if Status.DONE not in states:
+            return "failure"
+        return "success" if is_whole else "partial_success"
+
+    def content(self, wanted: str) -> Iterator[str]:
+        """The document in a format, piece by piece."""
+        with ExitStack() as stack:
+            reader = stack.enter_context(self._reader())
+            for piece in _EXPORTS[wanted](self._pages(reader=reader), self.conversion):
+                yield self._with_pictures(piece, reader)
+
+    def files(self, formats: list[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """Files of an archive, by their suffix."""
+        for each in formats:
+            yield _SUFFIXES[each], (piece.encode("utf-8", "replace") for piece in self.content(each))
+
+    def json(self, seconds: float) -> Iterator[str]:
+        """The answer for one document: docling-serve's ConvertDocumentResponse.
+
+        Args:
+            seconds: How long it took.
+        """
+        status = self.status()
+        yield f'{{"document":{{"filename":{json_text(self.name)}'
+        for each in _CONTENTS:
+            yield f',"{_CONTENTS[each]}":'
+            if each not in self.conversion.formats or status == "failure":
+                yield "null"
+            elif each == "json":
+                yield from self.content(each)
+            else:
+                yield '"'
+                for piece in self.content(each):
+                    yield json_text(piece)[1:-1]
+                yield '"'
+        timing = {"scope": "document", "count": 1, "times": [seconds], "start_timestamps": []}
+        rest = {"processing_time": seconds, "timings": {"pipeline_total": timing}, "confidence": None}
+        yield f',"doctags_content":null}},"status":"{status}","errors":{json_text(self.errors())},'
+        yield json_text(rest)[1:]
+
+    def errors(self) -> list[dict[str, Any]]:
+        """What went wrong on pages, and the options without effect."""
+        warnings = [_item("user_input", "options", each, "policy") for each in self.conversion.warnings]
+        if self.results.row.state is not JobState.FINISHED:
+            reason = failure(self.results)
+            return [_item("pipeline", "job", reason["message"], reason["category"]), *warnings]
+        found = [_page_item(page, error) for page in self._pages(regions=False) for error in _counting(page)]
+        return [*found[:MAX_ERRORS], *warnings]
+
+    def _reader(self) -> RunReader:
+        reader = self.results.reader()
+        if reader is None:
+            raise NotFoundError("the job has no results")
+        return reader
+
+    def _pages(self, *, reader: RunReader | None = None, regions: bool = True) -> Iterator[PageResult]:
+        with ExitStack() as stack:
+            if reader is None:
+                opened = self.results.reader()
+                if opened is None:
+                    return
+                reader = stack.enter_context(opened)
+            for page in self.results.pages_of(reader, self.results.documents[self.number]):
+                if regions:
+                    self._name_pictures(page)
+                page.doc_id = PurePosixPath(self.name).stem or page.doc_id
+                yield self.results.named(page)
+
+    def _name_pictures(self, page: PageResult) -> None:
+        """Give pictures names that stand for them until the text is written; none where they are not wanted."""
+        if self.conversion.images == "placeholder":
+            page.image_crops = []
+        page.image_crops = [
+            msgspec.structs.replace(each, path=f"{self._token}-{PurePosixPath(each.path).name}")
+            for each in page.image_crops
+        ]
+
+    def _with_pictures(self, text: str, reader: RunReader) -> str:
+        if self._token not in text:
+            return text
+
+        def shown(match: re.Match[str]) -> str:
+            name = match[1]
+            if self.conversion.images == "referenced":
+                return f"/v1/jobs/{self.results.row.id}/crops/{name}"
+            kind = "png" if name.lower().endswith(".png") else "jpeg"
+            return f"data:image/{kind};base64,{base64.b64encode(self.results.crop(name)).decode()}"
+
+        return re.sub(rf"{self._token}-([^\s\"')\\]+)", shown, text)
+
+
+def _markdown(pages: Iterable[PageResult], conversion: Conversion) -> Iterator[str]:
+    if not conversion.page_break:
+        yield from document_markdown(pages, crops_root="")
+        return
+    between = ""
+    for page in pages:
+        yield between + page_markdown(page, crops_root="")
+        between = f"\n\n{conversion.page_break}\n\n"
+
+
+def _text(pages: Iterable[PageResult], _: Conversion) -> Iterator[str]:
+    """Plain text: cells of tables are separated by tabs."""
+    for block in blocks(pages):
+        said = [*(plain_content(caption) for caption in block.captions)]
+        if block.kind is Kind.TABLE and block.table is not None:
+            rows: list[list[str]] = [[] for _ in range(block.table.rows)]
+            for cell in block.table.cells:
+                rows[cell.row].append(" ".join(cell.text.split()))
+            said += ["\t".join(row) for row in rows]
+        else:
+            said.append(block.text)
+        if text := "\n".join(filter(None, map(str.strip, said))):
+            yield f"{text}\n\n"
+
+
+_EXPORTS: dict[str, Callable[[Iterable[PageResult], Conversion], Iterator[str]]] = {
+    "md": _markdown,
+    "html": lambda pages, _: document_html(pages, crops_root=""),
+    "json": lambda pages, _: docling_document(pages),
+    "text": _text,
+}
+
+
+def _counting(page: PageResult) -> Iterator[PageError]:
+    """What a page lacks, as the exit status of pagemill parse takes it: doubts about what was read do not count."""
+    return (error for error in page.errors if page.status is Status.FAILED or error.category not in DOUBTS)
+
+
+def _page_item(page: PageResult, error: PageError) -> dict[str, Any]:
+    message = f"page {page.page_number}: {error.message}" if page.page_number else error.message
+    category = _CATEGORIES.get(error.category, "unknown")
+    return _item(_COMPONENTS.get(error.component, "pipeline"), error.component, message, category, page.page_number)
+
+
+def _item(component: str, module: str, message: str, category: str, page: int | None = None) -> dict[str, Any]:
+    return {
+        "component_type": component,
+        "module_name": f"pagemill.{module}",
+        "error_message": message,
+        "category": category,
+        "page_no": page,
+    }
+
+
+def task_status(results: JobResults, position: int | None) -> dict[str, Any]:
+    """The state of a job: docling-serve's TaskStatusResponse."""
+    row = results.row
+    total = len(results.documents)
+    meta = {"num_docs": total, "num_processed": total if row.has_ended else 0}
+    status = _STATES[row.state]
+    meta |= {"num_succeeded": total if status == "success" else 0, "num_failed": total if status == "failure" else 0}
+    told: dict[str, Any] = {
+        "task_id": row.id,
+        "task_type": "convert",
+        "task_status": status,
+        "task_position": position,
+        "task_meta": meta,
+        "error_message": None,
+        "failure": None,
+    }
+    if status == "failure":
+        told["failure"] = failure(results)
+        told["error_message"] = told["failure"]["message"]
+    return told
+
+
+def failure(results: JobResults) -> dict[str, Any]:
+    """Why a job failed: docling-serve's PublicFailureInfo."""
+    error = results.row.error or {"category": "cancelled", "message": "the job was cancelled", "remedy": None}
+    return {
+        "category": _CATEGORIES.get(error["category"], "unknown"),
+        "message": ". ".join(filter(None, [error["message"], error["remedy"]])),
+        "retryable": error["category"] in ("timeout", "network", "no_space"),
+        "phase": "execution",
+        "details": {},
+    }
+
+
+_STATES = {
+    JobState.QUEUED: "pending",
+    JobState.RUNNING: "started",
+    JobState.FINISHED: "success",
+    JobState.FAILED: "failure",
+    JobState.CANCELLED: "failure",
+}

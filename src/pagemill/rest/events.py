@@ -1,0 +1,40 @@
+"""Wakes those who watch jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Changes:
+    """Wakes those who wait for a change of a job."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+
+    @contextmanager
+    def watched(self, id: str) -> Iterator[asyncio.Event]:
+        """An event that every change of the job sets, within the block."""
+        event = asyncio.Event()
+        self._waiting[id].add(event)
+        try:
+            yield event
+        finally:
+            self._waiting[id].discard(event)
+            if not self._waiting[id]:
+                del self._waiting[id]
+
+    def notify(self, id: str) -> None:
+        """A job has changed."""
+        for event in self._waiting.get(id, ()):
+            event.set()
+
+    def notify_all(self) -> None:
+        """Wake everybody."""
+        for id in list(self._waiting):
+            self.notify(id)

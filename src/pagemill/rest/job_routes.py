@@ -1,0 +1,181 @@
+"""Routes of jobs: send, list, watch, cancel, remove, retry."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
+from starlette.types import Receive, Scope, Send
+
+from pagemill.errors import UsageError
+from pagemill.rest.errors import UnavailableError
+from pagemill.rest.jobs import MAX_NUMBER, JobState
+from pagemill.rest.models import ErrorAnswer, Job, Jobs, NewJob
+from pagemill.rest.sending import MAX_NAME, sending
+from pagemill.rest.server import Server
+from pagemill.rest.uploads import body_of
+
+_MAX_JSON = 1 << 20
+_LONGEST_WAIT_S = 60.0
+_FIELDS = frozenset({"options", "collection"})
+_ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorAnswer}, "5XX": {"model": ErrorAnswer}}
+_MULTIPART: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["files"],
+                    "properties": {
+                        "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                        "options": {"type": "string", "description": 'A JSON object, such as {"languages": ["ko"]}.'},
+                        "collection": {"type": "string"},
+                    },
+                }
+            },
+            "application/json": {
+                "schema": NewJob.model_json_schema(),
+                "example": NewJob.model_config["json_schema_extra"]["example"],  # type: ignore[index]
+            },
+        },
+    }
+}
+
+
+def router(server: Server) -> APIRouter:
+    """The routes below ``/v1/jobs`` that are about jobs as a whole."""
+    routes = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=_ERRORS)
+    owner_of = Depends(server.owner)
+
+    @routes.post("", status_code=202, openapi_extra=_MULTIPART)
+    async def send(
+        request: Request,
+        response: Response,
+        owner: str = owner_of,
+        idempotency_key: Annotated[str | None, Header(max_length=MAX_NAME)] = None,
+    ) -> Job:
+        """Send files, or URLs where the server fetches some. The job is stored durably when the answer comes."""
+        for name in request.query_params:
+            raise UsageError(f"the parameter {name[:100]!r} is not known", remedy="Send options in the body.")
+        row = await _accept(server, request, owner, idempotency_key)
+        response.headers["Location"] = f"/v1/jobs/{row.id}"
+        return await server.job(row)
+
+    @routes.get("")
+    async def list_jobs(
+        state: JobState | None = None,
+        collection: str | None = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER)] = None,
+        owner: str = owner_of,
+    ) -> Jobs:
+        """The jobs of the key, the newest first."""
+        rows = await asyncio.to_thread(
+            server.jobs.find, owner, state=state, collection=collection, limit=limit, before=after
+        )
+        following = str(rows[-1].job) if len(rows) == limit else None
+        return Jobs(jobs=[await server.job(row) for row in rows], next=following)
+
+    @routes.get("/{id}")
+    async def get_job(
+        id: str, wait: Annotated[float, Query(ge=0, le=_LONGEST_WAIT_S)] = 0, owner: str = owner_of
+    ) -> Job:
+        """A job; with ``wait``, when it has ended, or after so many seconds."""
+        row = await (server.wait(id, owner, wait) if wait else server.get(id, owner))
+        return await server.job(row)
+
+    @routes.delete("/{id}", responses={202: {"model": Job, "description": "It is being cancelled."}, 204: {}})
+    async def delete_job(id: str, owner: str = owner_of) -> Response:
+        """Cancel a job that has not ended; remove one that has, with all its files."""
+        row = await server.get(id, owner)
+        if row.has_ended:
+            await server.remove(id)
+            return Response(status_code=204)
+        job = await server.job(await server.cancel(id, owner))
+        return Response(job.model_dump_json(), status_code=202, media_type="application/json")
+
+    @routes.post("/{id}/cancel")
+    async def cancel_job(id: str, owner: str = owner_of) -> Job:
+        """Cancel a job that has not ended. Unlike DELETE, this never removes one that ends meanwhile."""
+        row = await server.get(id, owner)
+        return await server.job(row if row.has_ended else await server.cancel(id, owner))
+
+    @routes.post("/{id}/retry", status_code=202)
+    async def retry_job(id: str, owner: str = owner_of) -> Job:
+        """Parse the failed pages of a job again. 409 if it has not ended, or no page failed."""
+        return await server.job(await server.retry(id, owner))
+
+    @routes.get("/{id}/events", response_class=StreamingResponse)
+    async def watch(
+        id: str,
+        last_event_id: Annotated[int, Header(ge=0, le=MAX_NUMBER)] = 0,
+        owner: str = owner_of,
+    ) -> StreamingResponse:
+        """Server-sent events: ``page`` for each page that ends, ``job`` when the job changes, last when it ends."""
+        await server.get(id, owner)
+        if server.counts["streams_open"] >= server.settings.limits.max_streams:
+            server.counts["streams_refused"] += 1
+            raise UnavailableError("too many event streams are open", remedy="Poll the job.", retry_after_s=10)
+
+        async def stream() -> Any:
+            async for kind, number, data in server.events(id, owner, last_event_id):
+                head = f"event: {kind}\n" + (f"id: {number}\n" if number is not None else "")
+                yield f"{head}data: {data.decode()}\n\n"
+
+        # Counted before anything is awaited: a thousand that come at once must not all find room.
+        server.counts["streams_open"] += 1
+        return _CountedStream(server, stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+    return routes
+
+
+class _CountedStream(StreamingResponse):
+    """An event stream that is counted as open until it has ended, however that comes."""
+
+    def __init__(self, server: Server, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._server.counts["streams_open"] -= 1
+
+
+async def _accept(server: Server, request: Request, owner: str, idempotency: str | None) -> Any:
+    is_known = (
+        idempotency is not None and await asyncio.to_thread(server.jobs.by_idempotency, owner, idempotency) is not None
+    )
+    async with sending(server, owner, is_known=is_known) as job:
+        if request.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+            sent = _new_job(b"".join([chunk async for chunk in body_of(request, _MAX_JSON)]))
+            for each in sent.sources:
+                job.add_url(each.url)
+            options, collection = sent.options, sent.collection
+        else:
+            fields = await job.form(request, _FIELDS)
+            options = _object(fields.get("options", ["{}"])[-1])
+            collection = fields.get("collection", [""])[-1] or None
+        return await job.submit(options, collection=collection, idempotency=idempotency)
+
+
+def _new_job(body: bytes) -> NewJob:
+    try:
+        return NewJob.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        at = ".".join(map(str, first["loc"]))[:100]
+        raise UsageError(f"the body is no job: {at} {first['msg']}", remedy="See /openapi.json.") from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text.encode(), type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        raise UsageError("the options are no JSON object", remedy='Send {"languages": ["en"]}, for example.') from None

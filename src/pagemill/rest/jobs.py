@@ -1,0 +1,376 @@
+"""The job table: one SQLite file, in which a job exists from the moment in which it is acknowledged."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import threading
+import time
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pagemill.errors import OutputError
+from pagemill.store.database import database_errors, require_sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+_REMEDY = "Restore the file from a backup, or start with another --data folder."
+_BUSY_S = 10.0
+MAX_NUMBER = 2**63 - 1
+"""That SQLite can hold."""
+_APPLICATION_ID = 0x504D4A42  # PMJB
+_FORMAT = 1
+_TABLES = """
+CREATE TABLE jobs (
+    job INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, state TEXT NOT NULL,
+    name TEXT NOT NULL, collection TEXT, options TEXT NOT NULL, password TEXT, bytes INTEGER NOT NULL,
+    created REAL NOT NULL, started REAL, finished REAL,
+    pages INTEGER, ended INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0, error TEXT,
+    retry INTEGER NOT NULL DEFAULT 0, cancelled INTEGER NOT NULL DEFAULT 0, opened INTEGER NOT NULL DEFAULT 0,
+    idempotency TEXT, UNIQUE (owner, idempotency)) STRICT;
+CREATE INDEX jobs_unfinished ON jobs (state) WHERE finished IS NULL;
+CREATE INDEX jobs_finished ON jobs (finished) WHERE finished IS NOT NULL;
+CREATE TABLE documents (
+    job INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL, url TEXT, pages INTEGER,
+    PRIMARY KEY (job, number)) STRICT, WITHOUT ROWID;
+"""
+
+
+class JobState(StrEnum):
+    """State of a job. The last three are final, until failed pages are parsed again."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a job."""
+
+    number: int
+    """From 1."""
+    name: str
+    """As the client calls it; never used as a path."""
+    file: str
+    """In the folder of inputs: four digits, and a suffix of ours."""
+    url: str | None = None
+    """Where it is fetched from."""
+    pages: int | None = None
+    """Pages of it, once the job has ended."""
+
+    @property
+    def id(self) -> str:
+        """The id of the document in the run."""
+        return f"{self.number:04}"
+
+
+class JobRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What the table knows of a job."""
+
+    job: int
+    id: str
+    owner: str
+    state: JobState
+    name: str
+    collection: str | None
+    options: dict[str, Any]
+    password: str | None
+    bytes: int
+    """Of the inputs; with what was made of them once the job has ended."""
+    created: float
+    """Seconds since 1970, as all times here."""
+    started: float | None
+    finished: float | None
+    pages: int | None
+    """In the input, where known."""
+    ended: int
+    """Pages that ended, failed ones included."""
+    failed: int
+    error: dict[str, Any] | None
+    retry: int
+    """1: failed pages are to be parsed again. 2: a process has begun with that."""
+    cancelled: bool
+    """It is to end."""
+    opened: bool
+    """A process has opened its run."""
+    idempotency: str | None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is in a final state."""
+        return self.finished is not None
+
+
+_COLUMNS = JobRow.__struct_fields__
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM jobs"
+
+
+def new_id() -> str:
+    """An id for a job, also the name of its folder. Nobody can guess it."""
+    return secrets.token_hex(10)
+
+
+class JobTable:
+    """The jobs. Thread-safe; the calls wait for the disk, so they are made on threads.
+
+    Args:
+        file: The database; created when it is missing.
+
+    Raises:
+        OutputError: It cannot be opened, or is of another version.
+        DamagedRunError: It is damaged.
+    """
+
+    def __init__(self, file: Path) -> None:
+        require_sqlite()
+        self._file = file
+        self._lock = threading.RLock()
+        with self._errors():
+            self._connection = sqlite3.connect(file, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            # A job is acknowledged when its row is committed: the commit has to survive a power cut.
+            self._connection.execute("PRAGMA synchronous = FULL")
+            file.chmod(0o600)  # it holds passwords of documents
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            application = self._connection.execute("PRAGMA application_id").fetchone()[0]
+            tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if tables and application != _APPLICATION_ID:
+                raise OutputError(f"{file} is of another program", remedy="Choose another --data folder.")
+            if version == 0:
+                with self._transaction() as connection:
+                    for statement in _TABLES.split(";\n"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                    connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            elif version != _FORMAT:
+                raise OutputError(
+                    f"{file} was written by another version of pagemill", remedy="Choose another --data folder."
+                )
+
+    def close(self) -> None:
+        """Close the database. Idempotent."""
+        with self._lock:
+            self._connection.close()
+
+    def create(
+        self,
+        *,
+        id: str,
+        owner: str,
+        name: str,
+        collection: str | None,
+        options: dict[str, Any],
+        password: str | None,
+        size: int,
+        documents: Sequence[JobDocument],
+        idempotency: str | None,
+    ) -> JobRow:
+        """Store a new job durably. Its files are on the disk already.
+
+        Returns:
+            The job; an earlier one of the same owner with the same idempotency key, if there is one.
+        """
+        with self._transaction() as connection:
+            earlier = self._one("owner = ? AND idempotency = ?", (owner, idempotency)) if idempotency else None
+            if earlier is not None:
+                return earlier
+            job = connection.execute(
+                "INSERT INTO jobs (id, owner, state, name, collection, options, password, bytes, created, idempotency)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING job",
+                (
+                    *(id, owner, JobState.QUEUED, _plain(name), collection, msgspec.json.encode(options).decode()),
+                    *(password, size, time.time(), idempotency),
+                ),
+            ).fetchone()[0]
+            connection.executemany(
+                "INSERT INTO documents (job, number, name, file, url) VALUES (?, ?, ?, ?, ?)",
+                [(job, each.number, _plain(each.name), each.file, each.url) for each in documents],
+            )
+            row = self.get(id)
+        assert row is not None
+        return row
+
+    def get(self, id: str, owner: str | None = None) -> JobRow | None:
+        """A job; None where there is none, or where it is not the owner's."""
+        row = self._one("id = ?", (id,))
+        return row if row is not None and owner in (None, row.owner) else None
+
+    def by_idempotency(self, owner: str, key: str) -> JobRow | None:
+        """The job that an owner has sent with an idempotency key."""
+        return self._one("owner = ? AND idempotency = ?", (owner, key))
+
+    def documents(self, job: int) -> list[JobDocument]:
+        """The files of a job, in order."""
+        columns = JobDocument.__struct_fields__
+        rows = self._query(f"SELECT {', '.join(columns)} FROM documents WHERE job = ? ORDER BY number", (job,))
+        return [JobDocument(**dict(zip(columns, row, strict=True))) for row in rows]
+
+    def find(
+        self,
+        owner: str,
+        *,
+        state: JobState | None = None,
+        collection: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[JobRow]:
+        """Jobs of an owner, the newest first.
+
+        Args:
+            owner: Whose.
+            state: Only those in this state.
+            collection: Only those of this collection.
+            limit: At most so many.
+            before: Only jobs that are older than the one of this number.
+        """
+        conditions, values = ["owner = ?"], [owner]
+        for condition, value in (("state = ?", state), ("collection = ?", collection), ("job < ?", before)):
+            if value is not None:
+                conditions.append(condition)
+                values.append(value)  # type: ignore[arg-type]
+        where = " AND ".join(conditions)
+        return self._rows(f"{where} ORDER BY job DESC LIMIT ?", (*values, limit))
+
+    def unfinished(self) -> list[JobRow]:
+        """Jobs that wait or run, the oldest first."""
+        return self._rows("finished IS NULL ORDER BY job")
+
+    def count_unfinished(self) -> dict[str, int]:
+        """Jobs that wait or run, by owner."""
+        return dict(self._query("SELECT owner, count(*) FROM jobs WHERE finished IS NULL GROUP BY owner"))
+
+    def collections(self, owner: str) -> list[tuple[str, int, int]]:
+        """Name, jobs and readable pages of the collections of an owner, by name."""
+        return self._query(
+            "SELECT collection, count(*), sum(ended - failed) FROM jobs WHERE owner = ? AND collection IS NOT NULL"
+            " GROUP BY collection ORDER BY collection",
+            (owner,),
+        )
+
+    def count_states(self) -> dict[str, int]:
+        """Jobs by state."""
+        return dict(self._query("SELECT state, count(*) FROM jobs GROUP BY state"))
+
+    def ids(self) -> set[str]:
+        """Of all jobs."""
+        return {id for (id,) in self._query("SELECT id FROM jobs")}
+
+    def ended(self) -> list[tuple[str, float, int]]:
+        """Id, end and bytes of the jobs that have ended, the one that ended first before all others."""
+        return self._query("SELECT id, finished, bytes FROM jobs WHERE finished IS NOT NULL ORDER BY finished")
+
+    def stored_bytes(self) -> int:
+        """Bytes of all jobs."""
+        return int(self._query("SELECT ifnull(sum(bytes), 0) FROM jobs")[0][0])
+
+    def start(self, id: str) -> None:
+        """A job runs."""
+        self._change(id, "state = ?, started = ifnull(started, ?)", (JobState.RUNNING, time.time()))
+
+    def opened(self, id: str) -> None:
+        """The run of a job is open; if its failed pages were to be parsed again, they wait for that now."""
+        self._change(id, "opened = 1, retry = min(2, 2 * retry)")
+
+    def requeue(self, id: str, *, pages: int | None, ended: int, failed: int) -> None:
+        """A job that was running is to go on later."""
+        self._change(id, "state = ?, pages = ?, ended = ?, failed = ?", (JobState.QUEUED, pages, ended, failed))
+
+    def end(
+        self,
+        row: JobRow,
+        state: JobState,
+        *,
+        pages: int | None,
+        ended: int,
+        failed: int,
+        size: int,
+        error: dict[str, Any] | None,
+        document_pages: Mapping[str, int],
+    ) -> None:
+        """A job has ended."""
+        encoded = None if error is None else msgspec.json.encode(error).decode()
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE jobs SET state = ?, finished = ?, pages = ?, ended = ?, failed = ?, bytes = ?, error = ?,"
+                " cancelled = 0 WHERE job = ?",
+                (state, time.time(), pages, ended, failed, size, encoded, row.job),
+            )
+            connection.executemany(
+                "UPDATE documents SET pages = ? WHERE job = ? AND number = ?",
+                [(count, row.job, int(id)) for id, count in document_pages.items() if id.isdecimal()],
+            )
+
+    def cancel(self, id: str) -> None:
+        """A job is to end; one that waits has ended."""
+        self._change(id, "cancelled = 1")
+
+    def retry(self, id: str) -> bool:
+        """Have the failed pages of a job that has ended parsed again; False if it has not ended."""
+        with self._transaction() as connection:
+            changed = connection.execute(
+                "UPDATE jobs SET state = ?, finished = NULL, error = NULL, retry = opened, cancelled = 0"
+                " WHERE id = ? AND finished IS NOT NULL",
+                (JobState.QUEUED, id),
+            )
+            return changed.rowcount > 0
+
+    def remove(self, id: str) -> bool:
+        """Forget a job, whose folder is to be deleted next; False if it has not ended."""
+        with self._transaction() as connection:
+            removed = connection.execute(
+                "DELETE FROM jobs WHERE id = ? AND finished IS NOT NULL RETURNING job", (id,)
+            ).fetchone()
+            if removed is not None:
+                connection.execute("DELETE FROM documents WHERE job = ?", removed)
+            return removed is not None
+
+    def _change(self, id: str, assignments: str, values: Sequence[Any] = ()) -> None:
+        with self._transaction() as connection:
+            connection.execute(f"UPDATE jobs SET {assignments} WHERE id = ?", (*values, id))
+
+    def _one(self, where: str, values: Sequence[Any]) -> JobRow | None:
+        return next(iter(self._rows(where, values)), None)
+
+    def _rows(self, where: str, values: Sequence[Any] = ()) -> list[JobRow]:
+        return [_row(row) for row in self._query(f"{_SELECT} WHERE {where}", values)]
+
+    def _query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock, self._errors():
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _errors(self) -> Any:
+        return database_errors(self._file, repair=_REMEDY)
+
+
+def _row(row: Sequence[Any]) -> JobRow:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    for name in ("options", "error"):
+        values[name] = None if values[name] is None else msgspec.json.decode(values[name])
+    for name in ("cancelled", "opened"):
+        values[name] = bool(values[name])
+    values["state"] = JobState(values["state"])
+    return JobRow(**values)
+
+
+def _plain(text: str) -> str:
+    """Text that UTF-8 can hold."""
+    return text.encode("utf-8", "replace").decode()

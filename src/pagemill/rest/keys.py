@@ -1,0 +1,74 @@
+"""API keys: whose request it is. Neither the disk nor the log holds a key, nor does the process after its start."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagemill.rest.errors import UnauthorizedError
+from pagemill.store.files import output_errors, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_SALT_BYTES = 16
+EVERYBODY = ""
+"""The owner of all jobs of a server without keys."""
+
+
+class KeyRing:
+    """The keys that the server accepts, as salted hashes.
+
+    Keys are long and random (see ``SHORTEST_KEY``), so one round of BLAKE2b is enough: a slow hash protects what people
+    choose and remember, and would let anybody keep the server busy with wrong keys.
+
+    Args:
+        keys: In plain text.
+        folder: Where the salt is kept; the owners of jobs are known by it after a restart.
+    """
+
+    def __init__(self, keys: Sequence[str], folder: Path) -> None:
+        self._salt = _salt(folder / "salt")
+        self._hashes = [self._hash(key) for key in keys]
+
+    @property
+    def required(self) -> bool:
+        """Whether requests need a key."""
+        return bool(self._hashes)
+
+    def owner(self, headers: Mapping[str, str]) -> str:
+        """Who sends a request: the hash of the key.
+
+        Raises:
+            UnauthorizedError: The key is missing or wrong.
+        """
+        if not self._hashes:
+            return EVERYBODY
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+        if not given:
+            raise UnauthorizedError(
+                "this server needs an API key", remedy="Send it as Authorization: Bearer KEY, or as X-Api-Key: KEY."
+            )
+        hashed = self._hash(given)
+        # All are compared, and each in constant time: the time of an answer tells nothing about a key.
+        known = [hmac.compare_digest(hashed, each) for each in self._hashes]
+        if not any(known):
+            raise UnauthorizedError("the API key is wrong", remedy="Ask who runs the server for a key.")
+        return hashed.hex()
+
+    def _hash(self, key: str) -> bytes:
+        return hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16, salt=self._salt).digest()
+
+
+def _salt(path: Path) -> bytes:
+    with output_errors(path):
+        if path.exists() and len(salt := path.read_bytes()) == _SALT_BYTES:
+            return salt
+    salt = secrets.token_bytes(_SALT_BYTES)
+    write_whole(path, [salt], durable=True)
+    path.chmod(0o600)
+    return salt

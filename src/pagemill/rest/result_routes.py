@@ -1,0 +1,102 @@
+"""Routes of results: pages, images, documents, and all of a job as one file."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from pagemill.rest.models import ErrorAnswer, Pages
+from pagemill.rest.results import LONGEST_SIDE, MOST_PAGES, JobResults, split_name
+from pagemill.rest.server import Server
+
+_ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorAnswer}, "5XX": {"model": ErrorAnswer}}
+SANDBOX = "sandbox; default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'"
+"""Content security policy of what comes out of documents: no scripts, no origin, no requests but for pictures."""
+_LONG = {"Cache-Control": "private, max-age=3600"}
+_EMBEDDED = {"Cross-Origin-Resource-Policy": "cross-origin"}
+"""Of pictures: a sandboxed document has no origin, so that no other value lets it show them."""
+
+
+def router(server: Server) -> APIRouter:
+    """The routes below ``/v1/jobs/{id}`` with results."""
+    routes = APIRouter(prefix="/v1/jobs/{id}", tags=["results"], responses=_ERRORS)
+    owner_of = Depends(server.owner)
+
+    @routes.get("/pages")
+    async def pages(
+        id: str,
+        after: str | None = None,
+        limit: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 100,
+        status: Literal["done", "failed", "skipped", "running", "waiting"] | None = None,
+        owner: str = owner_of,
+    ) -> Pages:
+        """Pages in reading order, also of a job that runs."""
+        results = await server.results(id, owner)
+        return Pages(**await asyncio.to_thread(results.pages, after=after, limit=limit, status=status))
+
+    @routes.get("/pages/{n}")
+    async def page(id: str, n: int, owner: str = owner_of) -> Response:
+        """The record of a page, as in ``ocr_results.jsonl``."""
+        results = await server.results(id, owner)
+        return Response(await asyncio.to_thread(results.record_json, n), media_type="application/json")
+
+    @routes.get("/pages/{n}/image", response_class=Response)
+    async def image(
+        request: Request,
+        id: str,
+        n: int,
+        width: Annotated[int | None, Query(ge=16, le=LONGEST_SIDE)] = None,
+        owner: str = owner_of,
+    ) -> Response:
+        """The page as it was read: WebP, its longer side at most 2,000 pixels. Boxes are those of the record."""
+        results = await server.results(id, owner)
+        data, tag = await results.image(n, width, server.pipeline.decoding, server.image_flight)
+        if request.headers.get("if-none-match") == f'"{tag}"':
+            return Response(status_code=304)
+        return Response(data, media_type="image/webp", headers=_LONG | {"ETag": f'"{tag}"'})
+
+    async def picture(id: str, name: str, owner: str) -> Response:
+        results = await server.results(id, owner)
+        data = await asyncio.to_thread(results.crop, name)
+        kind = "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
+        return Response(data, media_type=kind, headers=_LONG | _EMBEDDED)
+
+    @routes.get("/crops/{name}", response_class=Response)
+    async def crop(id: str, name: str, owner: str = owner_of) -> Response:
+        """A picture that a record, or a document by its relative link, names."""
+        return await picture(id, name, owner)
+
+    @routes.get("/pages/{n}/crops/{name}", response_class=Response)
+    async def crop_of_page(id: str, n: int, name: str, owner: str = owner_of) -> Response:
+        """The same."""
+        return await picture(id, name, owner)
+
+    @routes.get("/documents/{name}", response_class=StreamingResponse)
+    async def document(id: str, name: str, owner: str = owner_of) -> Response:
+        """A document: ``{document}.md``, ``.json`` (DocJSON), ``.html`` or ``.docling.json``, of the pages so far."""
+        results = await server.results(id, owner)
+        stem, suffix = split_name(name)
+        kind, content = await asyncio.to_thread(results.document, stem, suffix)
+        headers = {"Content-Security-Policy": SANDBOX, "Content-Disposition": "inline"}
+        return StreamingResponse(content, media_type=kind, headers=headers | await shortfall(results))
+
+    @routes.get("/download.zip", response_class=StreamingResponse)
+    async def download(id: str, owner: str = owner_of) -> Response:
+        """All documents in every format, pictures and records."""
+        results = await server.results(id, owner)
+        name = quote(f"{results.row.name.rpartition('.')[0] or results.row.name}.zip")
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+        archive = await asyncio.to_thread(results.archive)
+        return StreamingResponse(archive, media_type="application/zip", headers=headers | await shortfall(results))
+
+    return routes
+
+
+async def shortfall(results: JobResults) -> dict[str, str]:
+    """The header of documents that lack pages, or parts of them."""
+    lacks = await asyncio.to_thread(results.shortfall)
+    return {} if lacks is None else {"Pagemill-Incomplete": lacks}

@@ -1,0 +1,406 @@
+"""What clients get of a job's run: pages, records, images and documents, also while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from PIL import Image
+
+from pagemill.app.options import ImageSources
+from pagemill.app.page_images import PageImages, WantedPage
+from pagemill.document.names import safe_name
+from pagemill.document.page import DOUBTS, PageResult
+from pagemill.errors import OutputError, PagemillError
+from pagemill.export.docjson import document_json
+from pagemill.export.docling_document import docling_document
+from pagemill.export.html import document_html
+from pagemill.export.markdown import document_markdown
+from pagemill.imaging.transforms import fit
+from pagemill.rest.archives import zipped
+from pagemill.rest.errors import NotFoundError
+from pagemill.rest.jobs import MAX_NUMBER, JobState
+from pagemill.rest.options import PASSWORD, for_clients, source_options
+from pagemill.rest.runner import with_names
+from pagemill.store.holding import Holding, examine
+from pagemill.store.reading import RunReader
+from pagemill.store.records import encode_line
+from pagemill.store.rows import PageState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pagemill.imaging.types import Pixels
+    from pagemill.rest.jobs import JobDocument, JobRow
+    from pagemill.runtime.decoding import DecodingService
+    from pagemill.runtime.flight import FlightControl
+
+PAGES_OF_A_SOURCE = 1_000_000
+"""A page's number is that of its source times this, and its number in the source: the same after a retry."""
+MOST_PAGES = 500
+"""Pages of one answer."""
+LONGEST_SIDE = 2000
+"""Pixels of a page image, at most."""
+_EXPORTS: dict[str, tuple[str, Callable[[Iterable[PageResult]], Iterator[str]]]] = {
+    "md": ("text/markdown; charset=utf-8", document_markdown),
+    "json": ("application/json", document_json),
+    "html": ("text/html; charset=utf-8", partial(document_html, crops_root="../")),
+    "docling.json": ("application/json", docling_document),
+}
+_PAGE_ROWS = """
+SELECT p.source, p.page, p.state, d.doc_id, p.page_number, p.page_idx, p.record, p.document, p.message, p.category
+FROM pages p JOIN documents d USING (document)
+"""
+_STATES = {state: state.name.lower() for state in PageState}
+
+
+@dataclass(frozen=True, slots=True)
+class JobResults:
+    """The results of a job. Its methods read files: they are called on threads, but for :meth:`image`."""
+
+    row: JobRow
+    documents: list[JobDocument]
+    folder: Path
+    """Of the job."""
+
+    @property
+    def out(self) -> Path:
+        """The run directory."""
+        return self.folder / "run"
+
+    def shortfall(self) -> str | None:
+        """What the documents lack, in words; None where they are whole."""
+        if self.row.state is not JobState.FINISHED:
+            return f"the job is {self.row.state}: pages may be missing"
+        failed = f"{self.row.failed:,} of {self.row.ended:,} pages failed" if self.row.failed else None
+        if (reader := self.reader()) is None:
+            return failed
+        with reader:
+            kinds = reader.summary.warnings_by_kind.keys() - DOUBTS  # as the exit status of pagemill parse
+        incomplete = f"pages are incomplete ({', '.join(sorted(kinds))})" if kinds else None
+        return "; ".join(filter(None, (failed, incomplete))) or None
+
+    def reader(self) -> RunReader | None:
+        """The run, to be closed; None while there is none."""
+        try:
+            if examine(self.out) is not Holding.RUN:
+                return None
+            return RunReader.open(self.out)
+        except OutputError:
+            # Until a job has ended its run may be one that is just being created; the runner reports a damaged one.
+            if not self.row.has_ended or not self.out.exists():
+                return None
+            raise
+
+    def pages(self, *, after: str | None, limit: int, status: str | None) -> dict[str, Any]:
+        """Pages in reading order: by document, then by page.
+
+        Args:
+            after: The ``next`` of the answer before.
+            limit: At most so many.
+            status: Only these: ``done``, ``failed``, ``skipped``, ``running``, ``waiting``.
+        """
+        if (reader := self.reader()) is None:
+            return {"pages": [], "next": None}
+        condition, values = "TRUE", []
+        if after is not None:
+            place = _cursor(after)
+            condition = "(p.document, ifnull(p.page_number, -1), p.source, p.page) > (?, ?, ?, ?)"
+            values += place
+        if status is not None:
+            states = [state for state, name in _STATES.items() if name == status]
+            condition += " AND p.state = ?"
+            values += [int(states[0]) if states else 0]
+        with reader:
+            rows = reader.query(
+                f"{_PAGE_ROWS} WHERE {condition}"
+                " ORDER BY p.document, ifnull(p.page_number, -1), p.source, p.page LIMIT ?",
+                (*values, limit),
+            )
+            pages = [self._page(reader, row) for row in rows]
+        following = None
+        if len(rows) == limit:
+            source, page, _, _, number, _, _, document, *_ = rows[-1]
+            following = f"{document}.{-1 if number is None else number}.{source}.{page}"
+        return {"pages": pages, "next": following}
+
+    def events(self, after: int, limit: int = MOST_PAGES) -> list[tuple[int, dict[str, Any]]]:
+        """Pages that ended after an event, in that order, each with the number of its event."""
+        if (reader := self.reader()) is None:
+            return []
+        with reader:
+            rows = reader.query(
+                "SELECT p.record, p.source, p.page, p.state, d.doc_id, p.page_number FROM pages p"
+                " JOIN documents d USING (document) WHERE p.record > ? ORDER BY p.record LIMIT ?",
+                (after, limit),
+            )
+            return [
+                (
+                    record,
+                    {
+                        "n": source * PAGES_OF_A_SOURCE + page,
+                        "document": doc_id,
+                        "page_number": number,
+                        "status": _STATES[PageState(state)],
+                        "errors": self._errors(reader, record) if state == PageState.FAILED else [],
+                    },
+                )
+                for record, source, page, state, doc_id, number in rows
+            ]
+
+    def record(self, n: int) -> PageResult:
+        """The record of a page.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        if (reader := self.reader()) is not None:
+            with reader:
+                return self._record(reader, n)
+        raise _no_page()
+
+    def record_json(self, n: int) -> bytes:
+        """The record of a page, as in ``ocr_results.jsonl``."""
+        return encode_line(self.record(n))
+
+    def document(self, document: str, suffix: str) -> tuple[str, Iterator[bytes]]:
+        """A document in a format: the media type and the content, piece by piece.
+
+        Raises:
+            NotFoundError: There is no such document yet, or no such format.
+        """
+        if suffix not in _EXPORTS:
+            raise NotFoundError(f"there is no format {suffix!r}", remedy=f"There are: {', '.join(_EXPORTS)}.")
+        reader = self.reader()
+        kind, export = _EXPORTS[suffix]
+        file = next((each for each in self.documents if each.id == document), None)
+        found = None
+        if reader is not None:
+            found = next(reader.document(document) if file is None else self.pages_of(reader, file), None)
+        if reader is None or found is None:
+            if reader is not None:
+                reader.close()
+            raise NotFoundError("there is no such document, or no page of it yet")
+
+        def content() -> Iterator[bytes]:
+            with reader:
+                pages = reader.document(document) if file is None else self.pages_of(reader, file)
+                for piece in export(map(self.named, pages)):
+                    yield piece.encode("utf-8", "replace")
+
+        return kind, content()
+
+    def pages_of(self, reader: RunReader, file: JobDocument) -> Iterator[PageResult]:
+        """The records of a file. The ids of rows may name documents, also as another file is called here."""
+        rows = reader.query("SELECT doc_id FROM documents WHERE uri LIKE ? ORDER BY document", (f"%/{file.file}",))
+        for (doc_id,) in rows:
+            yield from reader.document(doc_id)
+
+    def crop(self, name: str) -> bytes:
+        """A picture that a record names.
+
+        Raises:
+            NotFoundError: No record names it.
+        """
+        if (reader := self.reader()) is not None:
+            with reader:
+                # The table decides, not the file system: no name of a client gets into a path.
+                rows = reader.query("SELECT path FROM crops WHERE path = ?", (f"crops/{name}",))
+                if rows:
+                    try:
+                        return (self.out / str(rows[0][0])).read_bytes()
+                    except OSError:
+                        pass
+        raise NotFoundError("there is no such picture")
+
+    def archive(self) -> Iterator[bytes]:
+        """All of the job as a zip file, piece by piece: documents in every format, pictures, records."""
+        reader = self.reader()
+        if reader is None:
+            raise NotFoundError("the job has no results yet")
+
+        def members() -> Iterator[tuple[str, Iterator[bytes]]]:
+            if (shortfall := self.shortfall()) is not None:
+                yield "INCOMPLETE.txt", iter([f"When this archive was made: {shortfall}.\n".encode()])
+            names = self._document_names(reader)
+            for doc_id, _ in reader.recorded_documents():
+                for suffix, (_, export) in _EXPORTS.items():
+                    pages = (self.named(page) for page in reader.document(doc_id))
+                    content = (piece.encode("utf-8", "replace") for piece in export(pages))
+                    yield f"documents/{names[doc_id]}.{suffix}", content
+            yield "ocr_results.jsonl", (encode_line(self.named(page)) for page in reader.pages())
+            for (path,) in reader.query("SELECT path FROM crops ORDER BY path"):
+                yield path, iter([(self.out / path).read_bytes()])
+
+        def content() -> Iterator[bytes]:
+            with reader:
+                yield from zipped(members())
+
+        return content()
+
+    async def image(
+        self, n: int, width: int | None, decoding: DecodingService, flight: FlightControl
+    ) -> tuple[bytes, str]:
+        """The image of a page as it was read, as WebP, and a tag that changes with it.
+
+        Raises:
+            NotFoundError: There is no such page.
+            PagemillError: It cannot be decoded.
+        """
+        reader = await asyncio.to_thread(self.reader)
+        if reader is None:
+            raise _no_page()
+        with reader:
+            page = await asyncio.to_thread(self._record, reader, n)
+            options = source_options(self.row.options | {PASSWORD: self.row.password})
+            images = PageImages(reader, decoding, ImageSources(options=options), flight)
+            async with aclosing(images.find([WantedPage.of(page)])) as found_pages:
+                async for found in found_pages:
+                    try:
+                        pixels = await images.pixels(found)
+                        data = await asyncio.to_thread(_webp, pixels, width)
+                    except PagemillError as error:
+                        error.message = with_names(error.message, self.folder / "inputs", self.documents)
+                        raise
+                    finally:
+                        found.leave()
+                    return data, hashlib.sha256(data).hexdigest()[:32]
+        raise _no_page()
+
+    def _record(self, reader: RunReader, n: int) -> PageResult:
+        if not 0 <= n <= MAX_NUMBER:
+            raise _no_page()
+        source, page = divmod(n, PAGES_OF_A_SOURCE)
+        rows = reader.query(
+            "SELECT page_id FROM pages WHERE source = ? AND page = ? AND record IS NOT NULL", (source, page)
+        )
+        if not rows:
+            raise _no_page()
+        return self.named(reader.page(rows[0][0]))
+
+    def _page(self, reader: RunReader, row: tuple[Any, ...]) -> dict[str, Any]:
+        source, page, state, doc_id, number, position, record, _, message, category = row
+        told: dict[str, Any] = {
+            "n": source * PAGES_OF_A_SOURCE + page,
+            "document": doc_id,
+            "name": self._names().get(doc_id, doc_id),
+            "page_number": number,
+            "page_idx": position,
+            "status": _STATES[PageState(state)],
+            "confidence": None,
+            "errors": [],
+            "width": None,
+            "height": None,
+        }
+        if record is not None:
+            found = self._decoded(reader, record)
+            told |= {
+                "confidence": found.confidence,
+                "errors": msgspec.to_builtins(found.errors),
+                "width": found.width,
+                "height": found.height,
+            }
+        elif state == PageState.SKIPPED:
+            told["errors"] = [{"category": "skipped", "message": self._plain(category or ""), "component": "source"}]
+        elif category is not None:
+            told["errors"] = [{"category": category, "message": self._plain(message or ""), "component": "worker"}]
+        return told
+
+    def _errors(self, reader: RunReader, record: int) -> Any:
+        return msgspec.to_builtins(self._decoded(reader, record).errors)
+
+    def _decoded(self, reader: RunReader, record: int) -> PageResult:
+        (page,) = reader.record(record)
+        return self.named(page)
+
+    def named(self, page: PageResult) -> PageResult:
+        """A record in which the source is called as the client calls it."""
+        page.source = self._plain(page.source)
+        page.errors = [
+            msgspec.structs.replace(
+                each, message=self._plain(each.message), remedy=each.remedy and for_clients(self._plain(each.remedy))
+            )
+            for each in page.errors
+        ]
+        return page
+
+    def _plain(self, text: str) -> str:
+        return with_names(text, self.folder / "inputs", self.documents)
+
+    def _names(self) -> dict[str, str]:
+        return {each.id: each.name for each in self.documents}
+
+    def file_names(self, *reserved: str) -> dict[str, str]:
+        """By document, a name for its files in an archive: the client's where it is safe and nobody else's."""
+        names: dict[str, str] = {}
+        taken = set(reserved)
+        for each in self.documents:
+            stem = safe_name(each.name.rpartition(".")[0] or each.name)
+            name = stem
+            while _is_taken(name, taken):
+                name += f"-{each.id}"
+            taken.add(name.casefold())
+            names[each.id] = name
+        return names
+
+    def _document_names(self, reader: RunReader) -> dict[str, str]:
+        """By document of the run, a name for its files: of its file, else its id, which rows of a dataset may give."""
+        files = {each.file: each.id for each in self.documents}
+        of_files = self.file_names()
+        names: dict[str, str] = {}
+        taken: set[str] = set()
+        for doc_id, uri in reader.query("SELECT doc_id, uri FROM documents ORDER BY document"):
+            file = files.get(PurePosixPath(uri).name)
+            is_whole_file = file is not None and doc_id.partition("-")[0] == file
+            name = of_files[file] if file is not None and is_whole_file else doc_id
+            while _is_taken(name, taken):
+                name += f"-{len(taken) + 1}"
+            taken.add(name.casefold())
+            names[doc_id] = name
+        return names
+
+
+def _is_taken(name: str, taken: set[str]) -> bool:
+    """Whether files of another document may have a name: ``a.docling.json`` is one of the document ``a``."""
+    return name.casefold() in taken or name.casefold().endswith(".docling")
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The document and the format that the name of a file means: ids of documents may have dots."""
+    for suffix in sorted(_EXPORTS, key=len, reverse=True):
+        if name.endswith(f".{suffix}"):
+            return name.removesuffix(f".{suffix}"), suffix
+    stem, _, suffix = name.partition(".")
+    return stem, suffix
+
+
+def _no_page() -> NotFoundError:
+    return NotFoundError("there is no such page, or it has not ended yet")
+
+
+def _cursor(text: str) -> list[int]:
+    try:
+        numbers = [int(part) for part in text.split(".")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 4 or any(abs(number) > MAX_NUMBER for number in numbers):
+        raise NotFoundError("`after` is not the `next` of an answer")
+    return numbers
+
+
+def _webp(pixels: Pixels, width: int | None) -> bytes:
+    longest = LONGEST_SIDE
+    if width is not None:
+        height, own = pixels.shape[:2]
+        longest = min(longest, max(1, round(max(height, own) * min(1.0, width / own))))
+    buffer = io.BytesIO()
+    Image.fromarray(fit(pixels, longest)).save(buffer, "WEBP", quality=80, method=2)
+    return buffer.getvalue()

@@ -1,0 +1,167 @@
+"""Runs the application: a socket that outlives its process, signals, and connections within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pagemill.app.parse import BEAT_S
+from pagemill.errors import ExitCode
+from pagemill.rest.app import create_app
+from pagemill.runtime.supervisor import RECYCLE
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+    from pagemill.rest.server import Server
+    from pagemill.rest.settings import ServeSettings
+    from pagemill.runtime.supervisor import Life
+
+log = logging.getLogger(__name__)
+
+HEAD_S = 10.0
+"""Time limit of the head of a request, from the connection or the answer before."""
+KEEP_ALIVE_S = 75
+"""Far longer than ``Retry-After``: a client that comes back must not meet a connection that is just being closed."""
+_DRAIN_S = 10
+"""So long answers in flight may take when the server ends."""
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 with a time limit for the head of a request, which uvicorn does not have."""
+
+    _head: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the clock."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Start the clock with the first byte of a request, and stop it when its head is there."""
+        super().data_received(data)
+        if self.transport.get_protocol() is not self:  # it has become a WebSocket, whose protocol has its own limits
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_clock()
+        elif self._head is None:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: object) -> None:
+        """The connection goes to another protocol."""
+        self._stop_clock()
+        super().handle_websocket_upgrade(event)  # type: ignore[arg-type]
+
+    def _await_head(self) -> None:
+        self._head = self.loop.call_later(HEAD_S, self.transport.abort)
+
+    def _stop_clock(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn, whose signals are handled by :func:`serve`."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+def serve(settings: ServeSettings, listening: socket.socket, life: Life) -> int:
+    """Serve until SIGTERM or SIGINT, and return the exit status.
+
+    The first signal drains the server: no connection is accepted, pages in flight are finished and written, jobs go on
+    with the next start. A second one ends the process at once.
+
+    Args:
+        settings: Of the server.
+        listening: It outlives a worker that dies: clients wait for the next one.
+        life: Of this process.
+    """
+    return asyncio.run(_serve(settings, listening, life))
+
+
+def log_to_standard_error() -> None:
+    """Log requests and jobs: ids, states and times; never names, queries or contents."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    for name, level in (("pagemill.rest", logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.setLevel(level)
+        logger.addHandler(handler)
+
+
+async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) -> int:
+    app = create_app(settings, life)
+    server: Server = app.state.server
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        lifespan="off",  # its errors would be log lines: here they are messages and exit codes
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws_max_size=64 * 1024,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        limit_concurrency=settings.limits.max_connections,
+        h11_max_incomplete_event_size=64 * 1024,
+        timeout_graceful_shutdown=_DRAIN_S,
+    )
+    running = _Uvicorn(config)
+    recycles = False
+
+    def stop() -> None:
+        if running.should_exit:
+            signal.raise_signal(signal.SIGKILL)
+        running.should_exit = True
+        log.info("stopping when the pages in flight are finished; unfinished jobs go on with the next start")
+        server.stop()
+
+    async def beat() -> None:
+        while True:
+            life.vitals.beats += 1
+            await asyncio.sleep(BEAT_S)
+
+    async def leave_when_stuck() -> None:
+        await server.pipeline.stuck.wait()
+        log.warning("a computation hangs for good: the jobs go on in a fresh process")
+        life.vitals.hung = True
+        recycle()
+
+    async def leave_when_broken() -> None:
+        await server.broken.wait()
+        recycle()
+
+    def recycle() -> None:
+        nonlocal recycles
+        if life.supervised and not running.should_exit:
+            recycles = True
+            stop()
+
+    loop = asyncio.get_running_loop()
+    async with server:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop)
+        watching = [asyncio.create_task(watch()) for watch in (beat, leave_when_stuck, leave_when_broken)]
+        await running.serve(sockets=[listening])
+        for task in watching[1:]:
+            task.cancel()
+        # The first one goes on while pages in flight are finished
+    watching[0].cancel()
+    return RECYCLE if recycles else ExitCode.OK

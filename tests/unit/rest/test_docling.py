@@ -1,0 +1,278 @@
+"""docling-serve's API, with the requests of its clients."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docling_core.types.doc.document import DoclingDocument
+from rest_world import FastEngines, World, animation, image, rest_world, rows
+from starlette.testclient import TestClient
+
+from pagemill.config.settings import RuntimeSettings
+from pagemill.errors import UsageError
+from pagemill.rest import docling, sending
+from pagemill.rest.app import create_app
+from pagemill.rest.docling_options import conversion
+from pagemill.rest.settings import ServeSettings
+from pagemill.runtime import engines
+
+
+@pytest.fixture(autouse=True)
+def fast_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "load", FastEngines().load)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with rest_world(tmp_path) as world:
+        yield world
+
+
+def files(*shades: int) -> list[Any]:
+    return [("files", (f"page {number}.png", image(shade))) for number, shade in enumerate(shades, 1)]
+
+
+def sources(*contents: bytes) -> list[dict[str, str]]:
+    return [
+        {"kind": "file", "base64_string": base64.b64encode(each).decode(), "filename": f"{number}.png"}
+        for number, each in enumerate(contents, 1)
+    ]
+
+
+async def test_a_file_in_all_formats(world: World) -> None:
+    formats = ["md", "json", "html", "text", "doctags"]
+    answer = await world.client.post("/v1/convert/file", files=files(7), data={"to_formats": formats})
+    assert answer.status_code == 200, answer.text
+    result = answer.json()
+    document = result["document"]
+    assert (result["status"], document["filename"]) == ("success", "page 1.png")
+    assert document["md_content"] == "shade 7\n"
+    assert document["text_content"] == "shade 7\n\n"
+    assert "<p>shade 7</p>" in document["html_content"]
+    assert document["doctags_content"] is None
+    loaded = DoclingDocument.model_validate(document["json_content"])
+    assert loaded.name == "page 1" and [text.text for text in loaded.texts] == ["shade 7"]
+    assert ["doctags" in each["error_message"] for each in result["errors"]] == [True]
+    assert result["processing_time"] >= 0 and result["timings"]["pipeline_total"]["count"] == 1
+
+
+async def test_a_source_in_base64(world: World) -> None:
+    request = {"sources": sources(image(9)), "options": {"to_formats": ["text"]}}
+    answer = await world.client.post("/v1/convert/source", json=request)
+    assert answer.json()["document"] | {"filename": ""} == {
+        "filename": "",
+        "md_content": None,
+        "json_content": None,
+        "html_content": None,
+        "text_content": "shade 9\n\n",
+        "doctags_content": None,
+    }
+
+
+async def test_a_task_is_polled(world: World) -> None:
+    answer = await world.client.post("/v1/convert/file/async", files=files(7))
+    task = answer.json()
+    assert task["task_type"] == "convert" and task["task_status"] in ("pending", "started")
+    status = (await world.client.get(f"/v1/status/poll/{task['task_id']}?wait=30")).json()
+    assert status["task_status"] == "success"
+    result = (await world.client.get(f"/v1/result/{task['task_id']}")).json()
+    assert result["document"]["md_content"] == "shade 7\n"
+
+
+async def test_several_documents_and_the_zip_target_make_an_archive(world: World) -> None:
+    several = await world.client.post("/v1/convert/file", files=files(1, 2), data={"to_formats": "md,text"})
+    one = await world.client.post(
+        "/v1/convert/source",
+        json={"sources": sources(image(3)), "target": {"kind": "zip"}, "options": {"to_formats": ["json"]}},
+    )
+    names = []
+    for answer in (several, one):
+        assert answer.headers["content-type"] == "application/zip"
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+            names.append(archive.namelist())
+    assert names == [["page 1.md", "page 1.txt", "page 2.md", "page 2.txt", "status.json"], ["1.json", "status.json"]]
+
+
+async def test_a_document_that_cannot_be_read(world: World) -> None:
+    broken = [("files", ("bad.png", b"no picture"))]
+    result = (await world.client.post("/v1/convert/file", files=broken)).json()
+    assert result["status"] == "failure" and result["document"]["md_content"] is None
+    assert "bad.png" in result["errors"][0]["error_message"]
+    task = (await world.client.post("/v1/convert/file/async", files=broken)).json()["task_id"]
+    status = (await world.client.get(f"/v1/status/poll/{task}?wait=30")).json()
+    assert status["task_status"] == "failure" and status["failure"]["phase"] == "execution"
+    result = (await world.client.get(f"/v1/result/{task}")).json()
+    assert (result["kind"], result["failure"]["message"]) == ("TaskFailureResult", status["error_message"])
+
+
+async def test_a_page_that_is_incomplete_is_no_success(world: World) -> None:
+    sent = [("files", ("moving.webp", animation()))]
+    result = (await world.client.post("/v1/convert/file", files=sent)).json()
+    assert (result["status"], result["document"]["md_content"]) == ("partial_success", "shade 7\n")
+    assert ["2 frames" in each["error_message"] for each in result["errors"]] == [True]
+
+
+async def test_rows_of_a_dataset_whose_ids_name_documents(world: World) -> None:
+    sent = [("files", ("rows.parquet", rows("a_1", "b_1")))]
+    result = (await world.client.post("/v1/convert/file", files=sent, data={"to_formats": ["md", "json"]})).json()
+    assert (result["status"], result["document"]["md_content"]) == ("success", "shade 1\n\nshade 2\n")
+    loaded = DoclingDocument.model_validate(result["document"]["json_content"])
+    assert [text.text for text in loaded.texts] == ["shade 1", "shade 2"]
+
+
+async def test_one_of_several_documents_cannot_be_read(world: World) -> None:
+    sent = [*files(1), ("files", ("bad.png", b"no picture"))]
+    answer = await world.client.post("/v1/convert/file", files=sent)
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        status = json.loads(archive.read("status.json"))
+    assert {name: each["status"] for name, each in status.items()} == {"page 1.png": "success", "bad.png": "failure"}
+
+
+async def test_a_document_does_not_take_the_place_of_the_status(world: World) -> None:
+    sent = [("files", ("status.png", image(1)))]
+    answer = await world.client.post("/v1/convert/file", files=sent, data={"target_type": "zip", "to_formats": "json"})
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.namelist() == ["status-0001.json", "status.json"]
+
+
+async def test_two_documents_of_one_name_are_two_entries(world: World) -> None:
+    sent = [("files", ("same.png", image(1))), ("files", ("same.png", b"no picture"))]
+    answer = await world.client.post("/v1/convert/file", files=sent)
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        status = json.loads(archive.read("status.json"))
+    states = {name: each["status"] for name, each in status.items()}
+    assert states == {"same.png": "success", "same-0002.png": "failure"}
+
+
+@pytest.mark.parametrize(
+    ("path", "request_", "status", "detail"),
+    [
+        ("/v1/convert/source", {"json": {"sources": []}}, 400, "no files"),
+        ("/v1/convert/source", {"json": {}}, 422, "sources"),
+        ("/v1/convert/source", {"content": b"{"}, 422, "not a request"),
+        ("/v1/convert/source", {"json": {"sources": [{"kind": "http", "url": "http://a/b.pdf"}]}}, 403, "no URLs"),
+        ("/v1/convert/source", {"json": {"sources": [{"kind": "s3"}]}}, 422, "'s3' is not supported"),
+        ("/v1/convert/source", {"json": {"sources": sources(b"x"), "target": {"kind": "put"}}}, 422, "target 'put'"),
+        ("/v1/convert/source", {"json": {"sources": sources(b"x"), "callbacks": [{}]}}, 422, "callbacks"),
+        ("/v1/convert/file", {"files": files(1), "data": {"target_type": "presigned_url"}}, 422, "artifact storage"),
+        ("/v1/convert/file", {"files": files(1), "data": {"ocr_lang": "xx"}}, 422, "xx"),
+        ("/v1/convert/file", {"files": files(1), "data": {"page_range": "[3, 1]"}}, 422, "page_range"),
+        ("/v1/convert/file", {"files": files(1), "data": {"image_export_mode": "none"}}, 422, "image_export_mode"),
+        ("/v1/convert/file", {"files": files(1), "data": {"pipeline": "vlm"}}, 422, "recognition_engine"),
+        ("/v1/convert/file", {"content": b"x"}, 400, "multipart"),
+        ("/v1/convert/file", {"files": [*files(1), ("file", ("b.png", image()))]}, 422, "'file'"),
+        ("/v1/convert/source", {"json": {"sources": sources(b"x"), "option": {}}}, 422, "option"),
+    ],
+)
+async def test_what_is_refused(world: World, path: str, request_: Any, status: int, detail: str) -> None:
+    """With ``detail``, as docling-serve says it; nothing is left of the request."""
+    answer = await world.client.post(path, **request_)
+    assert answer.status_code == status, answer.text
+    assert detail in answer.json()["detail"]
+    assert not list(world.server.settings.jobs_folder.iterdir())
+
+
+async def test_tasks_that_are_not_there(world: World) -> None:
+    for path in ("/v1/status/poll/x", "/v1/status/poll/x?wait=1", "/v1/result/x"):
+        answer = await world.client.get(path)
+        assert (answer.status_code, answer.json()["detail"]) == (404, "Task not found.")
+
+
+async def test_a_result_that_is_not_there_yet(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "SYNC_WAIT_S", 0.0)
+    late = await world.client.post("/v1/convert/file", files=files(1))
+    assert late.status_code == 504 and "/v1/result/" in late.json()["detail"]
+    id = (await world.client.post("/v1/convert/file/async", files=files(1))).json()["task_id"]
+    monkeypatch.setattr(world.server, "results", lambda *_: _unfinished(world, id))
+    answer = await world.client.get(f"/v1/result/{id}")
+    assert answer.status_code == 404 and answer.json()["detail"].startswith("Task result not found")
+
+
+async def _unfinished(world: World, id: str) -> Any:
+    results = await type(world.server).results(world.server, id, "")
+    return type(results)(docling.msgspec.structs.replace(results.row, finished=None), results.documents, results.folder)
+
+
+async def test_results_are_as_requested_after_a_restart(tmp_path: Path) -> None:
+    async with rest_world(tmp_path) as world:
+        answer = await world.client.post("/v1/convert/file/async", files=files(7), data={"to_formats": "text"})
+        id = answer.json()["task_id"]
+        await world.client.get(f"/v1/status/poll/{id}?wait=30")
+    async with rest_world(tmp_path) as world:
+        document = (await world.client.get(f"/v1/result/{id}")).json()["document"]
+    assert (document["md_content"], document["text_content"]) == (None, "shade 7\n\n")
+
+
+async def test_health_and_keys(tmp_path: Path) -> None:
+    key = "a key of the test"
+    async with rest_world(tmp_path, api_keys=(key.replace(" ", "-"),)) as world:
+        assert (await world.client.get("/health")).json() == {"status": "ok"}
+        refused = await world.client.post("/v1/convert/file", files=files(1))
+        assert refused.status_code == 401 and "API key" in refused.json()["detail"]
+        headers = {"X-Api-Key": key.replace(" ", "-")}
+        assert (await world.client.post("/v1/convert/file", files=files(1), headers=headers)).status_code == 200
+
+
+def test_the_state_of_a_task_over_a_websocket(tmp_path: Path) -> None:
+    settings = ServeSettings(data=tmp_path, runtime=RuntimeSettings(threads=1, decoders=1))
+    app = create_app(settings)
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        id = client.post("/v1/convert/file/async", files=files(7)).json()["task_id"]
+        with client.websocket_connect(f"/v1/status/ws/{id}", headers={"host": "127.0.0.1"}) as socket:
+            first = socket.receive_json()
+            assert first["message"] == "connection" and first["task"]["task_id"] == id
+            states = []
+            while not states or states[-1] not in ("success", "failure"):
+                told = socket.receive_json()
+                assert told["message"] == "update"
+                states.append(told["task"]["task_status"])
+                socket.send_text("next")
+            assert states[-1] == "success"
+        with client.websocket_connect("/v1/status/ws/x", headers={"host": "127.0.0.1"}) as socket:
+            assert socket.receive_json()["error"] == "Task not found."
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ({"ocr_lang": ["kor", "en-GB"]}, {"languages": ["ko", "en"]}),
+            ({"ocr_lang": "ko,en"}, {"languages": ["ko", "en"]}),
+            ({"ocr_lang": '["de"]'}, {"languages": ["de"]}),
+            ({"ocr_lang": []}, {}),
+            ({"ocr_lang": ["mul"]}, {}),
+            ({"force_ocr": "true"}, {"text_layer": "never"}),
+            ({"force_ocr": False}, {}),
+            ({"page_range": [2, 4]}, {"pages": "2-4"}),
+            ({"page_range": ["2", "9223372036854775807"]}, {"pages": "2-"}),
+            ({"page_range": [1, 9223372036854775807]}, {}),
+            ({"pipeline": "standard"}, {}),
+            ({"pipeline": "vlm"}, {"recognition_engine": "vlm"}),
+        ],
+    )
+    def test_what_they_become(self, given: dict[str, Any], expected: dict[str, Any]) -> None:
+        made = conversion(given)
+        assert (made.options, made.warnings) == (expected, [])
+
+    @pytest.mark.parametrize("given", [{"do_ocr": False}, {"pdf_backend": "x"}, {"images_scale": 3}, {"new": 1}])
+    def test_what_has_no_effect_is_said(self, given: dict[str, Any]) -> None:
+        (warning,) = conversion(given).warnings
+        assert next(iter(given)) in warning
+
+    @pytest.mark.parametrize(
+        "given", [{"do_table_structure": "true"}, {"ocr_engine": "auto"}, {"abort_on_error": False}]
+    )
+    def test_what_is_done_anyway_needs_no_warning(self, given: dict[str, Any]) -> None:
+        assert conversion(given).warnings == []
+
+    @pytest.mark.parametrize("given", [{"force_ocr": "maybe"}, {"page_range": "1"}, {"to_formats": {"a": 1}}])
+    def test_values_that_make_no_sense(self, given: dict[str, Any]) -> None:
+        with pytest.raises(UsageError):
+            conversion(given)
