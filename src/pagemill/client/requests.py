@@ -1,0 +1,136 @@
+"""Requests and answers: sources, errors, retries, server-sent events."""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pagemill.errors import ExitCode, InputError, NetworkError, PagemillError, UsageError, error_class, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import httpx
+
+Source = str | Path | tuple[str, bytes]
+"""A path, a URL, or a name with the content of a file."""
+RETRIED = frozenset({429, 502, 503, 504})
+_LONGEST_DELAY_S = 60.0
+_URLS = ("http://", "https://")
+
+
+class IncompleteResultsWarning(UserWarning):
+    """A document or an archive lacks something: pages failed or are incomplete, or the job has not finished."""
+
+
+class RequestError(PagemillError):
+    """The server refused a request."""
+
+    exit_code = ExitCode.SERVER
+    category = "request"
+    retryable = False
+    status = 0
+    """Of HTTP."""
+
+
+def body_of(
+    sources: Sequence[Source], options: Mapping[str, Any], collection: str | None, stack: ExitStack
+) -> dict[str, Any]:
+    """Arguments of httpx for a request that sends a job.
+
+    Args:
+        sources: All URLs, or none.
+        options: Of the job.
+        collection: What it belongs to.
+        stack: Closes the files.
+
+    Raises:
+        UsageError: There is no source, or there are URLs and files.
+        InputError: A file cannot be read.
+    """
+    urls = [each for each in sources if isinstance(each, str) and each.startswith(_URLS)]
+    if not sources:
+        raise UsageError("a job needs files", remedy="Name at least one.")
+    if urls and len(urls) < len(sources):
+        raise UsageError("a job has either files or URLs", remedy="Send two jobs.")
+    if urls:
+        return {"json": {"sources": [{"url": url} for url in urls], "options": options, "collection": collection}}
+    files: list[tuple[str, tuple[str, Any]]] = []
+    for each in sources:
+        if isinstance(each, tuple):
+            files.append(("files", (_plain(each[0]), each[1])))
+            continue
+        path = Path(each)
+        try:
+            files.append(("files", (_plain(path.name), stack.enter_context(path.open("rb")))))
+        except IsADirectoryError as error:
+            raise InputError(f"{path} is a folder", remedy="Name the files in it.") from error
+        except OSError as error:
+            raise unreadable(str(path), error) from error
+    data = {"options": msgspec.json.encode(options).decode()} | ({"collection": collection} if collection else {})
+    return {"files": files, "data": data}
+
+
+def _plain(name: str) -> str:
+    """A name that UTF-8 can hold: those of files may be in other encodings."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def error_of(answer: httpx.Response, content: bytes) -> PagemillError:
+    """The error that an answer reports."""
+    try:
+        reported = msgspec.json.decode(content)["error"]
+        category, message, remedy = reported["category"], str(reported["message"]), reported.get("remedy")
+    except (msgspec.DecodeError, TypeError, KeyError):
+        category, message, remedy = "", f"the server answered with status {answer.status_code}", None
+    kind = error_class(category)
+    # Others are of the server, if it runs in this process, or unknown.
+    known = kind is not PagemillError and kind.__module__ == PagemillError.__module__
+    error = kind(message, remedy=remedy) if known else RequestError(message, remedy=remedy)
+    if isinstance(error, RequestError):
+        error.status = answer.status_code
+        error.category = category or error.category
+    return error
+
+
+def unreached(url: str, error: Exception) -> NetworkError:
+    """The error of a server that does not answer."""
+    return NetworkError(f"{url} does not answer: {error or type(error).__name__}", remedy="Check that it is running.")
+
+
+def delay(attempt: int, answer: httpx.Response | None) -> float:
+    """Seconds until the next attempt: what the server asks for, else exponential backoff with jitter."""
+    asked = "" if answer is None else answer.headers.get("retry-after", "")
+    wanted = float(asked) if asked.isdecimal() else 0.5 * 2**attempt
+    return min(wanted, _LONGEST_DELAY_S) * random.uniform(1.0, 1.25)
+
+
+class ServerSentEvent(NamedTuple):
+    """One event."""
+
+    kind: str
+    data: str
+    id: str | None
+
+
+class EventParser:
+    """Server-sent events out of lines: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, list[str]] = {}
+
+    def feed(self, line: str) -> Iterator[ServerSentEvent]:
+        """Take a line, and yield the event that it completes."""
+        if line:
+            name, _, value = line.partition(":")
+            self._fields.setdefault(name, []).append(value.removeprefix(" "))
+            return
+        fields, self._fields = self._fields, {}
+        if "data" in fields:
+            yield ServerSentEvent(
+                fields.get("event", ["message"])[-1], "\n".join(fields["data"]), fields.get("id", [None])[-1]
+            )
