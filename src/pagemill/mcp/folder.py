@@ -1,0 +1,50 @@
+"""The one folder whose files may be read."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from pagemill.errors import InputError, MissingInputError, UsageError
+
+MAX_BYTES = 2 * 2**30
+"""Of a file."""
+_LISTED = 100
+
+
+def folder_of(root: Path) -> Path:
+    """The folder, with all links resolved.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
+    resolved = root.expanduser().resolve()
+    if not resolved.is_dir():
+        raise UsageError(f"{root} is no folder", remedy="Name a folder with --root.")
+    return resolved
+
+
+def file_below(root: Path, source: str) -> Path:
+    """The file that a path names, with all links resolved.
+
+    Raises:
+        InputError: It is not below the root (without telling whether it exists), does not exist, or is no file.
+    """
+    try:
+        path = (root / source).resolve()
+        inside = path.is_relative_to(root)
+        mode = path.stat().st_mode if inside else 0
+    except (OSError, ValueError, RuntimeError) as error:  # a null byte, a loop of links, an endless name
+        raise MissingInputError(f"{source!r} cannot be opened", remedy="Check the path.") from error
+    if not inside:
+        raise InputError(f"{source!r} is outside the folder that may be read", remedy="Name a file in that folder.")
+    if stat.S_ISDIR(mode):
+        names = sorted(each.name + ("/" if each.is_dir() else "") for each in path.iterdir())
+        more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+        listed = ", ".join(names[:_LISTED])
+        raise InputError(f"{source!r} is a folder", remedy=f"Name a file. It contains: {listed}{more}")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{source!r} is no file", remedy="Name a PDF or an image.")
+    if path.stat().st_size > MAX_BYTES:
+        raise InputError(f"{source!r} has more than {MAX_BYTES // 2**30} GiB", remedy="Split it.")
+    return path

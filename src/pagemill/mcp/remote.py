@@ -1,0 +1,194 @@
+"""Documents on a pagemill server: files below a folder are sent there, and jobs of the same key can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Self
+
+from PIL import Image
+
+from pagemill.client import AsyncClient, Job, JobState, RequestError
+from pagemill.errors import PagemillError, UsageError
+from pagemill.mcp.documents import MAX_ERRORS, Found, ParsedDocument, ParseState, still_parsing
+from pagemill.mcp.folder import file_below, folder_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from pagemill.document.page import PageResult
+    from pagemill.sources.options import PageRanges
+
+_ID = re.compile(r"[0-9a-zA-Z]{1,64}")
+_URLS = ("http://", "https://")
+_POLL_S = 1.0
+_NOT_FOUND = 404
+_ENDED = ("done", "failed")
+"""Pages with a record: one that failed says why."""
+
+
+class RemoteDocuments:
+    """Documents on a server; each is a job there.
+
+    Args:
+        url: Of the server.
+        root: The folder whose files may be sent; None to send none, but URLs and jobs that are there.
+        key: API key of the server.
+
+    Raises:
+        UsageError: There is no such folder.
+        MissingDependencyError: httpx is not installed.
+    """
+
+    def __init__(self, url: str, root: Path | None, *, key: str | None = None) -> None:
+        self._client = AsyncClient(url, key=key)
+        self._root = None if root is None else folder_of(root)
+        self._sent: dict[tuple[Any, ...], str] = {}
+        self._sending = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        """Nothing is opened before the first request."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections; jobs continue on the server."""
+        await self._client.close()
+
+    async def parse(
+        self,
+        source: str,
+        *,
+        pages: PageRanges | None,
+        languages: Sequence[str],
+        wait_s: float,
+        tell: Callable[[ParsedDocument], Awaitable[object]],
+    ) -> ParsedDocument:
+        """Send a file below the root, or a URL, as a job; the same file is sent once."""
+        options = {"pages": str(pages) if pages else None, "languages": list(languages) or None}
+        job = await self._job(source, {name: value for name, value in options.items() if value is not None})
+        loop = asyncio.get_running_loop()
+        deadline, before = loop.time() + wait_s, None
+        while not job.has_ended and (left := deadline - loop.time()) > 0:
+            job = await self._client.wait(job.id, min(_POLL_S, left))
+            if job.pages.finished != before:
+                before = job.pages.finished
+                await tell(_parsed(job, []))
+        if job.state in (JobState.FAILED, JobState.CANCELLED):
+            self._sent = {key: id for key, id in self._sent.items() if id != job.id}  # the next call sends it again
+            reason = job.error
+            if reason is None:
+                raise PagemillError("the job was cancelled", remedy="Call again to parse the document.")
+            raise PagemillError(reason.message, remedy=reason.remedy)
+        return _parsed(job, await self._errors(job) if job.pages.failed else [])
+
+    async def pages(self, document: str, pages: PageRanges | None) -> AsyncGenerator[PageResult]:
+        """The finished pages of a document in order."""
+        id = _checked(document)
+        async with aclosing(self._client.pages(id)) as found:
+            async for page in found:
+                number = page.page_number or 0
+                if page.status not in _ENDED:
+                    continue
+                if pages is None or any(first <= number <= last for first, last in pages.ranges):
+                    yield await self._client.page(id, page.n)
+
+    async def finished(self, document: str) -> list[int]:
+        """Numbers of the finished pages of a document."""
+        async with aclosing(self._client.pages(_checked(document))) as found:
+            return sorted({page.page_number or 0 async for page in found if page.status in _ENDED})
+
+    async def is_unfinished(self, document: str) -> bool:
+        """Whether more pages may come, or the job did not reach all of them."""
+        return (await self._client.job(_checked(document))).state is not JobState.FINISHED
+
+    async def image(self, document: str, page: PageResult, width: int) -> bytes:
+        """The image of a page."""
+        id = _checked(document)
+        async with aclosing(self._client.pages(id)) as found:
+            async for each in found:
+                if (each.document, each.page_number) == (page.doc_id, page.page_number):
+                    image = await self._client.image(id, each.n, width=width)
+                    return await asyncio.to_thread(_jpeg, image)
+        raise UsageError(f"document {document} has no page {page.page_number}")
+
+    async def search(self, query: str, *, document: str | None, languages: Sequence[str], limit: int) -> list[Found]:
+        """Find pages of all jobs of the key; of one document among the best pages of all."""
+        if document is not None and not (await self._client.job(_checked(document))).has_ended:
+            raise still_parsing(document)  # it is in the index when it is finished
+        wanted = limit if document is None else 200
+        hits = await self._client.search(query, languages=languages, limit=wanted)
+        return [
+            Found(
+                document=hit.job,
+                name=hit.name,
+                page=hit.page_number,
+                score=round(hit.score, 5),
+                snippet=hit.snippet.text,
+                label=hit.label,
+            )
+            for hit in hits
+            if document in (None, hit.job)
+        ][:limit]
+
+    async def _job(self, source: str, options: dict[str, Any]) -> Job:
+        if source.startswith(_URLS):
+            key: tuple[Any, ...] = (source, str(options))
+            file: str | Path = source
+        elif self._root is None:
+            raise UsageError("no files are sent from this machine", remedy="Start pagemill mcp with --root DIR.")
+        else:
+            file = await asyncio.to_thread(file_below, self._root, source)
+            status = file.stat()
+            key = (str(file), status.st_size, status.st_mtime_ns, str(options))
+        async with self._sending:
+            if key in self._sent:
+                try:
+                    return await self._client.job(self._sent[key])
+                except RequestError as error:
+                    if error.status != _NOT_FOUND:
+                        raise  # else the job was removed: send the file again
+            job = await self._client.submit(file, options=options)
+            self._sent[key] = job.id
+            return job
+
+    async def _errors(self, job: Job) -> list[str]:
+        errors: list[str] = []
+        async with aclosing(self._client.pages(job.id, status="failed")) as failed:
+            async for page in failed:
+                errors += [f"page {page.page_number}: {error.message}" for error in page.errors[:1]]
+                if len(errors) == MAX_ERRORS:
+                    break
+        return errors
+
+
+def _parsed(job: Job, errors: list[str]) -> ParsedDocument:
+    return ParsedDocument(
+        document=job.id,
+        name=job.name,
+        state=ParseState.FINISHED if job.has_ended else ParseState.PARSING,
+        pages_finished=job.pages.finished - job.pages.failed,
+        pages_failed=job.pages.failed,
+        pages_total=job.pages.total,
+        errors=errors,
+    )
+
+
+def _checked(document: str) -> str:
+    """A document id that may be a part of a URL.
+
+    Raises:
+        UsageError: It cannot be one.
+    """
+    if not _ID.fullmatch(document):
+        raise UsageError(f"there is no document {document!r}", remedy="Parse it first: parse_document gives its id.")
+    return document
+
+
+def _jpeg(image: bytes) -> bytes:
+    buffer = io.BytesIO()
+    Image.open(io.BytesIO(image)).convert("RGB").save(buffer, "JPEG", quality=80)
+    return buffer.getvalue()

@@ -1,0 +1,99 @@
+"""The tools over a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from rest_world import FastEngines, World, image, rest_world
+
+from pagemill.errors import InputError, PagemillError, UsageError
+from pagemill.mcp.remote import RemoteDocuments
+from pagemill.mcp.server import create_server
+from pagemill.runtime import engines
+
+
+@pytest.fixture
+async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    monkeypatch.setattr(engines, "load", FastEngines().load)
+    async with rest_world(tmp_path / "data") as world:
+        yield world
+
+
+def documents(world: World, root: Path | None) -> RemoteDocuments:
+    made = RemoteDocuments("http://127.0.0.1", root)
+    made._client._http = world.client
+    return made
+
+
+async def test_every_tool(world: World, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "page.png").write_bytes(image(7))
+
+    async def call(tool: str, **arguments: Any) -> Any:
+        result = await client.call_tool(tool, arguments)
+        assert not result.is_error, result.content
+        return result
+
+    async with Client(create_server(documents(world, tmp_path / "root"))) as client:
+        parsed = (await call("parse_document", source="page.png")).structured_content
+        assert (parsed["state"], parsed["pages_finished"]) == ("finished", 1)
+        again = (await call("parse_document", source="page.png")).structured_content
+        assert again["document"] == parsed["document"]
+        document = parsed["document"]
+        assert "shade 7" in (await call("get_pages", document=document)).content[0].text
+        picture = (await call("get_page_image", document=document, page=1)).content[0]
+        assert picture.mime_type == "image/jpeg"
+        while world.server._tasks:
+            await asyncio.gather(*world.server._tasks)
+        for more in ({}, {"document": document}):
+            hits = (await call("search", query="7", **more)).structured_content["hits"]
+            assert [hit["document"] for hit in hits] == [document]
+        assert (await client.call_tool("search", {"query": "7", "document": "x"})).is_error  # there is none
+
+
+async def test_a_file_whose_job_was_removed_is_sent_again(world: World, tmp_path: Path) -> None:
+    (tmp_path / "page.png").write_bytes(image(7))
+    service = documents(world, tmp_path)
+
+    async def parse() -> str:
+        return (await service.parse("page.png", pages=None, languages=(), wait_s=30, tell=_nothing)).document
+
+    first = await parse()
+    await service._client.remove(first)
+    second = await parse()
+    assert first != second and await parse() == second
+
+
+async def test_pages_that_failed_are_named_among_the_others(world: World) -> None:
+    job = await world.finished(image(7), b"no picture")
+    world.server.runner.stop()
+    waiting = (await world.send(image(8))).json()
+    service = documents(world, None)
+    assert [await service.is_unfinished(each["id"]) for each in (job, waiting)] == [False, True]
+    async with Client(create_server(service)) as client:
+        result: Any = await client.call_tool("get_pages", {"document": job["id"]})
+    text = result.content[0].text
+    assert "shade 7" in text and "page 2.png" in text and "not finished" not in text
+
+
+async def test_what_is_refused(world: World, tmp_path: Path) -> None:
+    async def parse(source: str, root: Path | None = tmp_path) -> Any:
+        return await documents(world, root).parse(source, pages=None, languages=(), wait_s=30, tell=_nothing)
+
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    with pytest.raises(PagemillError, match=r"bad\.png"):
+        await parse("bad.png")
+    with pytest.raises(InputError, match="outside"):
+        await parse("../outside.png")
+    with pytest.raises(UsageError, match="no files are sent"):
+        await parse("bad.png", None)
+    with pytest.raises(UsageError, match="there is no document"):
+        [page async for page in documents(world, None).pages("../jobs", None)]
+
+
+async def _nothing(_: object) -> None: ...
