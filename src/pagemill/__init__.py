@@ -14,18 +14,22 @@ if TYPE_CHECKING:
     from pagemill.api import extract, parse, stream
     from pagemill.app.chunks import chunks
     from pagemill.app.search import search
+    from pagemill.client import AsyncClient, Client
     from pagemill.config.settings import DescribeSettings, RecognitionSettings
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
     from pagemill.export.chunks import Chunk
     from pagemill.export.document import Document
     from pagemill.extraction.result import Extraction
+    from pagemill.model_cache import release_models
     from pagemill.retrieval.hits import SearchHit
 
 from pagemill._version import __version__
 
 __all__ = [
+    "AsyncClient",
     "Chunk",
+    "Client",
     "DescribeSettings",
     "Document",
     "Extraction",
@@ -38,14 +42,18 @@ __all__ = [
     "chunks",
     "extract",
     "parse",
+    "release_models",
     "search",
     "stream",
 ]
 
 _HOMES = {
+    "AsyncClient": "pagemill.client",
+    "Client": "pagemill.client",
     "extract": "pagemill.api",
     "parse": "pagemill.api",
     "stream": "pagemill.api",
+    "release_models": "pagemill.model_cache",
     "Chunk": "pagemill.export.chunks",
     "chunks": "pagemill.app.chunks",
     "Document": "pagemill.export.document",

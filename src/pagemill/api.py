@@ -6,26 +6,26 @@ import asyncio
 import inspect
 import logging
 import tempfile
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
+from pagemill import tracing
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
 from pagemill.config.options import build, options_of
 from pagemill.config.settings import DescribeSettings, RecognitionSettings
+from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document
+from pagemill.extraction.result import Extraction
 from pagemill.parsing.page import ParsedPage
+from pagemill.profiling.telemetry import exported
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources.download import fetch_missing
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-
-    from pagemill.document.page import PageResult
-    from pagemill.extraction.result import Extraction
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,8 @@ class StreamKeywords(TypedDict, total=False):
     text_layer: str | None
     photographs: str | None
     tables: str | None
+    table_engine: str
+    table_model: str | None
     pages: str | None
     password: str | None
     recursive: bool
@@ -219,12 +221,14 @@ def _options(function: str, given: Mapping[str, Any], keywords: type) -> ParseOp
 async def _parsed(inputs: Sequence[str | Path | bytes], options: ParseOptions) -> AsyncGenerator[ParsedPage]:
     """The stream of pages on a pipeline of its own."""
     await asyncio.to_thread(fetch_missing, inputs, options.source, log.info)
-    async with Pipeline(options.settings, options.runtime, options.layout) as pipeline:
-        await pipeline.prepare()
-        async with aclosing(pipeline.stream(inputs, options.source, max_attempts=options.max_attempts)) as pages:
-            async for page in pages:
-                if isinstance(page, ParsedPage):  # not those skipped as duplicates
-                    yield page
+    with exported(configure=False):
+        async with Pipeline(options.settings, options.runtime, options.layout) as pipeline:
+            await pipeline.prepare()
+            async with aclosing(pipeline.stream(inputs, options.source, max_attempts=options.max_attempts)) as pages:
+                async for page in pages:
+                    if isinstance(page, ParsedPage):  # not those skipped as duplicates
+                        yield page
+                        tracing.ended(page.record.page_id, failed=page.record.status is Status.FAILED)
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -18,26 +18,28 @@ ROOMS = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path
     "__main__",
 }
 
-EVERYWHERE = {"errors", "installation"}
+EVERYWHERE = {"errors", "installation", "model_cache"}
 """What every package may import."""
 
 MAY_IMPORT = {
     "errors": set(),
     "installation": set(),
+    "model_cache": set(),
     "_version": {"errors"},
     "processes": {"errors"},
     "tracing": {"errors"},
     "document": {"errors"},
     "config": {"errors"},
+    "checkpoints": {"errors", "config"},
     "evaluation": {"errors", "_version", "formulas"},
     "imaging": {"errors", "document"},
     "sources": {"errors", "config", "document", "imaging"},
     "inference": {"errors", "_version"},
     "serving": {"errors", "processes", "config", "inference"},
     "formulas": {"errors", "document"},
-    "tables": {"errors", "document", "imaging"},
-    "layout": {"errors", "config", "document", "imaging"},
-    "recognition": {"errors", "config", "document", "imaging", "inference", "tables"},
+    "tables": {"errors", "config", "checkpoints", "document", "imaging"},
+    "layout": {"errors", "config", "checkpoints", "document", "imaging"},
+    "recognition": {"errors", "config", "checkpoints", "document", "imaging", "inference", "tables"},
     "export": {"errors", "_version", "document", "formulas", "tables"},
     "describing": {
         *("errors", "config", "document", "imaging", "inference", "recognition", "export", "extraction"),
@@ -58,22 +60,33 @@ MAY_IMPORT = {
             "sources",
             "layout",
             "recognition",
+            "tables",
             "parsing",
             "describing",
         ),
     },
     "store": {"errors", "_version", "document"},
+    "cluster": {
+        *("errors", "_version", "config", "document", "sources", "parsing", "describing", "runtime", "store"),
+        "serving",
+    },
     "embedding": {"errors", "config", "document", "imaging", "inference", "export", "store"},
     "retrieval": {"errors", "document", "recognition", "store", "embedding"},
     "publishing": {"errors", "_version", "config", "document", "embedding", "export", "store"},
-    "app": ROOMS - {"api", "cli", "bench", "testing"},
+    "app": ROOMS - {"api", "cli", "bench", "rest", "testing", "mcp", "client"},
+    "rest": ROOMS - {"api", "cli", "bench", "testing", "mcp", "client"},
+    "mcp": {
+        *("errors", "_version", "app", "config", "document", "export", "imaging", "processes", "retrieval"),
+        *("sources", "store", "tables", "client"),
+    },
+    "client": {"errors", "_version", "document"},
     "profiling": {"errors", "_version", "tracing"},
-    "testing": {"errors", "document", "imaging", "layout"},
+    "testing": {"errors", "checkpoints", "document", "imaging", "layout"},
     "bench": {
         *("errors", "config", "document", "imaging", "inference", "layout", "recognition", "serving", "sources"),
         *("profiling", "testing"),
     },
-    "api": ROOMS - {"cli", "bench", "testing"},
+    "api": ROOMS - {"cli", "bench", "rest", "testing", "mcp", "client"},
     "cli": ROOMS - {"api"},
 }
 """What a package or module may import beside itself."""
@@ -82,6 +95,9 @@ HEAVY = {
     *("cv2", "numpy", "onnxruntime", "pyarrow", "rapidocr", "pypdfium2", "PIL", "lxml", "rich"),
     *(
         "torch",
+        "mcp",
+        "fastapi",
+        "httpx",
         "torchvision",
         "transformers",
         "aiohttp",
@@ -90,6 +106,9 @@ HEAVY = {
         "ir_measures",
         "sentence_transformers",
         "huggingface_hub",
+        "ray",
+        "fastapi",
+        "uvicorn",
     ),
 }
 
@@ -145,7 +164,7 @@ def test_the_guide_has_the_same_table():
     guide = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = (line.split("|")[1:4] for line in guide.splitlines() if line.startswith("| `"))
     table = {package.strip(" `"): told(imports) for package, _, imports in rows}
-    assert table == {**MAY_IMPORT, "errors": {"errors"}, "installation": {"errors"}}
+    assert table == {**MAY_IMPORT, "errors": {"errors"}, "installation": {"errors"}, "model_cache": {"errors"}}
 
 
 def test_engines_are_leaves():
@@ -161,6 +180,14 @@ def test_light_entry_points_import_nothing_heavy(command):
     run = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60)
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in run.stderr.splitlines() if "|" in line}
     assert not imported & HEAVY
+
+
+@pytest.mark.parametrize("command", ["status", "verify", "export", "index", "run", "serve-model"])
+def test_commands_that_parse_nothing_do_not_import_the_pipeline(command):
+    """Importing it takes longer than what they do."""
+    probe = f"import sys, pagemill.cli.{command.replace('-', '_')}; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
+    assert not {"pagemill.app.parse", "pagemill.parsing.page", "pagemill.layout.base"} & {*run.stdout.split()}
 
 
 def test_tests_mirror_the_source_tree():

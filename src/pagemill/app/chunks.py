@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from os import PathLike
 
 from pagemill.config.chunking import ChunkSettings
 from pagemill.config.options import build
-from pagemill.export.chunks import cut
+from pagemill.document.page import PageResult
+from pagemill.export.chunks import Chunk, cut
 from pagemill.export.document import Document
 from pagemill.export.token_count import token_counter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from os import PathLike
-
-    from pagemill.document.page import PageResult
-    from pagemill.export.chunks import Chunk
 
 
 def chunks(

@@ -19,6 +19,7 @@ from pagemill.document.page import Description, PageResult
 from pagemill.errors import DamagedRunError, ExitCode, PagemillError, first_of
 from pagemill.recognition.base import Problem
 from pagemill.runtime.describing import describe
+from pagemill.store.lock import DESCRIBING
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import refresh
@@ -74,7 +75,7 @@ async def describe_run(
         try:
             with (
                 RunDirectory.open(
-                    out, exporters=exporters, identity=identity, settings=None, mode=OpenMode.RESUME
+                    out, exporters=exporters, identity=identity, settings=None, mode=OpenMode.RESUME, task=DESCRIBING
                 ) as run,
                 RunReader.open(out) as reader,
             ):

@@ -29,18 +29,10 @@ from pagemill.embedding.base import (
     Role,
     normalised,
 )
-from pagemill.embedding.contents import Content, chunk_content, contents, query
+from pagemill.embedding.contents import Content, chunk_content, contents, document_digest, query, text_digests
 from pagemill.embedding.images import within_budget
 from pagemill.embedding.outcome import EmbedOutcome, PartOutcome
-from pagemill.embedding.vectors import (
-    FOLDER,
-    Part,
-    StoredType,
-    VectorFile,
-    VectorPaths,
-    VectorRow,
-    VectorsInfo,
-)
+from pagemill.embedding.vectors import FOLDER, Part, StoredType, VectorFile, VectorPaths, VectorRow, VectorsInfo
 from pagemill.embedding.writing import VectorWriter, delete_vectors
 from pagemill.errors import (
     DamagedRunError,
@@ -157,7 +149,8 @@ async def embed(
 
 def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
     order = (Part.TEXT, Part.REGIONS, Part.CHUNKS, Part.IMAGES, Part.QUERIES)
-    possible = [part for part in order if _needed(part) in engine.modalities]
+    needed = dict.fromkeys(order, Modality.TEXT) | {Part.IMAGES: Modality.IMAGE}
+    possible = [part for part in order if needed[part] in engine.modalities]
     wanted = options.parts
     if wanted is None:
         left_out = {Part.CHUNKS, *(() if options.queries else (Part.QUERIES,))}
@@ -175,10 +168,6 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
             remedy="Remove --input, or choose an engine and --what with images.",
         )
     return [part for part in order if part in wanted]
-
-
-def _needed(part: Part) -> Modality:
-    return Modality.IMAGE if part is Part.IMAGES else Modality.TEXT
 
 
 class _Embedding:
@@ -298,24 +287,20 @@ class _Embedding:
         count = token_counter(settings.tokenizer)
         read = 0
 
+        def noted(pages: Iterator[PageResult]) -> Iterator[PageResult]:
+            nonlocal read
+            for page in pages:
+                read += 1
+                yield page
+
         def made() -> Iterator[Content]:
-            digests: dict[str, str] = {}
-
-            def noted(pages: Iterator[PageResult]) -> Iterator[PageResult]:
-                nonlocal read
-                for page in pages:
-                    read += 1
-                    digests.update(
-                        (each.row.key.page_id, each.row.digest) for each in contents(page, Part.TEXT, images=False)
-                    )
-                    yield page
-
-            for _, pages in self._reader.documents(
-                on_damage=lambda error: self.outcome.add(Part.CHUNKS, "a page", error)
-            ):
-                digests.clear()
-                for chunk in cut(noted(iter(pages)), count, settings.max_tokens, settings.overlap):
-                    yield chunk_content(chunk, digests.get(chunk.places[0].page_id, ""))
+            # Twice: the rows of the first chunks tell the last pages, too. Damage is reported the second time.
+            first = self._reader.documents(on_damage=lambda _: None)
+            second = self._reader.documents(on_damage=lambda error: self.outcome.add(Part.CHUNKS, "a page", error))
+            for (_, pages), (_, again) in zip(first, second, strict=True):
+                document = document_digest(text_digests(pages))
+                for chunk in cut(noted(again), count, settings.max_tokens, settings.overlap):
+                    yield chunk_content(chunk, document)
 
         async with aclosing(on_thread(made())) as contents_made:
             async for content in contents_made:

@@ -310,11 +310,8 @@ def _table_difference(truth: Table | None, table: Table) -> str:
     expected = {(cell.row, cell.column): cell.text for cell in truth.cells} if truth is not None else {}
     rows: dict[int, list[str]] = {}
     for cell in table.cells:
-        tag = "th" if cell.header else "td"
-        spans = f' rowspan="{cell.row_span}"' if cell.row_span > 1 else ""
-        spans += f' colspan="{cell.column_span}"' if cell.column_span > 1 else ""
         text = difference_html(expected.get((cell.row, cell.column), ""), cell.text)
-        rows.setdefault(cell.row, []).append(f"<{tag}{spans}>{text}</{tag}>")
+        rows.setdefault(cell.row, []).append(cell.to_html(text))
     body = "".join(f"<tr>{''.join(rows.get(row, ()))}</tr>" for row in range(table.rows))
     return f"<table>{body}</table>"
 

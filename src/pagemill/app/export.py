@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pagemill._version import __version__
-from pagemill.app.export_content import ExportContent, ExportOutcome
+from pagemill.app.export_content import ExportContent
+from pagemill.app.export_options import ExportOptions
 from pagemill.app.export_writers import FOLDER_WRITERS, STREAM_WRITERS
+from pagemill.document.page import PageResult
 from pagemill.errors import UsageError
 from pagemill.export.target import whole_file, whole_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pagemill.app.export_options import ExportOptions
-    from pagemill.document.page import PageResult
     from pagemill.store.reading import RunReader
 
 
@@ -33,13 +32,18 @@ class Exporter:
         self, reader: RunReader, options: ExportOptions, tell: Callable[[PageResult], None] | None = None
     ) -> None:
         self._content = ExportContent(reader, options, tell)
+        self.outcome = self._content.outcome
+        """What was exported so far."""
         self._out = reader.path
         self._options = options
 
-    @property
-    def outcome(self) -> ExportOutcome:
-        """What was exported so far."""
-        return self._content.outcome
+    def to_table(self, uri: str) -> dict[str, int]:
+        """Write the export into a table; see :func:`pagemill.app.export_lance.export_to_lance`."""
+        from pagemill.app.export_lance import export_to_lance
+
+        if "://" not in uri:
+            self._refuse_overlap(Path(uri))
+        return export_to_lance(self._content, uri)
 
     def to_path(self, target: Path) -> None:
         """Write the export to a file or folder, which appears when it is complete.
@@ -50,11 +54,7 @@ class Exporter:
             InputError: There is no page to export.
             DamagedRunError: The run cannot be read at all.
         """
-        out, place = self._out.resolve(), target.resolve()
-        if place.is_relative_to(out) or out.is_relative_to(place):
-            raise UsageError(
-                f"{target} and the run directory {self._out} overlap", remedy="Choose another target with -o."
-            )
+        out, place = self._refuse_overlap(target)
         options = self._options
         if options.is_file:
             with whole_file(target, overwrite=options.overwrite) as stream:
@@ -67,6 +67,14 @@ class Exporter:
                 (folder / "crops").mkdir()
             FOLDER_WRITERS[options.format](self._content, folder)
             manifest |= {"pages": self.outcome.pages, "documents": self.outcome.documents}
+
+    def _refuse_overlap(self, target: Path) -> tuple[Path, Path]:
+        out, place = self._out.resolve(), target.resolve()
+        if place.is_relative_to(out) or out.is_relative_to(place):
+            raise UsageError(
+                f"{target} and the run directory {self._out} overlap", remedy="Choose another target with -o."
+            )
+        return out, place
 
     def to_stream(self, stream: BinaryIO) -> None:
         """Write the export to a stream; crops are named relative to the run directory.

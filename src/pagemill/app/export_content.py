@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,9 +14,6 @@ from pagemill.errors import DamagedRunError, ExitCode, InputError
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
     from pagemill.app.export_options import ExportOptions
     from pagemill.document.page import ImageCrop, PageResult
     from pagemill.store.reading import RunReader
@@ -28,6 +27,8 @@ class ExportOutcome:
     documents: int = 0
     damages: list[str] = field(default_factory=list)
     """Messages about damaged pieces of the run."""
+    warnings: list[str] = field(default_factory=list)
+    """Messages about what is complete, and not as good as it should be."""
     left_out: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Documents that could not be written: name, message and remedy."""
 

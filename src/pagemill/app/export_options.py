@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pagemill.app.options import ImageSources
 from pagemill.config.chunking import ChunkSettings
 from pagemill.config.options import Settings, option, options_of
-from pagemill.document.page import Status
+from pagemill.document.page import PageResult, Status
 from pagemill.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult
 
 
 class Format(StrEnum):
@@ -33,6 +28,7 @@ class Format(StrEnum):
     PDF = "pdf"
     HOCR = "hocr"
     ALTO = "alto"
+    LANCE = "lance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +55,7 @@ TRAITS: dict[Format, FormatTraits] = {
     Format.PDF: FormatTraits(ending="-pdf", own=frozenset({"sources"})),
     Format.HOCR: FormatTraits(ending="-hocr"),
     Format.ALTO: FormatTraits(ending="-alto"),
+    Format.LANCE: FormatTraits(ending="-lance"),
 }
 _SINGLE = FormatTraits(ending=".md")
 """Of Markdown in one file."""
@@ -106,7 +103,10 @@ class ExportOptions(Settings):
         "--with-page-images", default=False, help="doclingdocument: include the images of the pages."
     )
     bom: bool = option(default=False, help="csv-tables: mark the files as UTF-8 for Excel.")
-    overwrite: bool = option(default=False, help="Replace the file, or the folder of an earlier export.")
+    overwrite: bool = option(
+        default=False,
+        help="Replace the file, the folder of an earlier export, or in a Lance table another run of the same name.",
+    )
     sources: ImageSources = ImageSources()
     """Where the parsed files are now; of formats that read them again."""
 
@@ -151,6 +151,11 @@ class ExportOptions(Settings):
         if self.pages and not any(fnmatchcase(page.page_id, pattern) for pattern in self.pages):
             return False
         return self.wants_document(page.doc_id)
+
+    @property
+    def selects_all(self) -> bool:
+        """Whether no page of the run is left out."""
+        return not self.documents and not self.pages and self.status is None
 
     @property
     def is_file(self) -> bool:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from pagemill.app.page_images import PageImages, WantedPage
+from pagemill.app.export_content import ExportContent
+from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.document.names import file_stem
+from pagemill.document.page import PageResult
 from pagemill.errors import MissingInputError, PagemillError
-from pagemill.export.pdf_images import as_stored, is_lossy, of_pixels
+from pagemill.export.pdf_images import PdfImage, as_stored, is_lossy, of_pixels
 from pagemill.export.searchable_pdf import CopiedPdf, ImagePdf
 from pagemill.sources.base import PdfPage
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.app.export_content import ExportContent
-    from pagemill.app.page_images import FoundPage
-    from pagemill.document.page import PageResult
-    from pagemill.export.pdf_images import PdfImage
 
 _PENDING = 64 * 2**20
 """Bytes of images that wait in memory; the rows of a dataset may belong to many documents in turn."""
@@ -53,6 +47,14 @@ class _Document:
                 self.pdf = ImagePdf(self.path, self.doc_id)
             self.pdf.add(self.places[record.page_id], payload, record)
         self.added += 1
+
+    def warnings(self) -> list[str]:
+        """What is not as good as it should be."""
+        places = self.pdf.with_own_text if isinstance(self.pdf, CopiedPdf) else []
+        return [
+            f"{self.doc_id}, page {place + 1}: its content is too large, so its own text stays beside what was read"
+            for place in sorted(places)
+        ]
 
 
 def write_pdfs(content: ExportContent, folder: Path) -> None:
@@ -135,6 +137,7 @@ class _Writing:
         try:
             if document.error is None and document.pdf is not None:
                 document.pdf.save(document.path)
+                self.content.outcome.warnings += document.warnings()
         except PagemillError as error:
             document.error = error
         finally:

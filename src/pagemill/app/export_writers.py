@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
+from pagemill.app.export_content import ExportContent
 from pagemill.app.export_options import Format
 from pagemill.document.names import file_stem
+from pagemill.document.page import PageResult
+from pagemill.export.alto import document_alto
+from pagemill.export.docjson import document_json
+from pagemill.export.hocr import document_hocr
+from pagemill.export.markdown import collected_markdown, document_markdown
 from pagemill.store.files import encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from pagemill.app.export_content import ExportContent
-    from pagemill.document.page import PageResult
 
 _PNG = b"\x89PNG"
 
@@ -32,8 +33,6 @@ def _parquet(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
 
 
 def _single_markdown(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
-    from pagemill.export.markdown import collected_markdown
-
     stream.writelines(encoded(collected_markdown(content.documents(), crops_root=crops_root)))
 
 
@@ -68,18 +67,6 @@ def _html(content: ExportContent, folder: Path) -> None:
     write_html(folder, content.reader.path.resolve().name, documents)
 
 
-def _markdown(content: ExportContent, folder: Path) -> None:
-    from pagemill.export.markdown import document_markdown
-
-    write_each(content, folder, ".md", lambda pages: document_markdown(pages, crops_root=""))
-
-
-def _docjson(content: ExportContent, folder: Path) -> None:
-    from pagemill.export.docjson import document_json
-
-    write_each(content, folder, ".json", document_json)
-
-
 def _docling_document(content: ExportContent, folder: Path) -> None:
     from pagemill.export.docling_document import PageImage, docling_document
 
@@ -110,18 +97,6 @@ def _pdf(content: ExportContent, folder: Path) -> None:
     write_pdfs(content, folder)
 
 
-def _hocr(content: ExportContent, folder: Path) -> None:
-    from pagemill.export.hocr import document_hocr
-
-    write_each(content, folder, ".hocr", document_hocr)
-
-
-def _alto(content: ExportContent, folder: Path) -> None:
-    from pagemill.export.alto import document_alto
-
-    write_each(content, folder, ".xml", document_alto)
-
-
 def write_each(
     content: ExportContent, folder: Path, suffix: str, text: Callable[[Iterator[PageResult]], Iterable[str]]
 ) -> None:
@@ -142,11 +117,11 @@ STREAM_WRITERS: dict[Format, Callable[[ExportContent, BinaryIO, str], None]] = {
 FOLDER_WRITERS: dict[Format, Callable[[ExportContent, Path], None]] = {
     Format.CSV_TABLES: _csv_tables,
     Format.HTML: _html,
-    Format.MARKDOWN: _markdown,
-    Format.DOCJSON: _docjson,
+    Format.MARKDOWN: partial(write_each, suffix=".md", text=partial(document_markdown, crops_root="")),
+    Format.DOCJSON: partial(write_each, suffix=".json", text=document_json),
     Format.DOCLINGDOCUMENT: _docling_document,
     Format.PDF: _pdf,
-    Format.HOCR: _hocr,
-    Format.ALTO: _alto,
+    Format.HOCR: partial(write_each, suffix=".hocr", text=document_hocr),
+    Format.ALTO: partial(write_each, suffix=".xml", text=document_alto),
 }
 """Of formats that are a folder, which is empty but for ``crops/``."""

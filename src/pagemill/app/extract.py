@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -38,8 +37,7 @@ from pagemill.extraction.grounding import PageText
 from pagemill.extraction.prompting import Batcher, PagePart, page_text
 from pagemill.extraction.result import Extraction, ExtractionProblem, ExtractionStatus
 from pagemill.extraction.schema import ExtractionSchema
-from pagemill.inference.chat import ChatClient
-from pagemill.inference.client import API_KEY
+from pagemill.recognition.vlm.requests import chat_client
 from pagemill.store import paths
 from pagemill.store.files import output_errors, write_whole
 from pagemill.store.holding import Holding, examine
@@ -146,22 +144,13 @@ def model_reader(schema: ExtractionSchema, model: RecognitionSettings) -> ValueR
     Raises:
         UsageError: There is no such card, it is of another kind, or no server is named.
     """
-    card = load_card(model.model)
-    if card.kind is not ModelKind.RECOGNITION:
-        raise UsageError(f"{card.name} does not extract values: it is a model for {card.kind}", remedy="Check --model.")
+    card = load_card(model.model, ModelKind.RECOGNITION)
     if not model.servers:
         raise UsageError(
             "extraction needs a model behind a server",
             remedy="Name it with --server URL and --model; `pagemill serve-model` starts one.",
         )
-    client = ChatClient(
-        model.servers,
-        workers=model.workers,
-        request_timeout_s=model.request_timeout_s,
-        server_wait_s=model.server_wait_s,
-        api_key=os.environ.get(API_KEY) or None,
-    )
-    return ValueReader(card, client, schema, model.served_model, model.max_tokens)
+    return ValueReader(card, chat_client(model.servers, model), schema, model.served_model, model.max_tokens)
 
 
 def parse_and_extract(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import glob
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ from pagemill.errors import UsageError, lacks_extra
 from pagemill.sources.download import source_of
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress, card_metadata
 from pagemill.sources.items import is_url
-from pagemill.sources.locate import expand
+from pagemill.sources.locate import absolute, expand, folder_of
 from pagemill.sources.remote import dataset_card
 
 _REMEDY = "Name the licence of the pages with --licence ID, such as cc-by-4.0."
@@ -35,7 +34,7 @@ def licence_of(places: Iterable[str], *, recursive: bool = False, parsed: Sequen
     """
     if find_spec("huggingface_hub") is None:
         raise lacks_extra("the licence of a dataset's card cannot be read without the Hub's client", "hub")
-    before = list(dict.fromkeys(_folder(each) for each in parsed if not is_url(each)))
+    before = list(dict.fromkeys(folder_of(each) for each in parsed if not is_url(each)))
     cards = dict.fromkeys(each for place in places for each in _cards_of(place, recursive, before))
     licences: dict[str, str] = {}
     for candidates in cards:
@@ -62,7 +61,7 @@ def foreign_places(places: Iterable[str], inputs: Sequence[str]) -> list[str]:
         if (address := DatasetAddress.parse(given)) is None:
             return _is_in(place, given)
         # On the Hub, with any revision, or in a copy of it.
-        source = DatasetAddress.parse((place if is_url(place) else dataset_of(_folder(place))) or "")
+        source = DatasetAddress.parse((place if is_url(place) else dataset_of(folder_of(place))) or "")
         return source is not None and source.name == address.name
 
     return [place for place in places if not any(is_in(place, given) for given in inputs)]
@@ -71,7 +70,7 @@ def foreign_places(places: Iterable[str], inputs: Sequence[str]) -> list[str]:
 def _is_in(place: str, given: str) -> bool:
     if is_url(given):
         return place.startswith(given)
-    return Path(place).is_relative_to(_folder(given) if glob.has_magic(given) else _absolute(given))
+    return Path(place).is_relative_to(folder_of(given) if glob.has_magic(given) else absolute(given))
 
 
 def _cards_of(place: str, recursive: bool, before: Sequence[Path]) -> Iterator[tuple[str, ...]]:
@@ -91,27 +90,16 @@ def _cards_of(place: str, recursive: bool, before: Sequence[Path]) -> Iterator[t
     if is_url(place):
         yield ()
         return
-    top = _folder(place)
+    top = folder_of(place)
     folders = [top]
-    is_folder = _absolute(place).is_dir() or (glob.has_magic(place) and not _absolute(place).exists())
+    is_folder = absolute(place).is_dir() or (glob.has_magic(place) and not absolute(place).exists())
     if is_folder and source_of(top) is None:  # the card of a dataset on the Hub is for all of it
         items = expand([place], recursive=recursive)
-        found = [*(_absolute(item.content).parent for item in items if isinstance(item.content, Path)), *before]
+        found = [*(absolute(item.content).parent for item in items if isinstance(item.content, Path)), *before]
         folders = list(dict.fromkeys(each for each in found if each.is_relative_to(top))) or folders
     for folder in folders:
         inside = len(folder.parts) - len(top.parts)
         yield tuple(f"{each}/{CARD}" for each in (folder, *folder.parents[: inside + 1]))
-
-
-def _folder(place: str) -> Path:
-    path = _absolute(place)
-    while glob.has_magic(str(path)) and not path.exists():
-        path = path.parent
-    return path if path.is_dir() else path.parent
-
-
-def _absolute(place: str | Path) -> Path:
-    return Path(os.path.abspath(Path(place).expanduser()))  # noqa: PTH100 - keeps links
 
 
 def _read(card: str) -> bytes:

@@ -7,20 +7,27 @@ import fnmatch
 import glob
 import os
 import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from pagemill import tracing
 from pagemill.app.exporters import default_exporters
+from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.document.identity import PageKey
 from pagemill.document.page import DOUBTS, Status
 from pagemill.errors import ExitCode, InputError, OutputError, PagemillError, UsageError, error_class
-from pagemill.parsing.page import SkippedPage
+from pagemill.parsing.page import ParsedPage, SkippedPage
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.identity import settings_identity
 from pagemill.runtime.supervisor import Life
+from pagemill.sources import SourceOptions
+from pagemill.sources.base import PageRef
 from pagemill.sources.download import is_missing
 from pagemill.sources.items import is_url, located
 from pagemill.sources.locate import missing_inputs, missing_on_hub
@@ -31,20 +38,13 @@ from pagemill.store.opening import OpenMode, inspected
 from pagemill.store.paths import DATABASE
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import PageState, Place
+from pagemill.store.run_database import RunDatabase
 from pagemill.store.run_directory import RunDirectory
+from pagemill.store.summary import RunSummary
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pagemill.app.options import DirectoryOptions, ParseOptions
     from pagemill.describing.describer import DescribeCounts
-    from pagemill.parsing.page import ParsedPage
     from pagemill.runtime.pipeline import Pipeline
-    from pagemill.sources import SourceOptions
-    from pagemill.sources.base import PageRef
-    from pagemill.store.run_database import RunDatabase
-    from pagemill.store.summary import RunSummary
 
 T = TypeVar("T")
 
@@ -160,31 +160,62 @@ async def parse_into(
             before ``out`` is touched; or the inputs hold no page.
     """
     life = life or Life()
-    vitals = life.vitals
     async with pipeline:
         await pipeline.prepare()
-        identity = await pipeline.identity()
-        with ThreadPoolExecutor(1, thread_name_prefix="pagemill.store") as writer:
-
-            def open_directory() -> RunDirectory:
-                return RunDirectory.open(
-                    out,
-                    exporters=default_exporters(directory.report),
-                    identity=identity,
-                    settings=pipeline.describe(),
-                    mode=OpenMode.RESUME if vitals.opened else directory.mode(out),
-                    retry_failed=directory.retry_failed and not vitals.opened,
-                    death=life.death if vitals.opened else None,
-                )
-
-            opened = await _on(writer, open_directory)
-            try:
-                vitals.opened = True
-                run = _RunWriter(opened, writer, pipeline, life, progress or ParseDisplay())
-                run.outcome.strict = directory.strict
+        again = bool(life.vitals.opened)
+        async with opened_run(out, directory, pipeline=pipeline, life=life, again=again, progress=progress) as run:
+            with _stop_on_signals(run.stop):
                 return await run.parse(inputs, options)
+
+
+@asynccontextmanager
+async def opened_run(
+    out: Path,
+    directory: DirectoryOptions,
+    *,
+    pipeline: Pipeline,
+    life: Life,
+    again: bool = False,
+    progress: ParseDisplay | None = None,
+) -> AsyncIterator[RunWriter]:
+    """Open a run directory, to parse into it; it is closed at the end of the block.
+
+    Args:
+        out: The run directory.
+        directory: What to do with what ``out`` holds.
+        pipeline: Entered and prepared.
+        life: What this process knows about itself.
+        again: A process before this one, which ended as ``life`` says, had the run open: it is resumed.
+        progress: Shows the progress.
+
+    Raises:
+        OutputError: As :func:`parse_into`.
+    """
+    identity = await pipeline.identity()
+    with ThreadPoolExecutor(1, thread_name_prefix="pagemill.store") as writer:
+
+        def open_directory() -> RunDirectory:
+            return RunDirectory.open(
+                out,
+                exporters=default_exporters(directory.report),
+                identity=identity,
+                settings=pipeline.describe(),
+                mode=OpenMode.RESUME if again else directory.mode(out),
+                retry_failed=directory.retry_failed and not again,
+                death=life.death if again and not pipeline.is_remote else None,
+            )
+
+        opened = await _on(writer, open_directory)
+        try:
+            life.vitals.opened = True
+            run = RunWriter(opened, writer, pipeline, life, progress or ParseDisplay())
+            run.outcome.strict = directory.strict
+            try:
+                yield run
             finally:
-                await _on(writer, opened.close)
+                run.leave()
+        finally:
+            await _on(writer, opened.close)
 
 
 async def find_nothing_to_do(
@@ -281,12 +312,8 @@ async def _is_page_left(run: RunDatabase, inputs: Sequence[str | Path], options:
     return bool(changed) or (source.complete and unopened != run.unopened())
 
 
-def _no_page() -> InputError:
-    return InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
-
-
-class _RunWriter:
-    """Writes pages on the one writing thread, and documents when their last page is there.
+class RunWriter:
+    """Parses into an open run: writes pages on the one writing thread, documents when their last page is there.
 
     Implements :class:`pagemill.runtime.stream.Journal`.
     """
@@ -306,6 +333,7 @@ class _RunWriter:
         self._life = life
         self._progress = progress
         self._in_flight: set[str] = set()
+        self._stopped = False
         self._left: dict[str, int] = {}
         self._total: int | None = None
         self._skipped = 0
@@ -323,33 +351,39 @@ class _RunWriter:
             answers=self._directory.descriptions,
             max_attempts=options.max_attempts,
         )
-        with _stop_on_signals(self._stop) as stop:
-            async with self._watched():
-                try:
-                    async with aclosing(stream) as pages:
-                        async for page in pages:
-                            await self._take(page)
-                except Exception:
-                    with suppress(OutputError):  # the disk may be full; what still fits is better than nothing
-                        await self._finish(interrupted=True, complete=False)
-                    raise
-                if self.outcome.recycle and not stop.is_set():
-                    await _on(self._writer, self._directory.sync)
-                    return self.outcome
-                self.outcome.recycle = False
-                self.outcome.skipped_files = pipeline.source.skipped_files
-                self.outcome.skipped_tables = pipeline.source.skipped_tables
-                self.outcome.described = pipeline.described
-                await self._finish(interrupted=stop.is_set(), complete=pipeline.source.complete and not stop.is_set())
-        if not (summary.pages or summary.skipped or stop.is_set()):
-            raise _no_page()
+        async with self._watched():
+            try:
+                async with aclosing(stream) as pages:
+                    async for page in pages:
+                        await self._take(page)
+            except Exception:
+                with suppress(OutputError):  # the disk may be full; what still fits is better than nothing
+                    await self._finish(interrupted=True, complete=False)
+                raise
+            if self.outcome.recycle and not self._stopped:
+                await _on(self._writer, self._directory.sync)
+                return self.outcome
+            self.outcome.recycle = False
+            self.outcome.skipped_files = pipeline.source.skipped_files
+            self.outcome.skipped_tables = pipeline.source.skipped_tables
+            self.outcome.described = pipeline.described
+            stopped = self._stopped
+            await self._finish(interrupted=stopped, complete=pipeline.source.complete and not stopped)
+        if not (summary.pages or summary.skipped or self._stopped):
+            raise InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
         return self.outcome
+
+    def leave(self) -> None:
+        """Forget the pages that are in flight no more, although they did not land: an error ended the stream."""
+        self._life.vitals.in_flight -= len(self._in_flight)
+        self._in_flight.clear()
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:
         """Note that an attempt at a page begins."""
         await _on(self._writer, lambda: self._directory.start_page(ref.key, _place(ref), alone=alone))
-        self._in_flight.add(str(ref.key))
-        self._life.vitals.in_flight = len(self._in_flight)
+        if (key := str(ref.key)) not in self._in_flight:  # else its worker has died, and it is tried again
+            self._in_flight.add(key)
+            self._life.vitals.in_flight += 1
 
     async def postponed(self, page: ParsedPage) -> None:
         """Note that an attempt failed and that another one will follow."""
@@ -363,6 +397,17 @@ class _RunWriter:
         self._landed(page)
         if not page.unserved:  # else the error that ends the run tells it once for all of them
             self._progress.postponed(page)
+
+    async def unopened(self, page: ParsedPage) -> ParsedPage:
+        """Forget a page whose source does not open; returns the one that stands for the source."""
+        record = page.record
+        key = PageKey.parse(record.page_key)
+        page_id = await _on(self._writer, lambda: self._directory.forget_begun_page(key, record.doc_id))
+        self._landed(page)
+        of_source = str(key._replace(page=0))
+        return replace(
+            page, record=msgspec.structs.replace(record, page_key=of_source, page_id=page_id, page_number=None)
+        )
 
     async def _take(self, page: ParsedPage | SkippedPage) -> None:
         await _on(self._writer, lambda: self._write(page))
@@ -380,8 +425,9 @@ class _RunWriter:
         self._progress.page(page, total=source.total, skipped=source.skipped_earlier + self._skipped)
 
     def _landed(self, page: ParsedPage) -> None:
-        self._in_flight.discard(page.record.page_key)
-        self._life.vitals.in_flight = len(self._in_flight)
+        if page.record.page_key in self._in_flight:
+            self._in_flight.remove(page.record.page_key)
+            self._life.vitals.in_flight -= 1
 
     def _write(self, page: ParsedPage | SkippedPage) -> None:
         if isinstance(page, SkippedPage):
@@ -403,7 +449,9 @@ class _RunWriter:
     async def _finish(self, *, interrupted: bool, complete: bool) -> None:
         await _on(self._writer, lambda: self._directory.finish(interrupted=interrupted, complete=complete))
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Have :meth:`parse` end when the pages in flight are finished and written; the run can be resumed."""
+        self._stopped = True
         self._pipeline.stop_admitting()
         self._progress.stopping(len(self._in_flight))
 
@@ -456,12 +504,12 @@ async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _stop_on_signals(on_stop: Callable[[], None]) -> Iterator[asyncio.Event]:
-    """An event that the first SIGINT or SIGTERM sets; a second one ends the process at once, as by default.
+def _stop_on_signals(on_stop: Callable[[], None]) -> Iterator[None]:
+    """The first SIGINT or SIGTERM calls ``on_stop``; a second one ends the process at once, as by default.
 
     Signals that are ignored (``nohup``, background jobs) stay so. Call it in the main thread.
     """
-    stop = asyncio.Event()
+    stopped = False
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     heeded = [number for number in before if before[number] is not signal.SIG_IGN]
@@ -472,15 +520,16 @@ def _stop_on_signals(on_stop: Callable[[], None]) -> Iterator[asyncio.Event]:
             signal.signal(number, handlers[number])
 
     def on_signal(number: signal.Signals) -> None:
-        if stop.is_set():  # two came before the event loop had a look
+        nonlocal stopped
+        if stopped:  # two came before the event loop had a look
             signal.raise_signal(number)
-        stop.set()
+        stopped = True
         set_handlers(dict.fromkeys(heeded, signal.SIG_DFL))
         on_stop()
 
     for number in heeded:
         loop.add_signal_handler(number, on_signal, number)
     try:
-        yield stop
+        yield
     finally:
         set_handlers(before)

@@ -6,19 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.config.options import options_of, words
 from pagemill.config.settings import RecognitionSettings
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.processes import die_with_parent, exit_reason
 
-if TYPE_CHECKING:
-    from pagemill.app.options import DirectoryOptions, ParseOptions
-
-_GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
+GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
+"""Statuses of a command after which the next one is run: some pages may have failed, the others are there."""
 
 
 class ParsingStoppedError(PagemillError):
@@ -39,7 +38,6 @@ def parse_inputs(
     directory: DirectoryOptions,
     *,
     quiet: bool = False,
-    leave_out: Collection[str] = (),
 ) -> int:
     """Parse inputs into a run directory, or resume that, and return the exit status: 0, or 3 where pages failed.
 
@@ -49,18 +47,11 @@ def parse_inputs(
         options: What to parse, and how.
         directory: What to do with what ``out`` holds.
         quiet: Show failures only.
-        leave_out: Keys of options that are not for parsing.
 
     Raises:
         ParsingStoppedError: The run is not finished.
     """
-    if options.settings.recognition.asked is None:  # which uses no model, so that these are of another step
-        leave_out = [*leave_out, *(each.key for each in options_of(RecognitionSettings))]
-    command = [sys.executable, "-P", "-m", "pagemill", "parse", "-o", str(out), *(["--quiet"] if quiet else [])]
-    command += [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out), "--", *map(str, inputs)]
-    environment = dict(os.environ)
-    if options.source.password:
-        environment["PAGEMILL_PASSWORD"] = options.source.password
+    command, environment = parse_command(inputs, out, options, directory, quiet=quiet)
     parent = os.getpid()
     child = subprocess.Popen(
         command,
@@ -75,10 +66,28 @@ def parse_inputs(
         child.send_signal(signal.SIGTERM)
         child.wait()
         raise
-    except BaseException:
+    except BaseException:  # whatever ends this process, also a signal: the child does not outlive it
         child.kill()
         child.wait()
         raise
-    if status not in _GOES_ON_AFTER:
+    if status not in GOES_ON_AFTER:
         raise ParsingStoppedError(status)
     return status
+
+
+def parse_command(
+    inputs: Sequence[str | Path], out: Path, options: ParseOptions, directory: DirectoryOptions, *, quiet: bool = False
+) -> tuple[list[str], dict[str, str]]:
+    """The command of :func:`parse_inputs`, and its environment, which holds what no command line may show."""
+    settings, leave_out = options.settings, []
+    if settings.recognition.asked is None:  # which uses no model, so that these are of another step
+        if settings.describing.kinds:  # by the model of that step, where no other is named
+            settings = replace(settings, describing=settings.describing.beside(settings.recognition))
+            options = replace(options, settings=settings)
+        leave_out = [each.key for each in options_of(RecognitionSettings)]
+    command = [sys.executable, "-P", "-m", "pagemill", "parse", "-o", str(out), *(["--quiet"] if quiet else [])]
+    command += [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out), "--", *map(str, inputs)]
+    environment = dict(os.environ)
+    if options.source.password:
+        environment["PAGEMILL_PASSWORD"] = options.source.password
+    return command, environment

@@ -10,40 +10,32 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from enum import Enum, auto
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from pagemill import tracing
-from pagemill.app.options import DirectoryOptions
-from pagemill.app.parse import parse_into, require_inputs
-from pagemill.config.settings import available_cores
+from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.app.parse import ParseDisplay, RunOutcome, parse_into, require_inputs
+from pagemill.config.settings import RuntimeSettings, available_cores
 from pagemill.errors import unwritable
 from pagemill.export.target import whole_file
-from pagemill.profiling.gpu_use import sampled_gpus
+from pagemill.imaging.page import DecodedPage
+from pagemill.imaging.types import Pixels
+from pagemill.layout.base import DetectedRegion
+from pagemill.profiling.gpu_use import GpuSample, sampled_gpus
 from pagemill.profiling.html import profile_html
 from pagemill.profiling.machine import machine
-from pagemill.profiling.profile import Freed, make_profile
+from pagemill.profiling.profile import Freed, Profile, make_profile
 from pagemill.profiling.trace import Trace
+from pagemill.recognition.reader import ReadPage
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.sources.base import EncodedImage, PdfPage
 from pagemill.store.files import encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
-
-    from pagemill.app.options import ParseOptions
-    from pagemill.app.parse import ParseDisplay, RunOutcome
-    from pagemill.config.settings import RuntimeSettings
-    from pagemill.imaging.page import DecodedPage
-    from pagemill.imaging.types import Pixels
-    from pagemill.layout.base import DetectedRegion
-    from pagemill.profiling.gpu_use import GpuSample
-    from pagemill.profiling.profile import Profile
-    from pagemill.recognition.reader import ReadPage
-    from pagemill.sources.base import EncodedImage, PdfPage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,13 +62,14 @@ class Profiler:
         self._gpu_use: list[Any] = []
 
     def __enter__(self) -> Profiler:
-        self._token = tracing.LISTENER.set(self.trace)
+        self._listening = tracing.listening(self.trace)
+        self._listening.__enter__()
         self._sampler = threading.Thread(target=self._sample, name="pagemill.gpus", daemon=True)
         self._sampler.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        tracing.LISTENER.reset(self._token)
+        self._listening.__exit__(None, None, None)
         self._end.set()
         self._sampler.join()
         self._cpu = _cpu_seconds() - self._cpu

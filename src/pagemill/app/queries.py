@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -28,6 +27,7 @@ from pagemill.sources.digest import format_of
 from pagemill.sources.download import source_of
 from pagemill.sources.hub import DatasetAddress
 from pagemill.sources.items import Content, Item, RemoteFile, is_url, natural_key, table_of
+from pagemill.sources.locate import absolute, folder_of
 from pagemill.sources.remote import TemporaryCopy, copy_to_disk, dataset_files, unreachable
 from pagemill.sources.shards import column_names
 from pagemill.store.reading import RunReader
@@ -157,8 +157,8 @@ def _searched(places: Sequence[str]) -> Iterator[tuple[dict[str, list[Item]], bo
     datasets = dict.fromkeys(address.root for place in places if (address := DatasetAddress.parse(place)) is not None)
     for root in datasets:
         yield _tables(dataset_files(root)), False
-    folders = dict.fromkeys(_folder(place) for place in places if not is_url(place))
-    named = {Path(place).expanduser().absolute() for place in places}
+    folders = dict.fromkeys(folder_of(place) for place in places if not is_url(place))
+    named = {absolute(place) for place in places}
     for folder in folders:
         levels = [(folder, _DEPTH if folder in named else 2), (folder.parent, 2)]
         if (folder / _DATASET_INFO).is_file():
@@ -169,13 +169,6 @@ def _searched(places: Sequence[str]) -> Iterator[tuple[dict[str, list[Item]], bo
             yield _tables(items), top != folder
         if (dataset := source_of(folder)) is not None:  # of which one configuration was fetched
             yield _tables(dataset_files(dataset)), False
-
-
-def _folder(place: str) -> Path:
-    path = Path(place).expanduser().absolute()
-    while glob.has_magic(str(path)) and not path.exists():
-        path = path.parent
-    return path if path.is_dir() else path.parent
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pagemill.app.doctor import Area
+from pagemill.app.parse_process import GOES_ON_AFTER
+from pagemill.cluster.servers import ClusterServers
+from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode, PagemillError, ServerError, WorkerCrashError
 from pagemill.processes import die_with_parent, exit_reason
 from pagemill.runtime.supervisor import SAME_REQUEST_S
@@ -22,8 +25,6 @@ from pagemill.serving.replicas import Serving
 from pagemill.serving.servers import ModelServers
 from pagemill.serving.spec import Tell
 
-_GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
-"""Statuses of a step after which the next one is run: some pages may have failed, the others are there."""
 _IMPORTING_S = 1.0
 """A younger step gets SIGTERM for Ctrl-C: it is still importing, where SIGINT makes Python print a traceback."""
 _DRAIN_S = 10.0
@@ -48,6 +49,14 @@ class Done:
     """The exit status that the step would have."""
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteServing:
+    """Servers that are started on the machines of a cluster."""
+
+    options: ServingOptions
+    address: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
     """A step to run, and what it needs."""
@@ -56,7 +65,9 @@ class PlannedStep:
     arguments: tuple[str, ...]
     """Arguments of ``pagemill``, without the addresses of servers that are started for the step."""
     serving: Serving | None = None
-    """Its servers; None for a step for which none are started."""
+    """Its servers on this machine; None for a step for which none are started here."""
+    remote: RemoteServing | None = None
+    """Its servers on a cluster."""
     done: Callable[[], Awaitable[Done | None]] | None = None
     """Finds out whether there is anything to do, before servers are started. May raise what the step would."""
     areas: tuple[Area, ...] = ()
@@ -125,16 +136,16 @@ class StepRunner:
     async def _run(self) -> int:
         status: int = ExitCode.OK
         for planned in self._steps:
-            if planned.serving is None:
+            if planned.serving is None and planned.remote is None:
                 code = await self._do(planned, ())
             elif planned.done and (done := await self._look(planned.done)):
                 self._say(f"[{planned.step}] Nothing to do, and no server started: {done.why}.")
                 code = done.status
             else:
-                code = await self._do_served(planned, planned.serving)
+                code = await self._do_served(planned)
             if self._requests:
                 return ExitCode.INTERRUPTED
-            if code not in _GOES_ON_AFTER:
+            if code not in GOES_ON_AFTER:
                 return code
             status = status or code
         return status
@@ -147,9 +158,9 @@ class StepRunner:
         finally:
             self._looking = False
 
-    async def _do_served(self, planned: PlannedStep, serving: Serving) -> int:
+    async def _do_served(self, planned: PlannedStep) -> int:
         """Run a step around its servers, for as long as one of them is alive or restarting, then stop them."""
-        servers = self._servers = ModelServers(serving.specs, tell=self._tell)
+        servers = self._servers = self._servers_of(planned)
         async with servers:
             doing = asyncio.create_task(self._do(planned, servers.urls))
             watching = asyncio.create_task(servers.wait())
@@ -168,6 +179,12 @@ class StepRunner:
                 await asyncio.gather(doing, watching, return_exceptions=True)
                 if self._requests > 1:
                     servers.kill()
+
+    def _servers_of(self, planned: PlannedStep) -> ModelServers:
+        if planned.remote is None:
+            assert planned.serving is not None
+            return ModelServers(planned.serving.specs, tell=self._tell)
+        return ClusterServers(planned.remote.options, planned.remote.address, tell=self._tell)
 
     async def _do(self, planned: PlannedStep, urls: Sequence[str]) -> int:
         """Run a step in a child process and return its exit status."""

@@ -10,20 +10,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pagemill.app.doctor import Area, CheckResult, Readiness, examine
-from pagemill.app.embed import embedded_already
 from pagemill.app.licence import foreign_places, licence_of
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.app.parse import find_nothing_to_do
 from pagemill.app.publish import check_names
 from pagemill.app.queries import AUTO, places_of, query_texts
-from pagemill.app.run import Done, PlannedStep, Step
+from pagemill.app.run import Done, PlannedStep, RemoteServing, Step
 from pagemill.config.hardware import Device, Dtype, profile_names
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
 from pagemill.config.options import Settings, option, words
-from pagemill.config.serving import ServingOptions, Wishes
-from pagemill.config.settings import LayoutChoice
+from pagemill.config.serving import ONE_PER_GPU, ServingOptions, Wishes
+from pagemill.config.settings import LayoutChoice, RaySettings
 from pagemill.embedding.base import EngineSettings
 from pagemill.errors import (
     MissingDependencyError,
@@ -63,6 +61,7 @@ class RunOptions(Settings):
     """Names of steps; none or ``all`` for all."""
     parse: ParseOptions = ParseOptions()
     directory: DirectoryOptions = DirectoryOptions()
+    cluster: RaySettings = RaySettings()
     serving: ServingOptions = ServingOptions()
     layout_engine: str | None = None
     """None for the better one of those that are installed."""
@@ -267,10 +266,12 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     settings, recognition = options.parse.settings, options.parse.settings.recognition
     by_model = recognition.asked is not None and recognition.asked.engine == VLM
     model = _card_name(recognition.model, ModelKind.RECOGNITION)
-    serving = None
+    serving, remote = None, None
     if by_model and not recognition.servers:
-        serving = _prepared(replace(options.serving, model=model), dry)
-        if serving.plan.profile.measured and not recognition.workers:
+        wanted = replace(options.serving, model=model)
+        remote = _remote(options, wanted)
+        serving = None if remote else _prepared(wanted, dry)
+        if serving and serving.plan.profile.measured and not recognition.workers:
             recognition = replace(recognition, workers=serving.plan.workers)
     layout, batch, notes = _layout(options, serving)
     lacking = tuple(_lacking_for(layout))
@@ -287,19 +288,24 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     resolved = ("text_layer",) if settings.text_layer is recognition.text_layer else ()
     arguments = (
         *("parse", *options.inputs, "-o", str(options.out)),
-        *(*words(parse, leave_out=resolved), *words(options.directory)),
+        *(*words(parse, leave_out=resolved), *words(options.directory), *words(options.cluster)),
         *(["--quiet"] if options.quiet else []),
     )
-    areas = [Area.MACHINE, *([Area.VLM] if by_model else []), *([] if recognition.engine == VLM else [Area.PARSE])]
+    areas = [
+        Area.MACHINE,
+        *([Area.VLM] if by_model and remote is None else []),
+        *([] if recognition.engine == VLM else [Area.PARSE]),
+    ]
     areas += [Area.GPU] if layout.engine == LAYOUT_MODEL else []
     return PlannedStep(
         step=Step.OCR,
         arguments=arguments,
         serving=serving,
+        remote=remote,
         done=lambda: _parsed_already(options, parse),
         areas=tuple(areas),
         asked=recognition.servers,
-        notes=(*notes, *_elsewhere(serving)) if dry else notes,
+        notes=(*notes, *_elsewhere(serving), *_on_cluster(remote)) if dry else notes,
         lacking=lacking,
     )
 
@@ -327,7 +333,7 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[LayoutChoice,
 
 def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
     model = options.embedding_model or _default_embedding(options)
-    engine, serving = EngineSettings(), None
+    engine, serving, remote = EngineSettings(), None, None
     if model != EMBEDDED:
         model = _card_name(model, ModelKind.EMBEDDING)
         engine = EngineSettings(engine="vllm", model=model, servers=options.embedding_servers)
@@ -336,7 +342,8 @@ def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
             # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
             wishes = Wishes(memory_gib=asked.memory_gib, memory_share=asked.memory_share, dtype=Dtype.AUTO)
             wanted = replace(options.serving, model=model, weights=options.embedding_weights, wishes=wishes)
-            serving = _prepared(wanted, dry)
+            remote = _remote(options, wanted)
+            serving = None if remote else _prepared(wanted, dry)
     arguments = (
         *("embed", str(options.out), *words(engine)),
         *(("--queries", options.queries) if options.queries else ()),
@@ -348,10 +355,11 @@ def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
         step=Step.EMBED,
         arguments=arguments,
         serving=serving,
+        remote=remote,
         done=lambda: _embedded_already(options, model),
-        areas=() if model == EMBEDDED else (Area.VLM,),
+        areas=() if model == EMBEDDED or remote else (Area.VLM,),
         asked=options.embedding_servers,
-        notes=tuple(_elsewhere(serving)) if dry else (),
+        notes=(*_elsewhere(serving), *_on_cluster(remote)) if dry else (),
     )
 
 
@@ -364,15 +372,33 @@ def _upload(options: RunOptions, dry: bool) -> PlannedStep:
 
 async def _parsed_already(options: RunOptions, parse: ParseOptions) -> Done | None:
     """Whether ``pagemill parse`` would find nothing to do."""
+    from pagemill.app.parse import find_nothing_to_do  # the whole pipeline, which no plan needs
+
     outcome = await find_nothing_to_do(options.out, options.inputs, parse, options.directory)
     return None if outcome is None else Done(f"all {outcome.summary.pages:,} pages are parsed", outcome.exit_code)
 
 
 async def _embedded_already(options: RunOptions, model: str) -> Done | None:
     """Whether ``pagemill embed`` would find nothing to do."""
+    from pagemill.app.embed import embedded_already  # pixels and vectors, which no plan needs
+
     queries = query_texts(options.queries, places_of(options.out), options.out)[0] if options.queries else ()
     vectors = await embedded_already(options.out, load_card(model).name, queries)
     return None if vectors is None else Done(f"all {vectors:,} vectors are there")
+
+
+def _remote(options: RunOptions, serving: ServingOptions) -> RemoteServing | None:
+    """Servers on the machines of a cluster; one within this machine is served by servers of this machine."""
+    address = options.cluster.address
+    return None if address in (None, "local") else RemoteServing(serving, address)
+
+
+def _on_cluster(remote: RemoteServing | None) -> Iterator[str]:
+    """A note on servers whose commands only the machines of the cluster know."""
+    if remote is not None:
+        each = remote.options.replicas == ONE_PER_GPU
+        number = "one for each accelerator" if each else remote.options.replicas
+        yield f"servers of {remote.options.model} on the cluster at {remote.address}: {number}, started with the step"
 
 
 def _prepared(serving: ServingOptions, dry: bool) -> Serving:
@@ -390,9 +416,7 @@ def _prepared(serving: ServingOptions, dry: bool) -> Serving:
 
 def _card_name(model: str, kind: ModelKind) -> str:
     """The name of a model in commands: that of its card, also where its repository was named."""
-    card = load_card(model)
-    if card.kind is not kind:
-        raise UsageError(f"{card.name} is a model for {card.kind}, not for {kind}", remedy="See: pagemill models list")
+    card = load_card(model, kind)
     return model if model.endswith(".toml") else card.name
 
 

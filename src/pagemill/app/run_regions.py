@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pagemill.app.options import ImageSources
 from pagemill.app.page_images import PageImages, WantedPage
 from pagemill.document.labels import TASK_OF_LABEL, Task
-from pagemill.document.page import Status
+from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError
 from pagemill.imaging.transforms import crop
+from pagemill.imaging.types import Pixels
 from pagemill.store.reading import RunReader
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.app.options import ImageSources
-    from pagemill.document.page import PageResult
-    from pagemill.imaging.types import Pixels
 
 _READ = (Task.TEXT, Task.TABLE, Task.FORMULA)
 _REGIONS_A_PAGE = 8
@@ -42,7 +37,8 @@ async def run_regions(out: Path, sources: ImageSources, *, pages: bool, most: in
         step = max(1, reader.summary.pages * (1 if pages else _REGIONS_A_PAGE) // most)
         chosen: dict[str, PageResult] = {}
         for number, page in enumerate(reader.pages()):
-            if number % step == 0 and page.status is Status.DONE and (pages or _boxes(page)):
+            is_read = pages or any(TASK_OF_LABEL[region.label] in _READ for region in page.regions)
+            if number % step == 0 and page.status is Status.DONE and is_read:
                 chosen[page.page_id] = page
         found: list[tuple[Pixels, Task]] = []
         async with PageImages.opened(reader, sources) as images:
@@ -59,10 +55,6 @@ async def run_regions(out: Path, sources: ImageSources, *, pages: bool, most: in
     if not found:
         raise InputError(f"{out} has no region to read", remedy="Name another run, or leave out --from.")
     return found[:most]
-
-
-def _boxes(page: PageResult) -> bool:
-    return any(TASK_OF_LABEL[region.label] in _READ for region in page.regions)
 
 
 def _cut(page: PageResult, pixels: Pixels, whole: bool) -> list[tuple[Pixels, Task]]:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import datetime  # msgspec reads the annotations
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from pagemill.document.page import READING
 from pagemill.store import paths
-from pagemill.store.reading import FailureKind  # msgspec reads the annotation
+from pagemill.store.lock import DESCRIBING, Owner
+from pagemill.store.nodes import read_node_rates
+from pagemill.store.reading import (
+    FailureKind,  # msgspec reads the annotation
+    RunReader,
+)
 from pagemill.store.rows import PageState
 from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pagemill.store.lock import Owner
-    from pagemill.store.reading import RunReader
-    from pagemill.store.summary import RunSummary
+from pagemill.store.summary import RunSummary
 
 _PARTS = {
     paths.RESULTS: "records",
@@ -40,6 +40,8 @@ class RunState(StrEnum):
     """State of a run."""
 
     RUNNING = "running"
+    DESCRIBING = "describing"
+    """`pagemill describe` works on it, whatever parsing came to."""
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
     CUT_OFF = "cut off"
@@ -80,6 +82,8 @@ class RunStatus(msgspec.Struct, kw_only=True):
     """Documents that are complete."""
     rate: float | None
     """Recent pages per second; None if the run is not in progress or too little is known."""
+    nodes: dict[str, float] = {}
+    """The same by machine of a cluster; empty without one."""
     invocation: InvocationStatus | None
     """The last or current invocation; None while too little is known."""
     seconds_left: float | None
@@ -121,17 +125,20 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         OutputError: The directory cannot be read; DamagedRunError when its database is damaged.
     """
     summary, counts = reader.summary, reader.counts()
-    owner = reader.owner() if summary.finished is None else None
+    worker = reader.owner()
+    is_described = worker is not None and worker.task == DESCRIBING
+    owner = worker if summary.finished is None and not is_described else None
     status = RunStatus(
         path=str(reader.path),
-        state=_state(summary, going_on=owner is not None),
-        process=_process(owner) if owner else None,
+        state=RunState.DESCRIBING if is_described else _state(summary, going_on=owner is not None),
+        process=_process(worker) if worker and (owner or is_described) else None,
         started=summary.started,
         finished=summary.finished,
         total=reader.total,
         pages={state.name.lower(): counts.get(state, 0) for state in PageState},
         documents=summary.documents,
         rate=reader.rate() if owner else None,
+        nodes=read_node_rates(reader.path) if owner else {},
         invocation=_invocation(reader.session()),
         seconds_left=None,
         failures=reader.failures(examples),

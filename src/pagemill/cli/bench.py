@@ -137,7 +137,7 @@ def layout_inference(
         show("layout-inference", [table], as_json, notes=notes)
         return
     from pagemill.bench.layout import has_gpu, inference_rows, stage_rows
-    from pagemill.layout.pp_doclayout.settings import TorchDevice
+    from pagemill.config.modes import TorchDevice
     from pagemill.testing.random_layout_model import save_random_model
 
     place = TorchDevice(device)

@@ -19,11 +19,11 @@ import msgspec
 from pagemill.app.options import ImageSources
 from pagemill.bench.options import LEVELS, LoadOptions, SweepOptions
 from pagemill.cli.options import GroupedCommand, json_option, server_option, takes
-from pagemill.config.hardware import profile_text
+from pagemill.config.hardware import Profile, profile_text
 from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.config.modes import ReadingMode
 from pagemill.config.serving import ServingOptions
-from pagemill.errors import ExitCode, OutputError, ServerError, UsageError
+from pagemill.errors import ExitCode, OutputError, ServerError
 from pagemill.profiling.machine import machine
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from pagemill.bench.saturation import Level, Load
     from pagemill.bench.sweep import Row, Sweep
-    from pagemill.config.hardware import Profile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -84,7 +83,7 @@ def server(
     from pagemill.inference.servers import server_root
     from pagemill.profiling.gpu_use import sampled_gpus
 
-    card = _recognition_card(model)
+    card = load_card(model, ModelKind.RECOGNITION)
     load = _load(options, card, sources, options.in_flight or LEVELS)
     load = dataclasses.replace(load, servers=[server_root(url) for url in servers], served_model=served_model)
     console = messages()
@@ -192,7 +191,7 @@ def sweep(
         dataclasses.replace(options.wishes, **setting)  # an invalid value is reported now
     find_vllm(options.vllm)
     profile = resolve_profile(options.profile)
-    card = _recognition_card(options.model)
+    card = load_card(options.model, ModelKind.RECOGNITION)
     load = _load(load_options, card, sources, load_options.in_flight or (profile.workers,))
     console = messages()
     numbers = iter(range(1, len(settings) + 1))
@@ -270,13 +269,6 @@ def _load(options: LoadOptions, card: ModelCard, sources: ImageSources, in_fligh
         max_tokens=options.max_tokens,
         api_key=os.environ.get(API_KEY) or None,
     )
-
-
-def _recognition_card(model: str) -> ModelCard:
-    card = load_card(model)
-    if card.kind is not ModelKind.RECOGNITION:
-        raise UsageError(f"{card.name} does not read regions: it is a model for {card.kind}", remedy="Check --model.")
-    return card
 
 
 def _check_files(*paths: Path | None) -> None:

@@ -22,7 +22,11 @@ from pagemill.config.settings import DescribeSettings
     settings=DescribeSettings,
     sources=ImageSources,
     leave_out=ImageSources.NOT_NEEDED,
-    changes={"describe": {"help": "Kinds of elements, comma-separated.  [default: figures,charts,tables]"}},
+    changes={
+        "describe": {"help": "Kinds of elements, comma-separated.  [default: figures,charts,tables]"},
+        "describe_servers": {"help": "Server with the model that describes; may be repeated.  [required]"},
+        "describe_model": {"help": "Model card of the model that describes.  [default: generic]"},
+    },
 )
 @quiet_option
 def command(out: Path, settings: DescribeSettings, sources: ImageSources, quiet: bool) -> int:

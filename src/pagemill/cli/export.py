@@ -12,7 +12,7 @@ from pagemill.app.export import Exporter
 from pagemill.app.export_options import ExportOptions, Format
 from pagemill.app.exporters import default_exporters
 from pagemill.app.options import ImageSources
-from pagemill.cli.options import given, quiet_option, run_directory, takes
+from pagemill.cli.options import Name, given, quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import number, short
 from pagemill.errors import ExitCode
@@ -32,12 +32,12 @@ _MAX_DAMAGES = 20
 )
 @click.option(
     *("-o", "--output"),
-    type=click.Path(path_type=Path, allow_dash=True),
+    type=Name(str),
     metavar="PATH",
-    help="File or folder to write, - for standard output.  [default: beside OUT]",
+    help="File or folder to write, - for standard output; of lance also a URL.  [default: beside OUT]",
 )
 @quiet_option
-def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool) -> int:
+def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) -> int:
     """Export the pages of a run directory, also while the run is in progress or unfinished.
 
     Without --format, brings the files in OUT that are derived from the records up to date: ocr_results.jsonl,
@@ -48,10 +48,11 @@ def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool)
     pagemill export out --format parquet
     pagemill export out --format markdown --documents 'report-*' -o texts/
     pagemill export out --format chunks --tokenizer bge-m3/tokenizer.json -o chunks.parquet
+    pagemill export out --format lance -o s3://bucket/pages.lance
     pagemill export out --format jsonl --status failed -o - | jq .errors
     """  # noqa: D301 - click wants the control character
     console = messages(quiet=quiet)
-    if options.format is Format.CHUNKS and output is not None and output.suffix == ".parquet":
+    if options.format is Format.CHUNKS and output is not None and output.endswith(".parquet"):
         options = replace(options, parquet=True)
     if options.format is None:
         if output or given(ExportOptions):
@@ -64,14 +65,22 @@ def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool)
         states = reader.counts()
         with ProgressBar(console, states[PageState.DONE] + states[PageState.FAILED]) as bar:
             exporter = Exporter(reader, options, lambda page: bar.advance())
-            target = None if output == Path("-") else output or options.default_target(out)
-            if target is not None:
-                exporter.to_path(target)
+            target = None if output == "-" else output or str(options.default_target(out))
+            missing = {}
+            if options.format is Format.LANCE:
+                if target is None:
+                    raise click.UsageError("--format lance cannot be written to a stream")
+                missing = exporter.to_table(target)
+            elif target is not None:
+                exporter.to_path(Path(target))
             else:
                 exporter.to_stream(sys.stdout.buffer)
                 sys.stdout.flush()
     of = f" of {number(exporter.outcome.documents, 'document')}" if exporter.outcome.documents else ""
     console.note(f"{number(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}")
+    for column, pages in missing.items():
+        if pages:
+            console.note(f"{number(pages, 'page')} without {column}: embed them with pagemill embed {out}")
     if unfinished := states[PageState.RUNNING] + states[PageState.WAITING]:
         console.note(f"The run is not finished: {number(unfinished, 'page')} in flight or waiting.")
     damages = exporter.outcome.damages
@@ -81,6 +90,8 @@ def command(out: Path, options: ExportOptions, output: Path | None, quiet: bool)
         console.say(
             f"{number(len(damages), 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
         )
+    for message in exporter.outcome.warnings[:_MAX_DAMAGES]:
+        console.say(("warning", "yellow"), f" {short(message)}")
     left_out = exporter.outcome.left_out
     print_failures(left_out[:_MAX_DAMAGES], len(left_out), console, mark="left out")
     return int(exporter.outcome.exit_code)

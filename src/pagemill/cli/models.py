@@ -18,6 +18,7 @@ _USE = {
     "layout": "parse --layout-engine {name}",
     "lines": "parse, which takes it as soon as it is here",
     "formulas": "parse, which takes it as soon as it is here",
+    "tables": "parse --table-engine table-transformer",
 }
 
 CPU_BEST = "cpu-best"

@@ -223,8 +223,8 @@ def require_model_engine(recognition: RecognitionSettings, given: Mapping[str, t
     flags = [each.flags[0] for key, (each, _) in given.items() if key != "recognition_engine"]
     if recognition.asked is None and flags:
         raise click.UsageError(
-            f"{' and '.join(flags)} {'goes' if len(flags) == 1 else 'go'} with a model behind a server: add "
-            f"--recognition-engine {VLM}, or --escalate {VLM}"
+            f"{' and '.join(flags)} {'goes' if len(flags) == 1 else 'go'} with a model: add "
+            f"--recognition-engine or --escalate, with {VLM} for one behind a server, or transformers for one here"
         )
 
 

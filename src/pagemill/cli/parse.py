@@ -11,7 +11,7 @@ import click
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.cli.options import GroupedCommand, Name, given, require_model_engine, takes, under
 from pagemill.config.modes import VLM, ReadingMode
-from pagemill.config.settings import OUTPUT, RESUME, RecognitionSettings
+from pagemill.config.settings import OUTPUT, RESUME, RaySettings, RecognitionSettings
 
 SILENCE_MARGIN_S = 5.0
 """A process that is silent for a page's time limit and this much longer hangs as a whole."""
@@ -19,7 +19,7 @@ SILENCE_MARGIN_S = 5.0
 
 @click.command(name="parse", cls=GroupedCommand)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=Name(str))
-@takes(options=ParseOptions, directory=DirectoryOptions)
+@takes(options=ParseOptions, directory=DirectoryOptions, cluster=RaySettings)
 @click.option(*("-o", "--output"), type=Name(Path), required=True, help="Directory to write to.", **under(OUTPUT))
 @click.option(
     *("-q", "--quiet"), is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
@@ -31,7 +31,13 @@ SILENCE_MARGIN_S = 5.0
     **under(RESUME),
 )
 def command(
-    inputs: tuple[str, ...], output: Path, quiet: bool, check: bool, options: ParseOptions, directory: DirectoryOptions
+    inputs: tuple[str, ...],
+    output: Path,
+    quiet: bool,
+    check: bool,
+    options: ParseOptions,
+    directory: DirectoryOptions,
+    cluster: RaySettings,
 ) -> int:
     """Parse documents into text, tables, Markdown and JSON records.
 
@@ -66,13 +72,15 @@ def command(
 
         from pagemill.app.parse import parse_into, require_inputs
         from pagemill.app.profile import profiled
-        from pagemill.cli.progress import (
+        from pagemill.cli.parse_progress import (
             ParseProgress,
-            messages,
             print_skipped_files,
             print_skipped_tables,
             print_summary,
         )
+        from pagemill.cli.progress import messages
+        from pagemill.cluster.pipeline import ClusterPipeline
+        from pagemill.profiling.telemetry import exported
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.sources.download import fetch_missing
         from pagemill.store.opening import OpenMode
@@ -84,20 +92,21 @@ def command(
             fetch_missing(inputs, options.source, console.note, bars=console.is_terminal and not console.failures_only)
         if quiet:
             logging.getLogger("pagemill.sources").setLevel(logging.ERROR)
-        pipeline = Pipeline(
-            dataclasses.replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0),
-            options.runtime,
-            options.layout,
-        )
+        settings = dataclasses.replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0)
+        if cluster.address is None:
+            pipeline = Pipeline(settings, options.runtime, options.layout)
+        else:
+            pipeline = ClusterPipeline(settings, options.runtime, options.layout, cluster, output)
         if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
             console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
         with ParseProgress(console, life) as progress:
-            parsing = parse_into(output, inputs, options, directory, pipeline=pipeline, life=life, progress=progress)
             profile = directory.profile_to
             if profile is not None and life.number:  # the worker before has written its own
                 profile = profile / f"worker-{life.number + 1}"
-            with profiled(profile, options.runtime, ", ".join(inputs)):
-                outcome = asyncio.run(parsing)
+            with exported(), profiled(profile, options.runtime, ", ".join(inputs)):
+                outcome = asyncio.run(
+                    parse_into(output, inputs, options, directory, pipeline=pipeline, life=life, progress=progress)
+                )
         if outcome.recycle:
             return RECYCLE
         if not quiet:

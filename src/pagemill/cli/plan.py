@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 import msgspec
 
-from pagemill.cli.options import json_option, takes
-from pagemill.cli.wording import indented_json
+from pagemill.cli.options import given, json_option, takes
+from pagemill.cli.wording import indented_json, number, size
+from pagemill.config.cluster import ClusterOptions
 from pagemill.config.model_cards import ModelCard
 from pagemill.config.serving import ServingOptions
+from pagemill.serving.cluster_planning import (
+    CROP_BYTES,
+    CROPS,
+    DATABASE_SHARE,
+    RECORD_BYTES,
+    VECTOR_BYTES,
+    ClusterPlan,
+    CorpusPlan,
+    plan_cluster,
+)
 from pagemill.serving.planning import ServingPlan
 from pagemill.serving.replicas import plan_for
 
@@ -23,20 +34,30 @@ _BOUNDS = {
 
 
 @click.command(name="plan")
-@takes(options=ServingOptions, leave_out=("replicas", "host", "port", "vllm", "with_options"))
+@takes(options=ServingOptions, cluster=ClusterOptions, leave_out=("replicas", "host", "port", "vllm", "with_options"))
 @json_option
-def command(options: ServingOptions, as_json: bool) -> None:
+def command(options: ServingOptions, cluster: ClusterOptions, as_json: bool) -> None:
     """Show how a model fits on a machine, how many requests to run at once, and the flags of 'vllm serve'.
 
+    With --nodes also what runs of 1 million, 100 million and 10 billion pages take on a cluster of such machines.
     Nothing is started, and neither vLLM nor the machine need be present. The exit status is 2 if the model does not
     fit.
 
     \b
     pagemill plan --profile l4
     pagemill plan --profile b200 --gpu-mem-util 0.90 --max-model-len 32768
+    pagemill plan --profile h100 --nodes 16 --pages-per-second 2.5 --gpu-hour-price 2.50
     """  # noqa: D301 - click wants the control character
+    if cluster.nodes is None and given(ClusterOptions):
+        raise click.UsageError("these options go with --nodes")
     card, plan = plan_for(options)
-    click.echo(_json(plan) if as_json else "\n".join(_lines(card, plan)))
+    scale = None if cluster.nodes is None else plan_cluster(cluster, plan.profile)
+    if as_json:
+        click.echo(_json(plan, scale))
+    elif scale is None:
+        click.echo("\n".join(_lines(card, plan)))
+    else:
+        click.echo("\n".join([summary(card, plan), "", *_cluster_lines(scale)]))
 
 
 def summary(card: ModelCard, plan: ServingPlan) -> str:
@@ -49,8 +70,10 @@ def summary(card: ModelCard, plan: ServingPlan) -> str:
     )
 
 
-def _json(plan: ServingPlan) -> str:
+def _json(plan: ServingPlan, cluster: ClusterPlan | None) -> str:
     answer = msgspec.to_builtins(plan)
+    if cluster is not None:
+        answer["cluster"] = msgspec.to_builtins(cluster)
     answer["bounds"] |= {"effective": plan.bounds.effective, "limited_by": plan.bounds.limited_by}
     answer["arguments"] = plan.arguments
     return indented_json(answer)
@@ -79,6 +102,56 @@ def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:
     )
     for note in plan.notes:
         yield f"Note: {note}"
+
+
+def _cluster_lines(plan: ClusterPlan) -> Iterator[str]:
+    rate = plan.cluster_pages_per_second
+    yield f"{number(plan.nodes, 'node')}, {number(plan.gpus, 'accelerator')}, {plan.pages_per_second:g} pages/s each"
+    yield f"  ({plan.rate_reason})"
+    yield f"{plan.gpus:,} x {plan.pages_per_second:g} = {rate:,.1f} pages/s = {3600 * rate:,.0f} pages/hour"
+    yield ""
+    yield f"{'Pages':<34}" + "".join(f"{_short(corpus.pages):>14}" for corpus in plan.corpora)
+    rows: tuple[tuple[str, Callable[[CorpusPlan], str | None]], ...] = (
+        ("time: pages by rate", lambda corpus: _long_duration(corpus.seconds)),
+        ("accelerator hours", lambda corpus: f"{corpus.gpu_hours:,.0f}"),
+        ("cost", lambda corpus: None if corpus.cost is None else f"{corpus.cost:,.0f}"),
+        ("sources, read once", lambda corpus: size(round(corpus.source_bytes))),
+        (
+            f"records, {RECORD_BYTES / 1000:g} kB x {DATABASE_SHARE:g}",
+            lambda corpus: size(round(corpus.database_bytes)),
+        ),
+        (f"crops, {CROPS} x {CROP_BYTES / 1000:g} kB", lambda corpus: size(round(corpus.crop_bytes))),
+        (f"vectors, {VECTOR_BYTES:,} B", lambda corpus: size(round(corpus.vector_bytes))),
+    )
+    for name, shown in rows:
+        cells = [shown(corpus) for corpus in plan.corpora]
+        if None not in cells:
+            yield f"  {name:<32}" + "".join(f"{cell:>14}" for cell in cells)
+    yield ""
+    yield (
+        f"Network: a node reads {size(round(plan.read_bytes_s))}/s and writes {size(round(plan.written_bytes_s))}/s; "
+        f"the driver receives {size(round(plan.record_bytes_s))}/s."
+    )
+    for corpus in plan.corpora:
+        yield ""
+        verdict = "limits that are exceeded, the first one first" if corpus.exceeded else "within all limits"
+        yield f"{_short(corpus.pages)} pages: {verdict}"
+        for limit in corpus.exceeded:
+            yield f"  {limit.name}: {limit.load:,.0f} of {limit.bound:,.0f} {limit.unit}, in {limit.parts:,} parts"
+            yield f"      {limit.remedy}"
+
+
+def _short(pages: int) -> str:
+    """Such as ``1 M``, ``10 B``."""
+    return f"{pages // 10**9:,} B" if pages >= 10**9 else f"{pages // 10**6:,} M"
+
+
+def _long_duration(seconds: float) -> str:
+    """Such as ``5.2 h``, ``12 days``, ``3.1 years``."""
+    hours = seconds / 3600
+    if hours < 48:
+        return f"{hours:,.1f} h"
+    return f"{hours / 24:,.0f} days" if hours < 24 * 730 else f"{hours / 24 / 365:,.1f} years"
 
 
 def _published(plan: ServingPlan) -> str:

@@ -61,7 +61,8 @@ def command(
     import msgspec
 
     from pagemill.app.profile import Profiler, free_stage, parse_and_forget, require_folder
-    from pagemill.cli.progress import ParseProgress, messages
+    from pagemill.cli.parse_progress import ParseProgress
+    from pagemill.cli.progress import messages
     from pagemill.profiling.html import stage_lines, summary_lines
     from pagemill.runtime.supervisor import Life
 

@@ -1,32 +1,20 @@
-"""Progress on a terminal (a bar) or in a log (plain lines), for all commands, and the summary of a run."""
+"""What all commands print: messages, a bar on a terminal, events of servers, failures."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from pagemill.app.parse import ParseDisplay, RunOutcome
 from pagemill.cli import discard
-from pagemill.cli.wording import counts, description_lines, duration, number, printable, row, shares, short
-from pagemill.document.page import Status
-from pagemill.parsing.page import ParsedPage
-from pagemill.runtime.supervisor import Life, Vitals
+from pagemill.cli.wording import printable, short
 from pagemill.serving.spec import Event, What
 
-LOG_EVERY_S = 10.0
 SERVER_LOG_EVERY_S = 5.0
-MAX_FAILURE_LINES = 20
-"""Failed pages that are named as they come; the others are counted."""
-_MAX_NAMES = 10
-"""Skipped tables that are named."""
-_INDENT = 10
 
 
 class LenientConsole(Console):
@@ -118,73 +106,6 @@ class ProgressBar:
         self.stop()
 
 
-class ParseProgress(ProgressBar, ParseDisplay):
-    """Shows pages, pages/s, time left and failures of ``pagemill parse`` on standard error. A context manager.
-
-    Args:
-        console: Where to draw.
-        life: What this process knows of the run, in which it may be one of several.
-    """
-
-    def __init__(self, console: LenientConsole, life: Life) -> None:
-        super().__init__(console)
-        self._console = console
-        self._life = life
-        self._start = self._last_line = time.monotonic()
-        self._pages = self._failed = self._retries = 0
-
-    def opened(self, finished_before: int) -> None:
-        """Say how many pages need not be parsed again; a process that takes over from another says nothing."""
-        if finished_before and self._life.number == 0:
-            self._console.note(f"Resuming: {number(finished_before, 'page')} finished before.")
-
-    def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
-        """Count a finished page; a failed one is named at once.
-
-        Skipped pages count as progress, but not as speed: the time left is that of the others.
-        """
-        self._pages += 1
-        if page.record.status is Status.FAILED:
-            self._failed += 1
-            self._name(self._failed, ("failed", "red"), page)
-        now = time.monotonic()
-        rate = self._pages / max(now - self._start, 1e-9)
-        finished = skipped + self._pages
-        left = f", {duration((total - finished) / rate)} left" if total else ""
-        retried = f", {self._retries} retried" if self._retries else ""
-        note = f"{rate:.2f} pages/s{left}, {self._life.vitals.failed} failed{retried}"
-        if self.shown:
-            self.update(finished, total, note=note)
-        elif now - self._last_line >= LOG_EVERY_S:
-            self._last_line = now
-            of_total = f"/{total}" if total else ""
-            self._console.note(f"{finished}{of_total} pages, {note}")
-
-    def postponed(self, page: ParsedPage) -> None:
-        """Name a page that failed and will be retried."""
-        self._retries += 1
-        if not self._console.failures_only:
-            self._name(self._retries, ("will be retried", "yellow"), page)
-
-    def hangs(self, *, fresh_process: bool) -> None:
-        """Report a computation that hangs, and how the run continues; further ones are not reported."""
-        how = "in a new process once the pages in flight are finished" if fresh_process else "without it"
-        self._console.note(f"A page hangs in a computation and was given up. The run continues {how}.")
-
-    def stopping(self, in_flight: int) -> None:
-        """Report that the run stops early, and restore the terminal: a second signal stops the process at once."""
-        self.stop()
-        waits = f"{number(in_flight, 'page')} in flight will be finished" if in_flight else "no page is in flight"
-        self._console.note(f"Stopping: {waits}. Press Ctrl-C again to quit at once. Either way it can be resumed.")
-
-    def _name(self, count: int, what: tuple[str, str], page: ParsedPage) -> None:
-        if count <= MAX_FAILURE_LINES:
-            name, message, _ = next(page.failures())
-            self._console.say(what, f" {name}: {short(message)}")
-        elif count == MAX_FAILURE_LINES + 1:
-            self._console.say("More pages fail; from here on they are only counted.")
-
-
 _EVENTS = {
     What.STARTING: "Starting {url}: {text}",
     What.PROGRESS: "{passed:4.0f} s  {text}",
@@ -221,74 +142,6 @@ class ServerDisplay:
         say = self._console.say if event.what in _TROUBLE else self._console.note
         for line in _EVENTS[event.what].format(url=event.url, text=event.text, passed=passed).splitlines():
             say(line)
-
-
-def print_summary(
-    outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float, console: LenientConsole | None = None
-) -> None:
-    """Print the summary of a run: pages, regions by label, failures by kind, shares of stages, the output directory.
-
-    Args:
-        outcome: The outcome of the run; its counts are those of the directory.
-        vitals: What was done this time.
-        out: The directory.
-        seconds: Duration of this time.
-        console: Where to print; standard output by default.
-    """
-    console = console or LenientConsole(file=sys.stdout)
-    summary = outcome.summary
-    finished = vitals.done + vitals.failed
-
-    def say(name: str, items: list[str], style: str = "") -> None:
-        if items:
-            for line in row(name, items, console.width, _INDENT, style):
-                console.say(*line)
-
-    pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed"]
-    pages += [f"{summary.skipped} skipped"] if summary.skipped else []
-    say("pages", [*pages, number(summary.documents, "document")])
-    if finished < summary.pages:
-        say("this time", [f"{vitals.done} done", f"{vitals.failed} failed"] if finished else ["nothing to do"])
-    rate = f" ({finished / max(seconds, 1e-9):.2f} pages/s)" if finished else ""
-    say("time", [f"{duration(seconds)}{rate}"])
-    if finished:
-        say("regions", [f"{summary.regions} in all", *counts(summary.regions_by_label)] if summary.regions else [])
-        say("crops", [str(summary.crops)] if summary.crops else [])
-        say("stages", shares(summary.seconds_by_stage))
-    say("failures", counts(summary.failures_by_kind), "red")
-    if summary.missing:
-        what = "page or row" if summary.missing == 1 else "pages or rows"
-        say("missing", [f"at least {summary.missing:,} {what} that sources could not give"], "red")
-    say("warnings", counts(summary.warnings_by_kind), "yellow")
-    if outcome.described is not None:
-        say("described", [*description_lines(outcome.described)])
-    say("output", [str(out)])
-    print_failures(outcome.failures, outcome.errors, console, more='; see "errors" of each page in ocr_results.jsonl')
-    if outcome.described is not None and finished < summary.pages:
-        console.say(
-            f"Pages finished earlier are as they were; pagemill describe {out} adds what descriptions they lack."
-        )
-    if summary.interrupted:
-        console.say("Interrupted. The pages parsed so far are in the output; repeat the command to resume.")
-    elif summary.failed > outcome.unopened:
-        console.say("To retry the failed pages, repeat the command with --retry-failed.")
-    elif summary.failed:
-        console.say("The next run into this output retries them.")
-
-
-def print_skipped_files(by_suffix: Mapping[str, int], console: LenientConsole) -> None:
-    """Name the files of input folders that were not read, by how many have which suffix; nothing if there are none."""
-    if by_suffix:
-        files = number(sum(by_suffix.values()), "file")
-        kinds = "another kind" if files.startswith("1 ") else "other kinds"
-        console.note(f"skipped: {files} of {kinds} ({', '.join(counts(by_suffix))})")
-
-
-def print_skipped_tables(names: Sequence[str], console: LenientConsole) -> None:
-    """Name the tables without images beside the pages of a dataset; nothing if there are none."""
-    if names:
-        more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
-        console.note(f"{number(len(names), 'table')} without images skipped: {', '.join(names[:_MAX_NAMES])}{more}")
 
 
 def print_failures(

@@ -13,15 +13,7 @@ import click
 from pagemill.app.doctor import CheckResult
 from pagemill.app.run import Step, StepRunner
 from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, completed, plan
-from pagemill.cli.options import (
-    GroupedCommand,
-    Name,
-    given,
-    queries_option,
-    require_model_engine,
-    takes,
-    under,
-)
+from pagemill.cli.options import GroupedCommand, Name, given, queries_option, require_model_engine, takes, under
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.cli.serve_model import print_plans
 from pagemill.config.serving import ServingOptions

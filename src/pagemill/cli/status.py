@@ -17,9 +17,22 @@ from rich.text import Text
 from pagemill.app.status import PageToReview, RunState, RunStatus, bytes_on_disk, pages_to_review, read_status
 from pagemill.cli.options import run_directory
 from pagemill.cli.progress import LenientConsole
-from pagemill.cli.wording import Line, counts, duration, indented_json, number, printable, row, shares, short, size
+from pagemill.cli.wording import (
+    Line,
+    counts,
+    duration,
+    indented_json,
+    node_rates,
+    number,
+    printable,
+    row,
+    shares,
+    short,
+    size,
+)
 from pagemill.store.reading import RunReader
 
+_IN_PROGRESS = (RunState.RUNNING, RunState.DESCRIBING)
 _INDENT = 11
 _MAX_IN_FLIGHT = 12
 _MAX_WARNINGS = 5
@@ -89,7 +102,7 @@ def _statuses(reader: RunReader, examples: int, pause_s: float, *, watch: bool) 
             sizes, measured = bytes_on_disk(reader.path), now
         status = read_status(reader, examples=examples, sizes=sizes)
         yield status
-        if status.state is RunState.RUNNING:
+        if status.state in _IN_PROGRESS:
             last_running = now
         if not watch or status.state in (RunState.FINISHED, RunState.INTERRUPTED) or now - last_running > _GRACE_S:
             return
@@ -130,9 +143,10 @@ def status_lines(status: RunStatus, width: int) -> Iterator[Line]:
 
 
 def _rows(status: RunStatus) -> Iterator[tuple[str, list[str], str]]:
-    yield "run", _state(status), "green" if status.state is RunState.RUNNING else ""
+    yield "run", _state(status), "green" if status.state in _IN_PROGRESS else ""
     yield "pages", _pages(status), ""
     yield "rate", _rates(status), ""
+    yield "nodes", [text] if (text := node_rates(status.nodes)) else [], ""
     yield "failures", [f"{kind.category} {kind.pages:,}" for kind in status.failures], "red"
     for kind in status.failures:
         for page in kind.examples:

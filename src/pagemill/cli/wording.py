@@ -14,6 +14,7 @@ Line = tuple[str, tuple[str, str]]
 """A line of a table: a name, and a text with its style."""
 
 _MAX_MESSAGE = 500  # characters
+_MAX_NODES = 4
 _MAX_COUNTS = 30
 
 
@@ -35,11 +36,11 @@ def number(count: int, what: str) -> str:
 def size(count: int) -> str:
     """Bytes, such as ``512 B``, ``1.2 MB``; 1 kB is 1000 B."""
     value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
+    for unit in ("B", "kB", "MB", "GB", "TB"):
         if value < 999.5:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
         value /= 1000
-    return f"{value:.1f} TB"
+    return f"{value:.1f} PB"
 
 
 def shares(seconds: Mapping[str, float]) -> list[str]:
@@ -52,6 +53,15 @@ def shares(seconds: Mapping[str, float]) -> list[str]:
 def counts(numbers: Mapping[str, int]) -> list[str]:
     """Such as ``table 12``, largest first."""
     return [f"{name} {count:,}" for name, count in sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_COUNTS]]
+
+
+def node_rates(rates: Mapping[str, float]) -> str:
+    """Pages per second by machine: each of a few, of many the slowest and the fastest; empty without machines."""
+    ordered = sorted(rates, key=lambda name: (rates[name], name))
+    if len(rates) <= _MAX_NODES:
+        return ", ".join(f"{name} {rate:.2f}" for name, rate in sorted(rates.items()))
+    ends = (f"{what} {name} {rates[name]:.2f}" for what, name in (("slowest", ordered[0]), ("fastest", ordered[-1])))
+    return f"{len(rates)} machines, {', '.join(ends)}"
 
 
 def row(name: str, items: Iterable[str], width: int, indent: int, style: str = "") -> Iterator[Line]:

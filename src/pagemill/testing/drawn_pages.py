@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import cv2
 import numpy as np
 
-if TYPE_CHECKING:
-    from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Pixels
 
 A4_300DPI = (2480, 3508)
 """Width and height of the reference workload's pages in pixels."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pagemill.checkpoints.loading import quietly
 from pagemill.document.labels import Label
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation
-from pagemill.layout.pp_doclayout.weights import quietly
 from pagemill.testing.drawn_pages import draw_page
 
 _SPREAD = 0.05  # standard deviation of the initialiser; the default of 0.01 makes all order logits alike

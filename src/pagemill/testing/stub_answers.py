@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from enum import StrEnum
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 from PIL import Image
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TEXT = "The quick brown fox jumps over the lazy dog. 다람쥐 헌 쳇바퀴에 타고파."
 TABLE = "<table><tr><td>Item</td><td>Price</td></tr><tr><td>Apple</td><td>1.50</td></tr></table>"

@@ -18,8 +18,9 @@ import random
 import signal
 import sys
 from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from weakref import WeakSet
 
 import msgspec
@@ -32,9 +33,6 @@ try:
     from aiohttp import web
 except ImportError as error:
     raise lacks_extra("the stub server needs aiohttp", "vlm") from error
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 _LARGEST_BODY = 1 << 28
 _PROMPT_ZONE = 8192

@@ -337,6 +337,25 @@ def test_chunks_are_embedded_when_they_are_asked_for(tmp_path: Path) -> None:
     assert other.gone == len(wanted) and other.rows == len(chunk_texts(out, 512))
 
 
+def test_rows_of_chunks_change_with_any_page_of_their_document_and_vectors_with_their_text(tmp_path: Path) -> None:
+    headed = [[region(0, Label.PARAGRAPH_TITLE, f"{each}."), region(1, Label.TEXT, "Of the mill.")] for each in "123"]
+    pages = [page("mill", number, regions) for number, regions in enumerate(headed, 1)]
+    pages += [page("other", 1, [region(0, Label.TEXT, "Another one.")])]
+    rows = []
+    for text in ("First as it was.", "Later."):
+        pages[2].regions[1].content = text
+        out = tmp_path / text.split()[0]
+        write_run(out, pages)
+        if rows:
+            (tmp_path / "First" / FOLDER).rename(out / FOLDER)
+        count = run_embed(out, TellingEngine(), parts=(Part.CHUNKS,)).parts[Part.CHUNKS].embedded
+        assert count == (1 if rows else 4)  # the other texts are as they were
+        with VectorFile.open(out, Part.CHUNKS) as file:
+            rows.append({row.key.page_id: row.digest for row in file.rows})
+    same = {page_id for page_id in rows[0] if rows[0][page_id] == rows[1][page_id]}
+    assert same == {"other_1"}
+
+
 def test_options_of_chunks_without_chunks_are_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "run", sample_pages())
     with pytest.raises(UsageError, match="for chunks"):

@@ -9,7 +9,8 @@ import pytest
 from small_run import damage_record
 from synthetic_run import JPEG, open_run, page, region, sample_pages, start, write, write_run
 
-from pagemill.app.export import Exporter, ExportOutcome
+from pagemill.app.export import Exporter
+from pagemill.app.export_content import ExportOutcome
 from pagemill.app.export_options import TRAITS, ExportOptions, Format
 from pagemill.app.export_writers import FOLDER_WRITERS, STREAM_WRITERS
 from pagemill.cli.export import command
@@ -34,7 +35,11 @@ def export(run: Path, target: Path | None = None, **options: Any) -> ExportOutco
     chosen = ExportOptions(**options)
     with RunReader.open(run) as reader:
         exporter = Exporter(reader, chosen)
-        exporter.to_path(target or chosen.default_target(run))
+        place = target or chosen.default_target(run)
+        if chosen.format is Format.LANCE:
+            exporter.to_table(str(place))
+        else:
+            exporter.to_path(place)
     return exporter.outcome
 
 
@@ -166,7 +171,8 @@ def test_damaged_lines_are_named_and_the_others_exported(run: Path, tmp_path: Pa
 
 
 def test_an_existing_target_is_refused(run: Path, tmp_path: Path) -> None:
-    for format_name in set(Format) - {Format.PDF}:  # the pages of this run are nowhere
+    # The pages of this run are nowhere; a table is added to.
+    for format_name in set(Format) - {Format.PDF, Format.LANCE}:
         export(run, format=format_name)
         with pytest.raises(OutputError, match="exists already"):
             export(run, format=format_name)
@@ -216,8 +222,10 @@ def test_a_resumed_run_is_exported_once_a_page(tmp_path: Path) -> None:
 
 
 def test_each_format_has_what_writes_it():
-    assert set(TRAITS) == set(Format) == set(FOLDER_WRITERS) | set(STREAM_WRITERS)
+    assert set(TRAITS) == set(Format) == set(FOLDER_WRITERS) | set(STREAM_WRITERS) | {Format.LANCE}
     for kind, traits in TRAITS.items():
+        if kind is Format.LANCE:
+            continue
         assert kind in (STREAM_WRITERS if traits.ending.startswith(".") else FOLDER_WRITERS)
 
 

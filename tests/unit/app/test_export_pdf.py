@@ -17,13 +17,15 @@ from PIL import Image
 from synthetic_run import open_run, page, region
 
 from pagemill.app import export_pdf
-from pagemill.app.export import Exporter, ExportOutcome
+from pagemill.app.export import Exporter
+from pagemill.app.export_content import ExportOutcome
 from pagemill.app.export_options import ExportOptions, Format
 from pagemill.app.options import ImageSources
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import ExitCode, InputError, MissingInputError, UsageError
+from pagemill.export import pdf_own_text
 from pagemill.sources.options import SourceOptions
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
@@ -108,6 +110,13 @@ def test_each_document_is_a_pdf_with_its_text(out: Path, scans: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {
         *("one.pdf", "other.pdf", "three.pdf", "frames.pdf", "export.json")
     }
+
+
+def test_pages_that_keep_their_own_text_are_named(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_own_text, "is_small", lambda page: False)
+    outcome = export(out, pages=("three_[13]",))
+    assert [warning.split(":")[0] for warning in outcome.warnings] == ["three, page 1", "three, page 3"]
+    assert (outcome.pages, outcome.exit_code) == (2, ExitCode.OK)
 
 
 def test_only_selected_pages_are_there(out: Path) -> None:

@@ -69,3 +69,20 @@ def test_a_run_that_is_not_finished(child, status, code):
 def test_failed_pages_stop_nothing(child):
     child.status = int(ExitCode.PAGES_FAILED)
     assert parse() == 3
+
+
+@pytest.mark.parametrize(
+    ("described_by", "expected"),
+    [
+        ({}, ["http://h:1", "glm-ocr", "served"]),
+        ({"describe_model": "qwen3-vl-8b"}, ["http://h:1", "qwen3-vl-8b", None]),
+        ({"describe_servers": ("http://d:2",)}, ["http://d:2", None, None]),
+    ],
+)
+def test_the_server_of_another_step_describes_where_no_other_is_named(child, described_by, expected):
+    given = {"describe": ("figures",), "servers": ("http://h:1",), "model": "glm-ocr", "served_model": "served"}
+    parse(given | described_by)
+    flags = ("--describe-server", "--describe-model", "--describe-served-model")
+    words = child.command
+    assert [words[words.index(flag) + 1] if flag in words else None for flag in flags] == expected
+    assert not {"--server", "--model", "--served-model"} & {*words}

@@ -7,11 +7,14 @@ import msgspec
 import pytest
 from synthetic_run import failed_page, key_of, open_run, page, sample_pages, start, write, write_run
 
+from pagemill.app.exporters import default_exporters
 from pagemill.app.status import InvocationStatus, RunState, RunStatus, bytes_on_disk, read_status
 from pagemill.document.page import PageError
+from pagemill.store.lock import DESCRIBING
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import Place
+from pagemill.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +64,24 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert status.in_flight == []
     assert status.rate is None
     assert status.seconds_left is None
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_run_that_is_described(tmp_path: Path, interrupted: bool) -> None:
+    with open_run(tmp_path) as run:
+        write(run, page("d", 1), 0)
+        run.finish(interrupted=interrupted, complete=False)
+    with RunReader.open(tmp_path) as reader:
+        identity = reader.summary.identity
+    opened = RunDirectory.open(
+        tmp_path, exporters=default_exporters(), identity=identity, settings=None, mode=OpenMode.RESUME, task=DESCRIBING
+    )
+    with opened:
+        status = status_of(tmp_path)
+    assert (status.state, status.process.pid) == (RunState.DESCRIBING, os.getpid())
+    assert (status.rate, status.in_flight) == (None, [])
+    after = status_of(tmp_path)
+    assert (after.state, after.process) == (RunState.INTERRUPTED if interrupted else RunState.FINISHED, None)
 
 
 def test_an_interrupted_run(tmp_path: Path) -> None:

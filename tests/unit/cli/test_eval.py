@@ -75,7 +75,7 @@ def test_what_is_too_large_to_score_is_named_and_no_success(
 
 
 def test_two_at_once_in_one_folder_are_refused(truth: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(RunLock.__init__, "__kwdefaults__", {"wait_s": 0.0})
+    monkeypatch.setitem(RunLock.__init__.__kwdefaults__, "wait_s", 0.0)
     out = tmp_path / "out"
     given = ("eval", "run", "pubtabnet", truth, "--predictions", tmp_path, "-o", out)
     with evaluation_folder(out):

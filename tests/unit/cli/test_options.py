@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,21 @@ from pagemill.errors import ExitCode, UsageError
 @click.option("--c", help="A c.", cls=GroupedOption, heading="Second")
 def grouped() -> None:
     pass
+
+
+def commands(command: click.Command = cli) -> Iterator[click.Command]:
+    """A command and all below it."""
+    yield command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            yield from commands(command.get_command(click.Context(command), name))
+
+
+def test_the_help_of_an_option_names_options_of_its_command():
+    for command in commands():
+        flags = {"--help"}.union(*([*each.opts, *each.secondary_opts] for each in command.params))
+        for each in command.params:
+            assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", getattr(each, "help", "") or "")) <= flags
 
 
 def test_options_are_listed_under_their_headings_in_the_order_in_which_these_appear():

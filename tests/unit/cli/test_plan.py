@@ -60,3 +60,18 @@ def test_auto_is_the_machine_at_hand():
 def test_what_cannot_be_is_a_usage_error_with_a_remedy(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert exit_status(lambda: cli.main(["plan", *arguments], standalone_mode=False)) == ExitCode.USAGE
     assert len(capsys.readouterr().err.splitlines()) >= 2
+
+
+def test_a_cluster_is_planned_with_the_arithmetic_shown():
+    out = plan("--profile", "h100", "--nodes", "16", "--pages-per-second", "2.5", "--gpu-hour-price", "2")
+    assert "128 x 2.5 = 320.0 pages/s = 1,152,000 pages/hour" in out
+    for part in ("1 M", "100 M", "10 B", "cost", "Network: a node reads", "the database of a run"):
+        assert part in out
+    answer = json.loads(plan("--profile", "h100", "--nodes", "16", "--pages-per-second", "2.5", "--json"))
+    assert answer["cluster"]["gpus"] == 128
+    assert [corpus["pages"] for corpus in answer["cluster"]["corpora"]] == [10**6, 10**8, 10**10]
+
+
+def test_options_of_a_cluster_need_one(capsys: pytest.CaptureFixture[str]):
+    assert exit_status(lambda: cli.main(["plan", "--gpus-per-node", "4"], standalone_mode=False)) == ExitCode.USAGE
+    assert "--nodes" in capsys.readouterr().err

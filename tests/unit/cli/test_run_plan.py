@@ -315,3 +315,14 @@ def test_a_measured_profile_decides_the_server_and_the_requests_in_flight(vllm, 
     assert "--max-num-seqs 777" in embedding
     assert "--workers 5" in " ".join(planned(*given, "--workers", "5")[1])
     assert "--workers" not in planned("scans", "--vllm", vllm, "--profile", "l4")[1]
+
+
+def test_on_a_cluster_the_servers_are_started_there(monkeypatch):
+    """This machine needs no vLLM then, and the step that parses gets the cluster, too."""
+    monkeypatch.setenv("PATH", "")
+    given = ("scans", "--ray", "10.0.0.5:6379", "--replicas", "auto", "--embedding-model", "ngram")
+    commands = planned(*given, "--layout-engine", "onnx")
+    assert [words[:2] for words in commands] == [["pagemill", "parse"], ["pagemill", "embed"]]
+    assert commands[0][commands[0].index("--ray") + 1] == "10.0.0.5:6379"
+    ended = CliRunner().invoke(command, ["--dry-run", *given, "--layout-engine", "onnx"])
+    assert "glm-ocr on the cluster at 10.0.0.5:6379: one for each accelerator" in ended.stderr

@@ -54,6 +54,13 @@ def status(**fields: Any) -> RunStatus:
     return RunStatus(**(known | fields))
 
 
+def test_rates_by_machine_of_many_the_slowest_and_the_fastest():
+    assert "nodes" not in text_of(status())
+    assert "nodes      a 0.50, b 1.25" in text_of(status(nodes={"b": 1.25, "a": 0.5}))
+    many = {f"gpu-{number}": number + 0.5 for number in range(9)}
+    assert "9 machines, slowest gpu-0 0.50, fastest gpu-8 8.50" in text_of(status(nodes=many))
+
+
 def text_of(each: RunStatus, width: int = 100) -> str:
     return "\n".join("".join([name, text]) for name, (text, _) in status_lines(each, width))
 
@@ -171,7 +178,7 @@ def test_watching_outlives_a_restart_and_ends_with_the_run(tmp_path: Path, monke
     clock = iter(range(100))
     monkeypatch.setattr(status_module.time, "monotonic", lambda: float(next(clock)))
     monkeypatch.setattr(status_module.time, "sleep", lambda _: None)
-    states = [RunState.RUNNING, RunState.CUT_OFF, RunState.RUNNING, RunState.CUT_OFF, RunState.FINISHED]
+    states = [RunState.RUNNING, RunState.CUT_OFF, RunState.DESCRIBING, RunState.CUT_OFF, RunState.FINISHED]
     answers = iter([status(state=state) for state in states])
     monkeypatch.setattr("pagemill.cli.status.read_status", lambda *_, **__: next(answers))
     run = CliRunner().invoke(command, [str(tmp_path), "--watch", "--json"], catch_exceptions=False)

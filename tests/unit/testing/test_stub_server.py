@@ -43,7 +43,7 @@ def choice(reply) -> tuple[str, str]:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the stub has no event for all that may be waited for
             await asyncio.sleep(0.001)
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from pagemill.app.parse import RunOutcome
-from pagemill.cli import progress
-from pagemill.cli.progress import (
-    LenientConsole,
-    ParseProgress,
-    ProgressBar,
-    print_skipped_files,
-    print_skipped_tables,
-    print_summary,
-)
+from pagemill.cli import parse_progress
+from pagemill.cli.parse_progress import ParseProgress, print_skipped_files, print_skipped_tables, print_summary
+from pagemill.cli.progress import LenientConsole, ProgressBar
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.supervisor import Life, Vitals
@@ -37,6 +32,15 @@ def failed(page_id: str, message: str, remedy: str | None = None) -> ParsedPage:
 def done(page_id: str) -> ParsedPage:
     record = PageResult(page_id=page_id, page_idx=0, doc_id="d", source="d", page_number=1)
     return ParsedPage(document=DocumentRef(doc_id="d", uri="d"), record=record)
+
+
+def test_the_progress_has_rates_by_machine(monkeypatch):
+    monkeypatch.setattr("pagemill.cli.parse_progress.LOG_EVERY_S", 0.0)
+    for node, shown in (("gpu-1", True), (None, False)):
+        file = io.StringIO()
+        progress = ParseProgress(LenientConsole(file=file, width=200), Life())
+        progress.page(replace(done("a"), node=node), total=2, skipped=0)
+        assert ("(gpu-1 1.00)" in file.getvalue()) is shown
 
 
 def outcome_of(*pages: ParsedPage, **counts: object) -> RunOutcome:
@@ -145,7 +149,7 @@ def test_a_console_that_nobody_reads_goes_quiet(sink: str):
 
 def test_pages_of_an_earlier_invocation_are_progress_but_no_speed(monkeypatch: pytest.MonkeyPatch):
     clock = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(parse_progress.time, "monotonic", lambda: clock[0])
     file = io.StringIO()
     display = ParseProgress(LenientConsole(file=file, width=80), Life())
     display.opened(1_234)

@@ -1,0 +1,173 @@
+"""Export to a Lance table, which many runs share, in a folder or in object storage: the search index of a cluster.
+
+A row is a page with its vectors. Its id is the name of the run and the page id, so that exporting again replaces the
+rows of the run, and leaves those of others. The time at which a run was started tells it from another one of its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pagemill.app.export_content import ExportContent
+from pagemill.document.page import PageResult
+from pagemill.embedding.contents import contents
+from pagemill.embedding.vectors import Part, VectorFile
+from pagemill.errors import DifferentRunError, MissingInputError, OutputError, lacks_extra
+from pagemill.export.parquet import page_schema, row_groups
+from pagemill.retrieval.tokens import indexed
+
+_VECTORS = {Part.TEXT: "text_vector", Part.IMAGES: "image_vector"}
+
+
+def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
+    """Write the selected pages into a table, which is made where there is none.
+
+    A page is replaced by its new version, and a page that the run has no more is removed, last of all. An export that
+    was interrupted is completed by the next one.
+
+    Args:
+        content: The pages. The run's name is that of its folder.
+        uri: A path, or the URL of an object store that Lance knows (``s3://``, ``gs://``, ``az://``).
+
+    Returns:
+        For each column of vectors, how many pages have none.
+
+    Raises:
+        MissingDependencyError: Lance is not installed.
+        DifferentRunError: Vectors are of earlier contents of the pages.
+        OutputError: The table cannot be written, has other columns, or holds another run of this name and ``overwrite``
+            is off.
+        InputError: There is no page to export.
+    """
+    try:
+        import lance
+        import pyarrow as pa
+    except ImportError as error:
+        raise lacks_extra("exports to Lance need the package pylance", "lance") from error
+
+    out = content.reader.path.resolve()
+    files = {column: file for part, column in _VECTORS.items() if (file := _opened(content, part)) is not None}
+    schema = _schema(files)
+    name = out.name.replace("'", "''")
+    started = content.reader.summary.started.isoformat()
+    stamp = datetime.now(UTC).isoformat()
+    missing = dict.fromkeys(files, 0)
+
+    def rows(pages: Iterator[PageResult]) -> Iterator[pa.Table]:
+        records: dict[str, PageResult] = {}
+
+        def noted() -> Iterator[PageResult]:
+            for page in pages:
+                records[page.page_id] = page
+                yield page
+
+        for group in row_groups(noted(), None):
+            for row in group:
+                page = records.pop(row["page_id"])
+                row |= {"id": f"{out.name}/{page.page_id}", "run": out.name, "started": started, "exported": stamp}
+                row["words"] = indexed(row["text"])
+                for column, file in files.items():
+                    row[column] = vector = _vector(file, page)
+                    missing[column] += vector is None
+            yield pa.Table.from_pylist(group, schema)
+
+    table = None
+    for part in rows(content.pages()):
+        with _lance_errors(uri):
+            if table is None:
+                table = _table(lance, uri, schema)
+                others = table.count_rows(f"run = '{name}' AND started != '{started}'")
+                if others and not content.options.overwrite:
+                    raise OutputError(
+                        f"the table {uri} holds {others:,} pages of another run named {out.name}",
+                        remedy="Rename the directory of this run; or, if it replaces that one, add --overwrite.",
+                    )
+            table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(part)
+    if table is not None and content.options.selects_all and not content.outcome.damages:
+        with _lance_errors(uri):
+            table.delete(f"run = '{name}' AND exported != '{stamp}'")
+    return missing
+
+
+def _opened(content: ExportContent, part: Part) -> VectorFile | None:
+    try:
+        return VectorFile.open(content.reader.path, part)
+    except MissingInputError:  # not every run is embedded
+        return None
+
+
+def _schema(files: dict[str, VectorFile]) -> pa.Schema:
+    import pyarrow as pa
+
+    schema = page_schema(pictures=False)
+    for name in ("id", "run", "started", "exported", "words"):
+        schema = schema.append(pa.field(name, pa.string()))
+    for column, file in files.items():
+        kind = pa.list_(pa.from_numpy_dtype(file.info.stored), file.info.dimension)
+        schema = schema.append(pa.field(column, kind))
+    return schema
+
+
+def _table(lance: Any, uri: str, schema: pa.Schema) -> Any:
+    """The table, made where there is none.
+
+    Raises:
+        OutputError: It has other columns.
+    """
+    try:
+        table = lance.dataset(uri)
+    except ValueError as error:  # also of storage that cannot be read
+        if "was not found" not in str(error):
+            raise
+        if "://" not in uri and Path(uri).is_dir() and any(Path(uri).iterdir()):
+            raise OutputError(f"{uri} holds other files, and no table", remedy="Name another table with -o.") from None
+        table = lance.write_dataset(schema.empty_table(), uri, schema=schema)
+        table.create_scalar_index("id", "BTREE")  # without it each merge reads the ids of the whole table
+        return table
+    there = {field.name: field.type for field in table.schema}
+    wanted = {field.name: field.type for field in schema}
+    if differing := sorted(name for name in there.keys() | wanted.keys() if there.get(name) != wanted.get(name)):
+        raise OutputError(
+            f"the table {uri} has other columns than this run: {', '.join(differing)}",
+            remedy="All runs of a table need the same version of pagemill and the same embedding model (pagemill "
+            "embed). Name another table with -o.",
+        )
+    return table
+
+
+def _vector(file: VectorFile, page: PageResult) -> list[float] | None:
+    """The vector of a page; None where it has none.
+
+    Raises:
+        DifferentRunError: It is that of an earlier content.
+    """
+    content = next(contents(page, file.info.part, images=False), None)
+    if content is None:
+        return None
+    place = file.place(content.row)
+    if place is None and file.find(page.page_id) is not None:
+        raise DifferentRunError(
+            f"the vector of {page.page_id} belongs to an earlier content of the page",
+            remedy=f"Update the vectors: pagemill embed {file.paths.folder.parent}",
+        )
+    return None if place is None else file.vectors[place]
+
+
+@contextmanager
+def _lance_errors(uri: str) -> Iterator[None]:
+    """Lance raises OSError, ValueError and RuntimeError for whatever goes wrong with its storage."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = str(error).split(", /", 1)[0].split("\n", 1)[0]
+        raise OutputError(
+            f"the table {uri} cannot be written: {reason}",
+            remedy="Check its address, the credentials of the object store in the environment, and the free space. "
+            "Repeat the command to complete the export.",
+        ) from error
