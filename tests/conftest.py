@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
+
+import pytest
 
 LARGE = bool(os.environ.get("PAGEMILL_TEST_LARGE"))
 
@@ -20,3 +24,14 @@ with suppress(ModuleNotFoundError):  # the tests with a real vLLM do without it,
 # pagemill keeps to that on purpose. Processes inherit a handler as the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Leave the million objects that collecting makes out of all garbage collections: they take a tenth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(name: str, folder: Path) -> str:
-    """Run a script without arguments in an empty folder and return what it prints."""
-    command = [sys.executable, str(EXAMPLES / name)]
+def run(name: str, folder: Path, *arguments: str) -> str:
+    """Run a script in an empty folder and return what it prints."""
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -68,3 +69,17 @@ def test_every_script_is_listed_and_tested():
     listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     tested = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in sorted(scripts) if f"`{name} " not in listed or f'"{name}"' not in tested] == []
+
+
+def test_serve_client(tmp_path):
+    command = [sys.executable, "-m", "pagemill", "serve", "--port", "0", "--data", str(tmp_path / "data")]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        url = re.findall(r"http://\S+", server.stderr.readline())[0]
+        printed = run("serve_client.py", tmp_path, url)
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+    assert "0001_2: done" in printed
+    assert "# From Rag to Ream" in printed
+    assert "report.pdf, page 1: " in printed.rpartition("notice-ko.pdf\n")[2]

@@ -19,6 +19,9 @@ AVOIDED = {
     r"lone retry": "isolated retry",
     r"misfortunes?": "failure",
     r"anew": "again",
+    r"stands? where": "be at",
+    r"for want of": "without, as there is no",
+    r"bears": "hold, take",
     r"(wherever|where) (it|they) lies?": "is stored",
 }
 """Turns of phrase, and what to write instead."""

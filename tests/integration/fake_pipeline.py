@@ -57,6 +57,7 @@ class FakePipeline:
     total: int | None = None
     skipped_earlier = 0
     described = None
+    is_remote = False
     skipped_files: ClassVar[dict[str, int]] = {}
     skipped_tables: ClassVar[list[str]] = []
     complete = True

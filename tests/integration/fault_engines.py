@@ -61,6 +61,10 @@ FAULT_BITS = 5
 TITLE, BODY, PICTURE = (0.08, 0.055, 0.92, 0.11), (0.08, 0.13, 0.92, 0.6), (0.1, 0.65, 0.9, 0.95)
 STATE_VARIABLE = "PAGEMILL_TEST_FAULT_STATE"
 """Names the folder where transient faults note that they have happened."""
+BATCH_VARIABLE = "PAGEMILL_TEST_BATCH_S"
+"""Seconds that each call of the layout engine takes, as a device that is asked for a microbatch."""
+CALLS_VARIABLE = "PAGEMILL_TEST_CALLS"
+"""Names the folder where each process notes its calls of the layout engine: end (monotonic seconds) and pages."""
 LONG_S = 3600.0
 
 
@@ -76,6 +80,10 @@ class FastLayout:
 
     def detect(self, pages: Sequence[Pixels]) -> list[list[DetectedRegion]]:
         """Find the regions of every page."""
+        time.sleep(float(os.environ.get(BATCH_VARIABLE, "0")))
+        if folder := os.environ.get(CALLS_VARIABLE):
+            with Path(folder, str(os.getpid())).open("a", encoding="ascii") as calls:
+                calls.write(f"{time.monotonic()} {len(pages)}\n")
         faults = [fault_in_band(page) for page in pages]
         for page, fault in zip(pages, faults, strict=True):
             _break_down(page, fault, alone=len(pages) == 1)

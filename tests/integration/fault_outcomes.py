@@ -126,7 +126,13 @@ def spread(pages: int, images: int, each: int, faults: Sequence[Fault], seed: in
 
 
 def parse_with_faults(
-    folder: Path, environment: dict[str, str], faults: dict[int, Fault], *, pages: int, images: int
+    folder: Path,
+    environment: dict[str, str],
+    faults: dict[int, Fault],
+    *,
+    pages: int,
+    images: int,
+    page_timeout_s: float = PAGE_TIMEOUT_S,
 ) -> FaultRun:
     """Parse ``pages`` pages, the last ``images`` of them without a text layer, with a fault each where there is one."""
     inputs = folder / "inputs"
@@ -136,7 +142,7 @@ def parse_with_faults(
     maker.pdf(pages - images - (pages - images) // 2)
     maker.parquet(images)
     corpus = maker.corpus()
-    options = [*OPTIONS, "--page-timeout", str(PAGE_TIMEOUT_S), "--max-attempts", str(MAX_ATTEMPTS)]
+    options = [*OPTIONS, "--page-timeout", str(page_timeout_s), "--max-attempts", str(MAX_ATTEMPTS)]
     start = time.monotonic()
     status = run(["parse", *corpus.paths, "-o", folder / "out", *options], environment, folder / "log")
     seconds = time.monotonic() - start

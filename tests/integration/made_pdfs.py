@@ -7,8 +7,8 @@ from collections.abc import Sequence
 PAGE = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Resources<<>>>>"
 
 
-def pdf(*objects: bytes) -> bytes:
-    """A PDF of these objects, numbered from 1; the first one is the catalogue."""
+def pdf(*objects: bytes, trailer: bytes = b"") -> bytes:
+    """A PDF of these objects, numbered from 1; the first one is the catalogue. ``trailer``: more of its entries."""
     data = bytearray(b"%PDF-1.4\n")
     offsets = []
     for number, content in enumerate(objects, 1):
@@ -18,7 +18,7 @@ def pdf(*objects: bytes) -> bytes:
     data += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     for offset in offsets:
         data += b"%010d 00000 n \n" % offset
-    data += b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)
+    data += b"trailer<</Size %d/Root 1 0 R%s>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, trailer, start)
     return bytes(data)
 
 

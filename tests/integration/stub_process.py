@@ -14,7 +14,7 @@ import msgspec
 if TYPE_CHECKING:
     from types import TracebackType
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 60.0
 
 
 class StubProcess:

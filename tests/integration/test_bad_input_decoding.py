@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import made_pdfs
 import numpy as np
 import pypdfium2 as pdfium
 import pytest
@@ -424,15 +425,13 @@ def encrypted_pdf(password: bytes) -> bytes:
     owner = rc4(hashlib.md5(padded).digest()[:5], padded)
     key = hashlib.md5(padded + owner + (-4 & 0xFFFFFFFF).to_bytes(4, "little") + b"0123456789abcdef").digest()[:5]
     user = rc4(key, padding)
-    return (
-        b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
-        b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 300]>>endobj\n"
-        b"4 0 obj<</Filter/Standard/V 1/R 2/P -4/O<"
-        + owner.hex().encode()
-        + b">/U<"
-        + user.hex().encode()
-        + b">>>endobj\n"
-        b"trailer<</Root 1 0 R/Encrypt 4 0 R/ID[<" + b"0123456789abcdef".hex().encode() + b"><00>]/Size 5>>\n%%EOF\n"
+    security = b"<</Filter/Standard/V 1/R 2/P -4/O<%s>/U<%s>>>" % (owner.hex().encode(), user.hex().encode())
+    return made_pdfs.pdf(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 300]>>",
+        security,
+        trailer=b"/Encrypt 4 0 R/ID[<%s><00>]" % b"0123456789abcdef".hex().encode(),
     )
 
 
@@ -500,7 +499,7 @@ async def test_files_that_are_no_good(tmp_path: Path, pdf: Path):
         (b"/MediaBox[0 0 100 200]/Rotate -90/Contents 4 0 R", (500, 1000), (490, 990)),
         (b"/MediaBox[100 200 0 0]/Contents 4 0 R", (1000, 500), (990, 10)),
         (b"/MediaBox[-100 -100 100 100]/CropBox[-50 -50 50 50]/Contents 4 0 R", (1000, 1000), (490, 510)),
-        (b"/MediaBox[0 0 10 20]/UserUnit 10/Contents 4 0 R", (333, 167), (300, 10)),
+        (b"/MediaBox[0 0 10 20]/UserUnit 10/Contents 4 0 R", (1000, 500), (990, 10)),
     ],
 )
 async def test_boxes_and_rotation(tmp_path: Path, page: bytes, shape: tuple[int, int], red: tuple[int, int]):

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import slow_embedding
+from pagemill_process import RUN_PATIENCE_S
 from synthetic_run import page, region, write_run
 
 from pagemill.document.labels import Label
@@ -81,7 +82,7 @@ def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path
     log = tmp_path / "embedded"
     log.touch()
     environment = {**environment, slow_embedding.LOG: str(log)}
-    kills, deadline = 0, time.monotonic() + 300
+    kills, deadline = 0, time.monotonic() + RUN_PATIENCE_S
     while time.monotonic() < deadline:
         run = start(environment, out, "--engine", "slow")
         before = log.stat().st_size

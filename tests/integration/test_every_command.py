@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import click
+import httpx
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
@@ -23,6 +25,7 @@ from pagemill.cli import cli
 from pagemill.errors import ExitCode
 
 SAMPLES = Path(__file__).parents[2] / "samples"
+PROTOCOL = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 PAGES = 3
 """Of the run: two with a text layer, and a scan."""
 CALLED: dict[str, str] = {
@@ -38,8 +41,10 @@ CALLED: dict[str, str] = {
     "eval": "test_eval",
     "plan": "test_plan",
     "serve-model": "test_dry_runs_of_servers",
+    "mcp": "test_mcp",
     "publish": "test_publish",
     "run": "test_dry_runs_of_servers",
+    "serve": "test_serve",
     "profile": "test_profile",
     "doctor": "test_doctor",
     "models": "test_models",
@@ -226,6 +231,35 @@ def test_publish(out: Path, tmp_path: Path):
     called("publish", out, "--to", tmp_path / "dataset", "--licence", "cc0-1.0")
     assert pq.read_table(tmp_path / "dataset" / "data").num_rows == PAGES
     assert (tmp_path / "dataset" / "README.md").read_text().startswith("---\n")
+
+
+def test_mcp(tmp_path: Path):
+    asked = [
+        {"id": 1, "method": "initialize", "params": PROTOCOL},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    command = [sys.executable, "-m", "pagemill", "mcp", "--root", str(tmp_path), "--cache", str(tmp_path / "cache")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.writelines(json.dumps({"jsonrpc": "2.0", **each}) + "\n" for each in asked)
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert {tool["name"] for tool in answers[1]["result"]["tools"]} >= {"parse_document", "search"}
+
+
+def test_serve(tmp_path: Path):
+    command = [sys.executable, "-m", "pagemill", "serve", "--port", "0", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        address = next(word for line in process.stdout for word in line.split() if word.startswith("http://"))
+        assert httpx.get(f"{address}/readyz", timeout=60).status_code == 200
+        assert "<title>pagemill" in httpx.get(address, timeout=60).text
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        assert process.wait(60) == 0
 
 
 def test_plan():

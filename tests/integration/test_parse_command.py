@@ -162,6 +162,7 @@ def test_there_must_be_a_run_to_go_on_with_where_that_was_asked(inputs: Path, tm
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_parsed_twice_and_old_failures_count(inputs: Path, tmp_path: Path):
     out = tmp_path / "out"
     arguments = ("rows.parquet", "a.png", "-o", out)

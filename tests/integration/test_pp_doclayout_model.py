@@ -9,12 +9,13 @@ import cv2
 import numpy as np
 import pytest
 
+from pagemill.config.modes import TorchDevice
 from pagemill.errors import EngineError, UnsupportedInputError, UsageError
 from pagemill.imaging.decode import decode_image, decode_reduced
 from pagemill.layout.pp_doclayout import inference
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.preprocess import resize_pages
-from pagemill.layout.pp_doclayout.settings import FilterSettings, Interpolation, Precision, TorchDevice
+from pagemill.layout.pp_doclayout.settings import FilterSettings, Interpolation, Precision
 from pagemill.layout.pp_doclayout_engine import create
 from pagemill.layout.settings import LayoutSettings
 from pagemill.testing.drawn_pages import draw_page

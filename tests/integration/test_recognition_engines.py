@@ -220,8 +220,39 @@ def test_small_type_on_a_large_page_is_found():
     assert found["COURIER"] == 1
 
 
+@pytest.mark.parametrize("noise", [0, 6])
+def test_a_few_words_on_an_empty_page_are_found(noise: int):
+    path = next(Path("/usr/share/fonts/truetype", name) for name in FONTS["latin"])
+    image = Image.new("RGB", (1700, 2200), (248, 248, 248))
+    draw = ImageDraw.Draw(image)
+    for place, words in {(700, 900): "Part Two", (840, 2100): "47"}.items():
+        draw.text(place, words, font=ImageFont.truetype(str(path), 32), fill=(30, 30, 30))
+    grain = np.random.default_rng(0).normal(0, noise, (2200, 1700, 1)) if noise else 0
+    page = (np.asarray(image, np.float32) + grain).clip(0, 255).astype(np.uint8)
+    detector, recognizer = loaded()
+    found = detector.detect(page)
+    read = recognizer.recognize([crop_quad(page, line.polygon) for line in found])
+    assert sorted(text.text for text in read) == ["47", "Part Two"]
+    for line in found:  # the ink of each lies in its polygon
+        (left, top), _, (right, bottom), _ = line.polygon
+        image.paste((248, 248, 248), (int(left), int(top), int(right) + 1, int(bottom) + 1))
+    assert np.asarray(image).min() > 200
+
+
+def test_a_word_that_is_found_does_not_hide_the_others_of_an_empty_page():
+    image = Image.new("RGB", (2480, 3508), "white")
+    draw = ImageDraw.Draw(image)
+    for place, words in {(900, 1500): "Yes", (1500, 1900): "No", (1100, 1700): "12"}.items():
+        draw.text(place, words, font=ImageFont.load_default(24), fill="black")
+    page = np.asarray(image)
+    detector, recognizer = loaded()
+    read = recognizer.recognize([crop_quad(page, line.polygon) for line in detector.detect(page)])
+    assert sorted(text.text for text in read) == ["12", "No", "Yes"]
+
+
 def test_a_page_without_text_and_a_tiny_page_have_no_lines():
     detector, _ = loaded()
+    assert detector.detect(np.full((3, 16_000, 3), 255, np.uint8)) == []
     assert detector.detect(np.full((800, 600, 3), 255, np.uint8)) == []
     assert detector.detect(np.full((1, 1, 3), 0, np.uint8)) == []
 

@@ -70,6 +70,18 @@ def build(folder: Path) -> None:
 
 def glm_ocr(folder: Path) -> None:
     """GLM-OCR with 2 + 2 layers."""
+    model, image_processor, tokenizer = glm_ocr_parts()
+    processor = Glm46VProcessor(
+        image_processor=image_processor,
+        tokenizer=tokenizer,
+        video_processor=Glm46VVideoProcessor(),
+        chat_template=GLM_TEMPLATE,
+    )
+    save(folder, model, processor)
+
+
+def glm_ocr_parts() -> tuple[Any, Any, Any]:
+    """Its model, image processor and tokenizer: its processor for videos needs torchvision."""
     tokenizer = make_tokenizer(
         "<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|> <|assistant|> <|observation|> "
         "<|begin_of_image|> <|end_of_image|> <|begin_of_video|> <|end_of_video|> <|image|> <|video|>",
@@ -100,14 +112,8 @@ def glm_ocr(folder: Path) -> None:
     config = GlmOcrConfig(text_config=text, vision_config=VISION, **numbers(tokenizer, marks))
     model = GlmOcrForConditionalGeneration(config)
     teach_to_speak(model, tokenizer, number("<|endoftext|>"))
-    processor = Glm46VProcessor(
-        # The Hub's limits: at most 4.8 megapixels an image, over two temporal patches.
-        image_processor=Glm46VImageProcessor(size={"shortest_edge": 12_544, "longest_edge": 9_633_792}),
-        tokenizer=tokenizer,
-        video_processor=Glm46VVideoProcessor(),
-        chat_template=GLM_TEMPLATE,
-    )
-    save(folder, model, processor)
+    # The Hub's limits: at most 4.8 megapixels an image, over two temporal patches.
+    return model, Glm46VImageProcessor(size={"shortest_edge": 12_544, "longest_edge": 9_633_792}), tokenizer
 
 
 def paddleocr_vl(folder: Path) -> None:

@@ -1,0 +1,84 @@
+"""``pagemill parse --ray``: the same pages as on one machine. Starts Ray on this machine."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from coded_pages import CorpusMaker
+from fault_engines import BATCH_VARIABLE, Fault
+from pagemill_process import OPTIONS, PagemillProcess, environment, install_engines
+from ray_cluster_nodes import SmallCluster, needs_ray
+from ray_drill import RayDrill, Victim
+from run_contents import contents, differences
+
+pytestmark = [pytest.mark.integration, needs_ray]
+LOCAL = ("--ray", "local", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    return install_engines(tmp_path_factory.mktemp("packages"))
+
+
+def run(arguments, packages, log, state=None):
+    process = PagemillProcess(["parse", *arguments, *OPTIONS], environment(packages, state), log)
+    status = process.wait()
+    process.wait_until_gone()  # Ray's processes, too
+    assert status in (0, 3), log.read_text()
+    return status
+
+
+def test_embedded_cluster(packages, tmp_path):
+    """Mixed sources with a page that fails, one that is retried, and a file that does not open."""
+    maker = CorpusMaker(tmp_path / "in", {4: Fault.TRANSIENT, 9: Fault.SHORT_BOX})
+    maker.folder.mkdir()
+    maker.pdf(6)
+    maker.images(3)
+    maker.parquet(20)
+    inputs = [*maker.corpus().paths, tmp_path / "in" / "broken.pdf"]
+    inputs[-1].write_bytes(b"%PDF-1.7\nnothing\n")
+    plain, ray = tmp_path / "plain", tmp_path / "ray"
+    for out, more in (plain, ()), (ray, LOCAL):
+        state = tmp_path / f"{out.name}-state"
+        state.mkdir()
+        assert run([*inputs, "-o", out, *more], packages, tmp_path / f"{out.name}.log", state) == 3
+    found = contents(ray)
+    assert len(found["records"]) == 30
+    assert not differences(found, contents(plain))
+    assert json.loads((ray / "run.json").read_text())["finished"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """200 pages; one ends every worker that parses it, another fails in company only."""
+    faults = {17: Fault.SEGFAULT, 70: Fault.TRANSIENT}
+    maker = CorpusMaker(tmp_path_factory.mktemp("corpus"), faults)
+    maker.pdf(120)
+    maker.images(20)
+    maker.tiff(10)
+    maker.parquet(50)
+    return maker.corpus()
+
+
+@pytest.mark.slow
+def test_cluster_of_four_nodes_loses_and_doubles_nothing(packages, corpus, tmp_path):
+    """Workers, nodes and the driver are killed; the records are those of an undisturbed run on one machine."""
+    (tmp_path / "state").mkdir()
+    plain = tmp_path / "plain"
+    assert run([*corpus.paths, "-o", plain], packages, tmp_path / "plain.log", tmp_path / "state") == 3
+    (tmp_path / "state-ray").mkdir()
+    variables = environment(packages, tmp_path / "state-ray") | {BATCH_VARIABLE: "0.25"}
+    out = tmp_path / "out"
+    with SmallCluster(3, variables) as cluster:
+        command = ["parse", *corpus.paths, "-o", out, *OPTIONS, "--ray", cluster.address, "--threads", "1"]
+        drill = RayDrill(cluster, command, variables, out, tmp_path / "ray.log", pages=200)
+        assert drill.go(workers=4, nodes=1, drivers=1, seed=4) == 3, drill.log.read_text()
+    found, expected = contents(out), contents(plain)
+    for run_of_two in (found, expected):  # which signal ended the process is known on one machine only
+        (crash,) = (page["errors"].pop() for page in run_of_two["records"] if page["status"] == "failed")
+        assert crash["category"] == "crash"
+        for suffix in ("json", "md"):  # which show the error
+            del run_of_two["documents"][f"{corpus.paths[0].stem}.{suffix}"]
+    assert not differences(found, expected), drill.log.read_text()
+    assert drill.killed == {Victim.WORKER: 4, Victim.NODE: 1, Victim.DRIVER: 1}
