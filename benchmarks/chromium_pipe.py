@@ -8,10 +8,12 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -23,6 +25,15 @@ _FLAGS = (
 
 _ANSWER_S = 60
 
+# Chromium reads commands on descriptor 3 and writes answers on 4. A process with threads may not do this after a fork.
+_WIRE = """
+import os, sys
+high = [os.dup2(int(fd), 100 + int(fd)) for fd in sys.argv[1:3]]
+for low, fd in zip((3, 4), high):
+    os.dup2(fd, low)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
 
 class Chromium:
     """One browser with one page. ``console`` collects messages, exceptions and security violations."""
@@ -32,14 +43,12 @@ class Chromium:
         browser_reads, self._out = os.pipe()
         self._in, browser_writes = os.pipe()
 
-        def wire() -> None:  # Chromium reads commands on descriptor 3 and writes answers on 4
-            high = [os.dup2(fd, 100 + fd) for fd in (browser_reads, browser_writes)]
-            os.dup2(high[0], 3)
-            os.dup2(high[1], 4)
-
         command = [CHROMIUM, *_FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
         self._process = subprocess.Popen(
-            command, preexec_fn=wire, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-I", "-S", "-c", _WIRE, str(browser_reads), str(browser_writes), *command],
+            pass_fds=(browser_reads, browser_writes),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.close(browser_reads)
         os.close(browser_writes)
@@ -48,6 +57,7 @@ class Chromium:
         self._session: str | None = None
         self.console: list[str] = []
         self.loaded = False
+        self._downloads: list[str] = []
         target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
         attached = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = attached["sessionId"]
@@ -55,11 +65,11 @@ class Chromium:
             self.call(f"{domain}.enable")
         self.resize(width, height)
 
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer."""
+    def call(self, method: str, *, to_browser: bool = False, **parameters: Any) -> dict[str, Any]:
+        """Send a command to the page, or to the browser, and wait for its answer."""
         self._last_id += 1
         message: dict[str, Any] = {"id": self._last_id, "method": method, "params": parameters}
-        if self._session:
+        if self._session and not to_browser:
             message["sessionId"] = self._session
         data = json.dumps(message).encode() + b"\0"
         while data:
@@ -91,12 +101,14 @@ class Chromium:
                 self.console.append(message["params"]["entry"]["text"])
             case "Page.loadEventFired":
                 self.loaded = True
+            case "Browser.downloadProgress" if message["params"]["state"] != "inProgress":
+                self._downloads.append(message["params"]["state"])
         return message
 
-    def open(self, path: Path, fragment: str = "") -> None:
-        """Load a file and wait until it is loaded."""
+    def open(self, page: Path | str, fragment: str = "") -> None:
+        """Load a file or address and wait until it is loaded."""
         self.leave()  # so that a change of the fragment alone loads anew too
-        self._load(path.as_uri() + fragment)
+        self._load((page if isinstance(page, str) else page.as_uri()) + fragment)
 
     def leave(self) -> None:
         """Load an empty page."""
@@ -115,10 +127,10 @@ class Chromium:
             raise RuntimeError(str(result["exceptionDetails"]))
         return result["result"].get("value")
 
-    def wait_for(self, expression: str, seconds: float = 20) -> None:
-        """Wait until an expression is true."""
+    def wait_for(self, expression: str, seconds: float = 60) -> None:
+        """Wait until an expression, or what it promises, is true."""
         deadline = time.monotonic() + seconds
-        while not self.evaluate(f"Boolean({expression})"):
+        while not self.evaluate(f"(async () => Boolean(await ({expression})))()"):
             if time.monotonic() > deadline:
                 raise TimeoutError(expression)
             self.evaluate("new Promise((resume) => setTimeout(resume, 20))")
@@ -134,12 +146,20 @@ class Chromium:
         self.call("Input.insertText", text=text)
 
     def center(self, selector: str) -> tuple[float, float]:
-        """The middle of an element, in CSS pixels."""
-        x, y = self.evaluate(
-            f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
-            "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
-        )
-        return x, y
+        """The middle of an element, in CSS pixels, once it is there and has stayed in place for a frame."""
+        box = f"document.querySelector({json.dumps(selector)})?.getBoundingClientRect()"
+        middle = f"(() => {{ const b = {box}; return b?.width ? [b.x + b.width / 2, b.y + b.height / 2] : null; }})()"
+        deadline = time.monotonic() + 60
+        while True:
+            before, after = self.evaluate(
+                f"new Promise((resume) => {{ const before = {middle};"
+                f"requestAnimationFrame(() => requestAnimationFrame(() => resume([before, {middle}]))); }})"
+            )
+            if before is not None and before == after:
+                x, y = after
+                return x, y
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{selector} is not shown, or does not stay in place")
 
     def hover(self, selector: str) -> None:
         """Move the mouse over an element."""
@@ -149,9 +169,33 @@ class Chromium:
     def click(self, selector: str) -> None:
         """Click on an element."""
         self.hover(selector)
-        x, y = self.center(selector)
+        x, y = self.center(selector)  # again: it may change under the mouse
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def choose_files(self, selector: str, paths: Sequence[Path]) -> None:
+        """Choose files, or one folder, in a file input."""
+        found = self.call("Runtime.evaluate", expression=f"document.querySelector({json.dumps(selector)})")
+        names = [str(path) for path in paths]
+        self.call("DOM.setFileInputFiles", files=names, objectId=found["result"]["objectId"])
+
+    def download_to(self, folder: Path) -> None:
+        """Save downloads in a folder, under the names that the page gives them."""
+        self.call(
+            "Browser.setDownloadBehavior",
+            to_browser=True,
+            behavior="allow",
+            downloadPath=str(folder),
+            eventsEnabled=True,
+        )
+
+    def downloaded(self, path: Path) -> Path:
+        """Wait for the next download to finish as this file."""
+        while not self._downloads:
+            self._receive()
+        assert self._downloads.pop(0) == "completed"
+        assert path.exists(), sorted(other.name for other in path.parent.iterdir())
+        return path
 
     def resize(self, width: int, height: int, *, mobile: bool = False) -> None:
         """Set the size of the page, in CSS pixels."""
