@@ -42,11 +42,11 @@ class Share:
 
     @property
     def handicap(self) -> int:
-        """How many later calls may go before one of these pages: the more, the more of them are in flight.
+        """How many pages admitted later may be computed before one of these: the more, the more of them are in flight.
 
         It is bounded, so that no page waits for ever while small jobs keep coming.
         """
-        return _OVERTAKING * sum(self.rank)
+        return sum(self.rank)
 
 
 @dataclass(slots=True, eq=False)
@@ -62,21 +62,21 @@ class Turn(Share):
 
     @property
     def handicap(self) -> int:
-        """None: calls are computed as they come."""
+        """None: the oldest page is computed first, whose turn it is."""
         return 0
 
 
-_OVERTAKING = 4
-"""More than the calls that wait for a page's thread at once, so that a small job overtakes all of a large one."""
-
-SHARE: ContextVar[Share | None] = ContextVar("share", default=None)
-"""Of the page that is being parsed; None where one stream has everything."""
+TICKET: ContextVar[Ticket | None] = ContextVar("ticket", default=None)
+"""Of the page that is being parsed."""
 
 
-def handicap() -> int:
-    """How many later calls may go before one of the current page, where pages of several streams wait."""
-    share = SHARE.get()
-    return 0 if share is None else share.handicap
+def place() -> int:
+    """Of the current page, where calls wait for a thread or a microbatch: the lowest is next.
+
+    The oldest page goes first, at whatever stage it is: pages leave as soon as they can, and few are in flight at once.
+    """
+    ticket = TICKET.get()
+    return 0 if ticket is None else ticket.number + ticket.share.handicap
 
 
 @dataclass(slots=True, eq=False)
@@ -117,6 +117,7 @@ class FlightControl:
         self.max_bytes = max_bytes
         self.tickets: set[Ticket] = set()
         self.changed = asyncio.Event()
+        self.numbers = itertools.count()
         self._max_with_pixels = max_with_pixels
         self._enough_requests = enough_requests
         self._waiting: list[_Waiting] = []
@@ -172,6 +173,7 @@ class Ticket:
     def __init__(self, flight: FlightControl, estimated_bytes: int, share: Share) -> None:
         self._flight = flight
         self.share = share
+        self.number = next(flight.numbers)
         share.add(1)
         self.bytes = estimated_bytes
         self.has_pixels = True

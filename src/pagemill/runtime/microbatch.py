@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from pagemill.errors import EngineError, is_out_of_memory
 from pagemill.runtime.contract import checked, engine_error
-from pagemill.runtime.flight import handicap
+from pagemill.runtime.flight import place
 from pagemill.runtime.threads import Call, ComputeThreads, StuckError
 
 log = logging.getLogger(__name__)
@@ -30,8 +29,8 @@ class MicroBatcher(Generic[Item, Answer]):
     A batch starts as soon as one of ``concurrency`` lanes is free and takes what is waiting, at most ``limit`` items:
     nothing waits for a batch to fill, and while the model is busy the next batch grows by itself. Only a model whose
     calls take seconds is worth waiting for company: with ``fill_s`` a batch starts when it is full or when its oldest
-    item has waited for so long. The oldest item is always in the next batch; the others are its neighbours in ``size``,
-    so that a model that pads to the widest item pads little.
+    item has waited for so long. An item of the oldest page is always in the next batch; the others are its neighbours
+    in ``size``, so that a model that pads to the widest item pads little.
 
     - A call that raises, gives a wrong number of answers or one that ``check`` refuses, is bisected until the item that
       breaks it is alone; only that one gets the exception.
@@ -76,9 +75,7 @@ class MicroBatcher(Generic[Item, Answer]):
         self._check = check
         self._free = free
         self._pending: dict[asyncio.Future[Answer], Item] = {}  # oldest first
-        # Place in the queue, the lowest is next, and the handicap in it.
-        self._places: WeakKeyDictionary[asyncio.Future[Answer], tuple[int, int]] = WeakKeyDictionary()
-        self._numbers = itertools.count()
+        self._places: WeakKeyDictionary[asyncio.Future[Answer], int] = WeakKeyDictionary()  # the lowest is next
         self._changed = asyncio.Event()  # something was submitted, or all is dropped
         self._ready_at: deque[tuple[float, asyncio.Future[Answer]]] = deque()  # when an item has waited long enough
         self._lanes: set[asyncio.Task[None] | None] = set()
@@ -102,8 +99,7 @@ class MicroBatcher(Generic[Item, Answer]):
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in items]
         self._pending.update(zip(answers, items, strict=True))
-        late = handicap()
-        self._places.update((answer, (next(self._numbers) + late, late)) for answer in answers)
+        self._places.update(dict.fromkeys(answers, place()))
         if self._fill_s:
             self._ready_at.extend((loop.time() + self._fill_s, answer) for answer in answers)
             self._changed.set()
@@ -152,7 +148,7 @@ class MicroBatcher(Generic[Item, Answer]):
         return self._take_batch()
 
     def _take_batch(self) -> _Batch[Answer, Item]:
-        """The oldest item, or a later one of a job with fewer pages, and those that are nearest to it in size."""
+        """An item of the page that is next, and those that are nearest to it in size."""
         self._pending = {answer: item for answer, item in self._pending.items() if not answer.done()}  # or given up
         if not self._pending:
             return []
@@ -172,8 +168,8 @@ class MicroBatcher(Generic[Item, Answer]):
     async def _compute_once(self, batch: _Batch[Answer, Item]) -> list[_Batch[Answer, Item]]:
         """Call the model; gives the batches that are to be computed again."""
         answers = functools.partial(self._answers, [item for _, item in batch])
-        lowest = min(self._places[answer][1] for answer, _ in batch)
-        call = self._threads.start(answers, operation=self._name, items=len(batch), handicap=lowest)
+        lowest = min(self._places[answer] for answer, _ in batch)
+        call = self._threads.start(answers, operation=self._name, items=len(batch), place=lowest)
         self._calls.add(call)
         unwanted = asyncio.gather(*(answer for answer, _ in batch), return_exceptions=True)
         first: list[asyncio.Future[Any]] = [call.answer, unwanted]

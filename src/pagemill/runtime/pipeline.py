@@ -32,7 +32,7 @@ from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
 from pagemill.runtime.describing import describe, describing
-from pagemill.runtime.flight import Admission, FlightControl, Ticket
+from pagemill.runtime.flight import TICKET, Admission, FlightControl, Ticket
 from pagemill.runtime.formula_reading import FormulaReading
 from pagemill.runtime.identity import settings_identity, without_credentials
 from pagemill.runtime.microbatch import MicroBatcher
@@ -305,6 +305,7 @@ class Pipeline:
         )
 
     async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
+        TICKET.set(ticket)  # of the task of this page: computing threads and microbatches go by it
         async with self._schedule.services(self) as services:
             page = await parse_page(ref, services, self.settings, ticket)
         if ref.estimated_bytes > _LARGE_PAGE_BYTES:

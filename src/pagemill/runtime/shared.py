@@ -9,12 +9,10 @@ from contextlib import AsyncExitStack
 from typing import Self
 
 from pagemill.config.settings import ParseSettings
-from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.describing import describing
-from pagemill.runtime.flight import SHARE, Admission, FlightControl, Share, Ticket
+from pagemill.runtime.flight import Admission, FlightControl, Share, Ticket
 from pagemill.runtime.pipeline import Pipeline
-from pagemill.sources.base import PageRef
 
 ALONE_S = 10.0
 """So long a page that is retried in isolation has the services to itself. Most crash or fail within a second; one that
@@ -96,10 +94,6 @@ class JobPipeline(Pipeline):
             self._stream.stop_admitting()
         if self._own_describer and self._describer.made is not None:
             self._describer.made.stop_waiting()
-
-    async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
-        SHARE.set(self._share)  # of the task of this page: computing threads and microbatches go by it, too
-        return await super()._parse(ref, ticket)
 
     async def _admission(self) -> Admission:
         return SharedAdmission(self._shared.flight, self._share)

@@ -109,7 +109,7 @@ class ComputeThreads:
             del call  # an exception's traceback holds this frame, and with it the arguments
 
     def start(
-        self, function: Callable[[], R], *, operation: str = "", items: int = 1, handicap: int | None = None
+        self, function: Callable[[], R], *, operation: str = "", items: int = 1, place: int | None = None
     ) -> Call[R]:
         """Have a function called on a thread as soon as one is free.
 
@@ -117,15 +117,14 @@ class ComputeThreads:
             function: To be called.
             operation: Name of a microbatch, for traces.
             items: In the microbatch.
-            handicap: So many later calls may go before this one; by default that of the current page.
+            place: In the queue, the lowest is next; by default that of the current page.
         """
         if len(self._threads) < self._size:
             self._add_thread()
         call = Call(tracing.timed(function, self._name, operation=operation, items=items))
         self._calls.add(call)
         call.answer.add_done_callback(lambda _: self._calls.discard(call))
-        number = next(self._numbers)
-        self._queue.put((number + (flight.handicap() if handicap is None else handicap), number, call))
+        self._queue.put((flight.place() if place is None else place, next(self._numbers), call))
         return call
 
     def give_up(self, call: Call[Any]) -> None:

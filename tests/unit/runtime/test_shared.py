@@ -7,7 +7,7 @@ import threading
 from types import SimpleNamespace
 
 from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
-from pagemill.runtime.flight import SHARE, FlightControl, Share, Turn
+from pagemill.runtime.flight import TICKET, FlightControl, Share, Ticket, Turn
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.shared import JobPipeline, SharedAdmission, SharedPipeline
 from pagemill.runtime.threads import ComputeThreads
@@ -116,10 +116,11 @@ async def test_computing_threads_and_microbatches_take_the_page_of_the_smaller_j
         return items
 
     batcher = MicroBatcher(call, name="model", threads=threads, max_batch=1, concurrency=1)
+    flight = FlightControl(max_pages=6, max_bytes=100)
     large, small = Share(pages=5), Share(pages=1)
 
     async def page(share: Share, name: str) -> None:
-        SHARE.set(share)
+        TICKET.set(Ticket(flight, 1, share))
         await batcher.submit(name)
         await threads.run(order.append, name)
 

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from pagemill.runtime.flight import TICKET, FlightControl
 from pagemill.runtime.threads import ComputeThreads, StuckError, unwanted
 
 
@@ -205,3 +206,21 @@ def test_a_process_ends_though_a_thread_hangs():
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60, check=True
     )
     assert ended.stdout == "stuck\n"
+
+
+async def test_calls_of_the_oldest_page_go_first_whichever_came_first(gate):
+    pool, flight, order = ComputeThreads(1, name="test"), FlightControl(max_pages=2, max_bytes=2), []
+    tickets = {"old": await flight.enter(1), "young": await flight.enter(1)}
+
+    async def call(name: str) -> None:
+        TICKET.set(tickets[name])
+        await pool.run(order.append, name)
+
+    blocked = asyncio.create_task(pool.run(gate.wait, 60))
+    await asyncio.sleep(0)
+    calls = [asyncio.create_task(call(name)) for name in ("young", "old")]
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(blocked, *calls)
+    await pool.close()
+    assert order == ["old", "young"]
