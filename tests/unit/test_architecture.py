@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "config": {"errors"},
     "checkpoints": {"errors", "config"},
     "evaluation": {"errors", "_version", "formulas"},
-    "imaging": {"errors", "document"},
+    "imaging": {"errors", "checkpoints", "document"},
     "sources": {"errors", "config", "document", "imaging"},
     "inference": {"errors", "_version"},
     "serving": {"errors", "processes", "config", "inference"},

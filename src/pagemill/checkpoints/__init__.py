@@ -1,1 +1,1 @@
-"""Models that run in this process with PyTorch: devices, data types, loading of checkpoints."""
+"""Models that run in this process: sessions of ONNX Runtime; PyTorch's devices, data types, loading of checkpoints."""

@@ -15,9 +15,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.checkpoints.onnx_session import cpu_session
 from pagemill.document.geometry import Box
 from pagemill.errors import MissingDependencyError
-from pagemill.imaging.onnx_session import cpu_session
 from pagemill.imaging.thresholds import IMAGING
 from pagemill.imaging.transforms import crop, resize, rotate_quarter
 from pagemill.imaging.types import Floats, Indices, Pixels

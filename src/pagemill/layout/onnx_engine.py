@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pagemill.checkpoints.onnx_session import cpu_session
 from pagemill.document.geometry import as_boxes
 from pagemill.document.labels import Label
 from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
-from pagemill.imaging.onnx_session import cpu_session
 from pagemill.imaging.types import Pixels
 from pagemill.installation import reinstall
 from pagemill.layout.base import DetectedRegion

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from pagemill.checkpoints.onnx_session import cpu_session
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import find_model
 from pagemill.errors import CorruptInputError
-from pagemill.imaging.onnx_session import cpu_session
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import FormulaOffer, RecognizedFormula
 

@@ -19,11 +19,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.checkpoints.onnx_session import cpu_session, load
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import find_model
 from pagemill.document.geometry import as_array, shared_areas, union_box
 from pagemill.errors import CorruptInputError, MissingDependencyError
-from pagemill.imaging.onnx_session import cpu_session, load
 from pagemill.imaging.types import Pixels
 from pagemill.installation import pip_install
 from pagemill.model_cache import cached, version_of

@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.imaging.onnx_session import cpu_session
+from pagemill.checkpoints.onnx_session import cpu_session
 from pagemill.imaging.types import Pixels
 from pagemill.model_cache import cached
 

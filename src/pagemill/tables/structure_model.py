@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.checkpoints.onnx_session import cpu_session
 from pagemill.document.geometry import Box
 from pagemill.errors import EngineError, MissingDependencyError
-from pagemill.imaging.onnx_session import cpu_session
 from pagemill.imaging.types import Pixels
 from pagemill.installation import reinstall
 from pagemill.model_cache import cached

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pagemill.imaging.onnx_session import load as cpu_session
+from pagemill.checkpoints.onnx_session import load as cpu_session
 from pagemill.recognition.rapidocr_engine import with_classes
 
 
