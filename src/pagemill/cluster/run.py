@@ -21,7 +21,8 @@ from pagemill.cluster.nodes import NodeRates
 from pagemill.cluster.units import UNIT_PAGES, UnitResult, WorkerTask, decode_result, encode, make_unit
 from pagemill.document.page import PageError
 from pagemill.errors import NetworkError, NoSpaceError, PagemillError, WorkerCrashError, error_class
-from pagemill.parsing.page import PageServices, ParsedPage, SkippedPage, dead_page, parse_page
+from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page, parse_page
+from pagemill.parsing.page_run import PageServices
 from pagemill.runtime.stream import Journal
 from pagemill.sources.base import PageRef
 from pagemill.sources.stream import InputStream

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import cv2
@@ -16,7 +16,7 @@ from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
-from pagemill.imaging.page import DecodedPage
+from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
@@ -59,51 +59,72 @@ def analyse_page(
         table_engine: The model for that; None: the embedded one.
     """
     record = begun_record(ref, page)
-    size = float(record.width), float(record.height)
+    formulas: dict[int, str] = {}
+    inline = InlineFormulas()
     if len(lines) > PARSING.max_lines:
-        regions = [DetectedRegion(box=(0.0, 0.0, *size), label=Label.TEXT, score=None, source="projection")]
+        whole = (0.0, 0.0, float(record.width), float(record.height))
+        regions = [DetectedRegion(box=whole, label=Label.TEXT, score=None, source="projection")]
         message = f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are not laid out, only listed"
         record.errors.append(PageError(component="layout", category="too_large", message=message))
     else:
         lines = restore_bullets(lines, page.pixels)
-        detected = [
-            _as_table(region, page.pixels, lines) for region in detected if not _is_prose(region, page.pixels, lines)
-        ]
-        tables_missed = _missed_tables(detected, page.pixels, lines)
-        if isinstance(table_engine, TableFinder):
-            tables_missed += _found_tables([*detected, *tables_missed], page.pixels, table_engine, record.errors)
-        detected = [region for region in detected if not _is_any_of(region, tables_missed)]
-        detected = [part for region in detected for part in _as_fields(region, page.pixels, lines) or [region]]
-        detected += tables_missed
-        if page.text_layer is not None:
-            detected += _missed_pictures(detected, page.image_boxes, lines, size)
-        regions = complete_regions(detected, [line.box for line in lines], page.pixels)
-        members = lines_of_regions(regions, lines)
-        regions = mark_listings(_without_lists(regions, members), members)
-    formulas: dict[int, str] = {}
-    inline = InlineFormulas()
-    if page.text_layer is not None and page.text_layer.symbols and len(lines) <= PARSING.max_lines:
-        of_layer = [line for line in lines if line.engine == "text-layer"]
-        try:
-            zones = find_zones(page.text_layer, of_layer)
-            inline = find_inline(page.text_layer, of_layer, {id(line) for zone in zones for line in zone.lines})
-            regions, formulas = with_zones(regions, zones)
-        except Exception as error:  # the lines hold all that is said
-            message = f"formulas are given as text: {type(error).__name__}: {error}"
-            record.errors.append(PageError(component="analysis", category="internal", message=message))
+        regions = _regions(page, detected, lines, table_engine, record.errors)
+        if page.text_layer is not None and page.text_layer.symbols:
+            regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
     assemble_regions(record, regions, lines, tables, formulas, inline)
     record.markdown = page_markdown(record)
     return record
 
 
+def _regions(
+    page: DecodedPage,
+    detected: Sequence[DetectedRegion],
+    lines: Sequence[TextLine],
+    table_engine: StructureModel | None,
+    errors: list[PageError],
+) -> list[DetectedRegion]:
+    """The regions that layout detection found, as far as the page bears them out, and those that it missed."""
+    pixels = page.pixels
+    found = [_as_table(region, pixels, lines) for region in detected if not _is_prose(region, pixels, lines)]
+    tables = _missed_tables(found, pixels, lines)
+    if isinstance(table_engine, TableFinder):
+        tables += _found_tables([*found, *tables], pixels, table_engine, errors)
+    found = [region for region in found if not _is_any_of(region, tables)]
+    found = [part for region in found for part in _as_fields(region, pixels, lines) or [region]]
+    found += tables
+    if page.text_layer is not None:
+        found += _missed_pictures(found, page.image_boxes, lines, pixels)
+    regions = complete_regions(found, [line.box for line in lines], pixels)
+    members = lines_of_regions(regions, lines)
+    return mark_listings(_without_lists(regions, members), members)
+
+
+def _with_formulas(
+    layer: TextLayer, regions: list[DetectedRegion], lines: Sequence[TextLine], errors: list[PageError]
+) -> tuple[list[DetectedRegion], dict[int, str], InlineFormulas]:
+    """Regions with the display formulas of a text layer's symbols, their LaTeX by region, and the formulas in lines."""
+    of_layer = [line for line in lines if line.engine == "text-layer"]
+    try:
+        zones = find_zones(layer, of_layer)
+        inline = find_inline(layer, of_layer, {id(line) for zone in zones for line in zone.lines})
+        return *with_zones(regions, zones), inline
+    except Exception as error:  # the lines hold all that is said
+        message = f"formulas are given as text: {type(error).__name__}: {error}"
+        errors.append(PageError(component="analysis", category="internal", message=message))
+        return regions, {}, InlineFormulas()
+
+
+def _is_covered(box: Box, regions: Iterable[DetectedRegion]) -> bool:
+    """Whether regions cover so much of a box that what it shows was found."""
+    return sum(intersection(box, region.box) for region in regions) >= PARSING.region_covered * area(box)
+
+
 def _missed_tables(
     detected: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine]
 ) -> list[DetectedRegion]:
     """Tables with ruling lines that the layout engine did not see, neither as a table nor, surely, as a picture."""
-    known = [
-        region.box for region in detected if region.label is Label.TABLE and not _is_page_area(region, pixels, lines)
-    ]
+    known = [region for region in detected if region.label is Label.TABLE and not _is_page_area(region, pixels, lines)]
     pictures = [
         region.box for region in detected if region.label in FIGURES and (region.score or 0.0) >= PARSING.sure_picture
     ]
@@ -115,9 +136,7 @@ def _missed_tables(
         if around:
             is_all = all(intersection(box, p) >= PARSING.table_is_picture * area(p) for p in around)
             filled = PARSING.table_filled if is_all else 1.1
-        if sum(intersection(box, other) for other in known) < PARSING.region_covered * area(box) and _is_grid(
-            pixels, box, lines, filled
-        ):
+        if not _is_covered(box, known) and _is_grid(pixels, box, lines, filled):
             missed.append(DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines"))
     return missed
 
@@ -133,11 +152,10 @@ def _found_tables(
         message = f"tables are those of the layout engine alone: {type(raised).__name__}: {raised}"
         errors.append(PageError(component="table", category="engine", message=message))
         return []
-    known = [region.box for region in detected if region.label is Label.TABLE]
+    known = [region for region in detected if region.label is Label.TABLE]
     found: list[DetectedRegion] = []
     for box in boxes:
-        others = [*known, *(region.box for region in found)]
-        if area(box) > 0 and sum(intersection(box, other) for other in others) < PARSING.region_covered * area(box):
+        if area(box) > 0 and not _is_covered(box, [*known, *found]):
             found.append(DetectedRegion(box=box, label=Label.TABLE, score=None, source=name))
     return found
 
@@ -273,24 +291,19 @@ def _without_lists(
 
 
 def _missed_pictures(
-    detected: Sequence[DetectedRegion],
-    image_boxes: Sequence[Box],
-    lines: Sequence[TextLine],
-    page_size: tuple[float, float],
+    detected: Sequence[DetectedRegion], image_boxes: Sequence[Box], lines: Sequence[TextLine], pixels: Pixels
 ) -> list[DetectedRegion]:
     """Images that a PDF page places and that the layout engine did not see: not backgrounds, rules or icons."""
-    smallest = PARSING.picture_side * min(page_size)
-    found = []
-    for box in image_boxes:
-        if (
-            min(box[2] - box[0], box[3] - box[1]) >= smallest
-            and area(box) <= PARSING.picture_area * page_size[0] * page_size[1]
-            and sum(intersection(box, region.box) for region in detected) < PARSING.region_covered * area(box)
-            and sum(intersection(box, line.box) for line in lines) < PARSING.lettering * area(box)
-            and not _is_banner(box, lines)
-        ):
-            found.append(DetectedRegion(box=box, label=Label.IMAGE, score=None, source="pdf-image"))
-    return found
+    height, width = pixels.shape[:2]
+    return [
+        DetectedRegion(box=box, label=Label.IMAGE, score=None, source="pdf-image")
+        for box in image_boxes
+        if min(box[2] - box[0], box[3] - box[1]) >= PARSING.picture_side * min(width, height)
+        and area(box) <= PARSING.picture_area * width * height
+        and not _is_covered(box, detected)
+        and sum(intersection(box, line.box) for line in lines) < PARSING.lettering * area(box)
+        and not _is_banner(box, lines)
+    ]
 
 
 def _is_banner(box: Box, lines: Sequence[TextLine]) -> bool:
@@ -312,17 +325,19 @@ def _tables(
     A table on which the model breaks is recognized without it; one that breaks all the same stays a region of text
     lines. The errors say so.
     """
-    tables: dict[int, Table | None] = {}
+    tables: dict[int, Table] = {}
     for index, region in enumerate(regions):
         if region.label is not Label.TABLE:
             continue
         place = ", ".join(f"{value:.0f}" for value in region.box)
         try:
-            tables[index] = _recognized(pixels, region, lines, mode, engine, f"the table at ({place})", errors)
+            table = _recognized(pixels, region, lines, mode, engine, f"the table at ({place})", errors)
+            if table is not None:
+                tables[index] = table
         except Exception as error:
             message = f"the table at ({place}) is given as text lines: {type(error).__name__}: {error}"
             errors.append(PageError(component="table", category="internal", message=message))
-    return {index: table for index, table in tables.items() if table is not None}
+    return tables
 
 
 def _recognized(

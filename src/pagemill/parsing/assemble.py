@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import area, as_array, clip, union_box
@@ -37,7 +36,6 @@ _LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 # Both in time that grows with the text's length: a hostile line may be all dots or all blanks.
 _LEADERS = re.compile(r"(?:(?<!\s)\s+)?(?:[.·…]\s?){4,}\s*")
 _CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
-NOTHING: Mapping[int, str] = MappingProxyType({})
 _WITH_FORMULAS = RUNNING_TEXT | TITLES | {Label.FOOTNOTE, Label.FIGURE_TITLE, Label.VISION_FOOTNOTE}
 """Labels whose text may hold formulas between its words."""
 _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.TABLE})
@@ -49,8 +47,8 @@ def assemble_regions(
     regions: Sequence[DetectedRegion],
     lines: Sequence[TextLine],
     tables: Mapping[int, Table],
-    formulas: Mapping[int, str] = NOTHING,
-    inline: InlineFormulas | None = None,
+    formulas: Mapping[int, str],
+    inline: InlineFormulas,
 ) -> None:
     """Give a record its regions in reading order, with their content.
 
@@ -65,7 +63,6 @@ def assemble_regions(
         inline: Formulas inside the lines.
     """
     width, height = record.width, record.height
-    inline = inline or InlineFormulas()
     blocks = join_fields(_blocks(regions, lines, tables, formulas, width, height, inline))
     body = body_size(blocks)
     mark_formulas(blocks)
@@ -146,7 +143,7 @@ def _blocks(
 
 def _split(block: Block, body: float) -> list[Block]:
     """Turn rows into text; a block of running text with headings or lists in it becomes several blocks."""
-    if block.label in RUNNING_TEXT and block.table is None and is_contents(block.rows):
+    if block.label in RUNNING_TEXT and block.table is None and _is_contents(block.rows):
         block.label = Label.CONTENT
     if block.table is not None:
         block.text = block.table.to_html()
@@ -191,7 +188,7 @@ def _without_code(block: Block, runs: Sequence[tuple[int, int]]) -> list[Block]:
     ]
 
 
-def is_contents(rows: Sequence[Row]) -> bool:
+def _is_contents(rows: Sequence[Row]) -> bool:
     """Whether rows are a table of contents: leaders and page numbers at their ends."""
     return bool(rows) and sum(bool(_CONTENTS_ROW.search(row.text)) for row in rows) > PARSING.contents_rows * len(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from pagemill.document.labels import FIGURES
 from pagemill.document.page import (
@@ -18,7 +19,7 @@ from pagemill.document.page import (
     TextLine,
 )
 from pagemill.parsing.formula_reading import unread_formulas
-from pagemill.parsing.lines import is_vertical
+from pagemill.parsing.lines import is_mostly_vertical
 from pagemill.parsing.quality import low_share
 from pagemill.parsing.text_layer_soundness import UNSOUND, Judgement, is_unmapped
 from pagemill.parsing.thresholds import PARSING
@@ -29,47 +30,45 @@ from pagemill.recognition.verdict import POORLY_READ
 _LOST = re.compile("[\ufffd\\w]\ufffd")
 """Several characters without Unicode values, or one in a word, as a ligature; one that stands alone may be a bullet."""
 
+_COMPARE = "Compare the text with the page, or have its pixels read: --text-layer never."
+_of_layer = partial(PageError, component="text_layer", category=LAYER_MISMATCH, remedy=_COMPARE)
+_of_reading = partial(PageError, component="recognition")
+_unread = partial(_of_reading, category="empty_text")
+
 
 def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
     """What to say about a page or region whose text is not to be relied upon, or lines that could not be read."""
     if read.illegible > min(1, len(lines)):  # one beside others may be a logo
         found = "1 line of text was" if read.illegible == 1 else f"{read.illegible} lines of text were"
-        yield PageError(
-            component="recognition", category="empty_text", message=f"{found} found, but nothing could be read in any"
-        )
+        yield _unread(message=f"{found} found, but nothing could be read in any")
     if read.hanja:
         where = "1 line" if read.hanja == 1 else f"{read.hanja} lines"
-        yield PageError(
-            component="recognition",
+        yield _of_reading(
             category=UNREAD_SCRIPT,
             message=f"{where} of Korean text with Chinese characters (Hanja), which no engine reads in Korean text",
             remedy="Compare the text with the page, or read it with a model: --recognition-engine vlm.",
         )
     if read.signs:
         found = "1 sign was" if read.signs == 1 else f"{read.signs} signs were"
-        message = f"{found} found in vertical lines and could not be read"
-        yield PageError(component="recognition", category=LOW_CONFIDENCE, message=message)
+        yield _of_reading(category=LOW_CONFIDENCE, message=f"{found} found in vertical lines and could not be read")
     doubtful = list(filter(_is_doubtful, record.regions))
     yield from map(_doubt, doubtful)
     enough = sum(len(line.text) for line in read.lines) >= PARSING.sample
     if enough and not doubtful and (share := low_share(record)) >= PARSING.low_share:
-        yield PageError(
-            component="recognition",
+        yield _of_reading(
             category=LOW_CONFIDENCE,
             message=f"{share:.0%} of the text is in lines that are doubtful: compare it with the page",
         )
     if read.script is not None:
         all_of_it = read.foreign * 2 >= len(read.lines)
         where = "most of the page" if all_of_it else "1 line" if read.foreign == 1 else f"{read.foreign} lines"
-        yield PageError(
-            component="recognition",
+        yield _of_reading(
             category=UNRELIABLE if all_of_it else UNREAD_SCRIPT,
             message=f"{where} in {title_of_script(read.script)}, which no installed engine reads",
             remedy=remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
         )
     elif lines and read.quality is not None and read.quality < POORLY_READ:
-        yield PageError(
-            component="recognition",
+        yield _of_reading(
             category=UNRELIABLE,
             message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script, handwriting or a bad"
             " scan",
@@ -87,21 +86,14 @@ def doubts_of_layer(judgement: Judgement, *, alone: bool) -> Iterator[PageError]
     if alone and judgement.ink_without_text > PARSING.unread_ink:
         said.append(f"{judgement.ink_without_text:.0%} of the page's text-like ink is outside of it")
     if said:
-        yield PageError(
-            component="text_layer",
-            category=LAYER_MISMATCH,
-            message=f"the text layer may not say what the page shows: {'; '.join(said)}",
-            remedy="Compare the text with the page, or have its pixels read: --text-layer never.",
-        )
+        yield _of_layer(message=f"the text layer may not say what the page shows: {'; '.join(said)}")
 
 
 def lost_lines(count: int) -> Iterator[PageError]:
     """What to say about lines of an unsound text layer where nothing was read."""
     if count:
         found = "1 line of the text layer was" if count == 1 else f"{count} lines of the text layer were"
-        yield PageError(
-            component="recognition",
-            category="empty_text",
+        yield _unread(
             message=f"{found} not taken, and recognition read nothing there",
             remedy="Compare the text with the page, take the layer (--text-layer always), or have a model read it.",
         )
@@ -112,29 +104,18 @@ def unmapped_characters(lines: Sequence[TextLine]) -> Iterator[PageError]:
     count = sum(bool(_LOST.search(line.text)) or is_unmapped(line) for line in lines)
     if count:
         found = "1 line of the text layer has" if count == 1 else f"{count} lines of the text layer have"
-        yield PageError(
-            component="text_layer",
-            category=LAYER_MISMATCH,
-            message=f"{found} characters without Unicode values, which are given as U+FFFD",
-            remedy="Compare the text with the page, or have its pixels read: --text-layer never.",
-        )
+        yield _of_layer(message=f"{found} characters without Unicode values, which are given as U+FFFD")
 
 
 def unsaid_text(reason: str, remedy: str | None = None) -> PageError:
     """What to say where the page shows text that its sound text layer does not have, and that was not read either."""
-    return PageError(
-        component="recognition",
-        category="empty_text",
-        message=f"text outside of the text layer was not read: {reason}",
-        remedy=remedy or "Compare the text with the page, or have its pixels read: --text-layer never.",
-    )
+    return _unread(message=f"text outside of the text layer was not read: {reason}", remedy=remedy or _COMPARE)
 
 
 def plain_formulas(record: PageResult) -> Iterator[PageError]:
     """What to say about formulas of which only the signs are known, line by line."""
     for region in unread_formulas(record):
-        yield PageError(
-            component="recognition",
+        yield _of_reading(
             category=LOW_CONFIDENCE,
             message="the formula is given as the signs that were read in it, all on the line: compare it with its "
             "picture",
@@ -155,10 +136,9 @@ def _is_doubtful(region: Region) -> bool:
 
 
 def _doubt(region: Region) -> PageError:
-    vertical = sum(map(is_vertical, region.lines)) * 2 > len(region.lines)
+    vertical = is_mostly_vertical(region.lines)
     what = "it may be vertical text, not read beside horizontal text" if vertical else "compare it with the page"
-    return PageError(
-        component="recognition",
+    return _of_reading(
         category=UNREAD_SCRIPT if vertical else LOW_CONFIDENCE,
         message=f"the text of the region is doubtful (confidence {region.confidence:.2f} of 1): {what}",
         region=region.index,

@@ -7,13 +7,12 @@ answer has to be sound, of about the length of the first reading, and as like it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
-from pagemill.document.labels import TASK_OF_LABEL, TITLES, Label, Task
+from pagemill.document.labels import TITLES, Task
 from pagemill.document.page import (
     DOUBTS,
     LAYER_MISMATCH,
@@ -31,9 +30,7 @@ from pagemill.export.embedding_text import region_text
 from pagemill.export.markdown import page_markdown
 from pagemill.export.model_markdown import without_heading_marks
 from pagemill.formulas.check import renders
-from pagemill.imaging.transforms import crop
-from pagemill.imaging.types import Pixels
-from pagemill.parsing.record import region_error
+from pagemill.parsing.regions import tasks_of
 from pagemill.parsing.thresholds import PARSING
 from pagemill.recognition.base import RegionReading
 
@@ -55,39 +52,19 @@ def to_ask(record: PageResult, least: float) -> dict[int, Task]:
         for error in record.errors
         if error.component in READING and (error.region is not None or error.category in _OF_THE_WHOLE_PAGE)
     }
-    asked: dict[int, Task] = {}
-    for region in record.regions:
-        task = Task.TEXT if region.label is Label.FOOTNOTE else TASK_OF_LABEL[region.label]
-        is_sure = region.confidence is None or expected_wrong(region) < least
-        if task in (Task.SKIP, Task.ABANDON) or (is_sure and region.content and not doubted & {None, region.index}):
-            continue
-        asked[region.index] = task
-    return asked
+    sent = (
+        region
+        for region in record.regions
+        if not region.content
+        or doubted & {None, region.index}
+        or (region.confidence is not None and expected_wrong(region) >= least)
+    )
+    return tasks_of(sent, footnotes=True)
 
 
 def expected_wrong(region: Region) -> float:
     """Characters of a region that are expected to be wrong; 0 where nobody knows."""
     return 0.0 if region.confidence is None else (1 - region.confidence) * sum(len(line.text) for line in region.lines)
-
-
-def prepare_again(
-    record: PageResult, pixels: Pixels, least: float, prepare: Callable[[Pixels, Task], Any]
-) -> tuple[dict[int, Any], int]:
-    """What the region engine makes of each region to send, and the pixels that these have.
-
-    One that it cannot prepare is an error of that region.
-    """
-    requests: dict[int, Any] = {}
-    size = 0
-    for index, task in to_ask(record, least).items():
-        region = record.regions[index]
-        cut = crop(pixels, region.bbox, region.polygon)
-        try:
-            requests[index] = prepare(cut, task)
-        except PagemillError as error:
-            record.errors.append(region_error(index, error))
-        size += cut.shape[0] * cut.shape[1]
-    return requests, size
 
 
 def not_asked(regions: int, why: PagemillError) -> PageError:

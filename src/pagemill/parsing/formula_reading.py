@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat, PageError, PageResult, Region
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import page_markdown
 from pagemill.formulas.check import renders
-from pagemill.imaging.transforms import crop
-from pagemill.imaging.types import Pixels
+from pagemill.parsing.record import region_error
 from pagemill.recognition.base import RecognizedFormula
 from pagemill.recognition.vlm.guard import find_loop
 
@@ -27,11 +26,6 @@ def unread_formulas(record: PageResult) -> list[Region]:
     ]
 
 
-def crops_of(formulas: Iterable[Region], pixels: Pixels) -> list[Pixels]:
-    """Their pictures, views of the page that their boxes are on."""
-    return [crop(pixels, formula.bbox) for formula in formulas]
-
-
 def take_latex(
     record: PageResult, formulas: Sequence[Region], read: Sequence[RecognizedFormula | PagemillError], engine: str
 ) -> list[PageError]:
@@ -43,7 +37,7 @@ def take_latex(
     failures: dict[str, PageError] = {}
     for region, answer in zip(formulas, read, strict=True):
         if isinstance(answer, PagemillError):
-            failures.setdefault(answer.message, formula_error(answer))
+            failures.setdefault(answer.message, region_error(None, answer))
         elif (latex := sound(answer.latex)) is not None:
             region.content, region.content_format = latex, ContentFormat.LATEX
             region.engine, region.confidence = engine, None  # what the engine says of itself is not calibrated
@@ -56,8 +50,3 @@ def sound(latex: str) -> str | None:
     latex = " ".join(_DELIMITERS.sub("", latex.strip()).split())
     loops = find_loop(latex, unfinished=True, task=Task.FORMULA) is not None
     return None if loops or not renders(latex) else latex
-
-
-def formula_error(error: PagemillError) -> PageError:
-    """The error of a page whose formulas, or some of them, could not be read."""
-    return PageError(component="recognition", category=error.category, message=error.message, remedy=error.remedy)

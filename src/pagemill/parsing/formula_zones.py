@@ -92,7 +92,7 @@ def find_zones(layer: TextLayer, lines: Sequence[TextLine]) -> list[Zone]:
             continue
         if _NUMBER.match(line.text.strip()):
             numbers.append(line)
-        elif is_prose(line, own) or _ends_paragraph(line, prose):
+        elif _is_prose(line, own) or _ends_paragraph(line, prose):
             prose.append(line)
         else:
             elements.append(_Element(union_box(symbol.box for symbol in own), own, line))
@@ -100,21 +100,7 @@ def find_zones(layer: TextLayer, lines: Sequence[TextLine]) -> list[Zone]:
     elements += [_Element(rule, []) for rule in layer.rules]
     if len(elements) > PARSING.max_formula_elements:
         return []
-    pairs = [
-        (i, j)
-        for i, a in enumerate(elements)
-        for j, b in enumerate(elements[:i])
-        if _belong(a, b)
-    ]  # fmt: skip
-    zones = []
-    for members in components(len(elements), pairs):
-        group = [elements[i] for i in members]
-        symbols = [symbol for element in group for symbol in element.symbols]
-        if not symbols:
-            continue
-        zone = Zone(symbols, [e.box for e in group if e.is_rule], [e.line for e in group if e.line is not None])
-        if is_formula(symbols, zone.rules):
-            zones.append(zone)
+    zones = _zones(elements)
     for zone in zones:
         _take_words(zone, prose, owned, lines, inside=True)
     zones = [zone for zone in zones if not _stands_among(zone, prose)]
@@ -128,6 +114,19 @@ def find_zones(layer: TextLayer, lines: Sequence[TextLine]) -> list[Zone]:
                 zone.lines.append(line)
     for zone in zones:
         zone.latex = latex_of_symbols(zone.symbols, zone.rules)
+    return zones
+
+
+def _zones(elements: Sequence[_Element]) -> list[Zone]:
+    """Elements put together to what may be formulas."""
+    pairs = [(i, j) for i, a in enumerate(elements) for j, b in enumerate(elements[:i]) if _belong(a, b)]
+    zones = []
+    for members in components(len(elements), pairs):
+        group = [elements[i] for i in members]
+        symbols = [symbol for element in group for symbol in element.symbols]
+        zone = Zone(symbols, [e.box for e in group if e.is_rule], [e.line for e in group if e.line is not None])
+        if is_formula(symbols, zone.rules):
+            zones.append(zone)
     return zones
 
 
@@ -163,7 +162,7 @@ def _ends_paragraph(line: TextLine, prose: Sequence[TextLine]) -> bool:
     return False
 
 
-def is_prose(line: TextLine, symbols: Sequence[Symbol]) -> bool:
+def _is_prose(line: TextLine, symbols: Sequence[Symbol]) -> bool:
     """Whether a line is made of words."""
     words = [word for word in _WORD.findall(line.text) if _is_word(word)]
     if not words:
@@ -320,15 +319,3 @@ def _covers(zone: Zone, region: DetectedRegion) -> bool:
     if region.label is Label.DISPLAY_FORMULA:
         return shared > 0.3 * min(area(zone.box), area(region.box))
     return shared > 0.6 * area(region.box)
-
-
-def within(layer: TextLayer, box: Box) -> tuple[list[Symbol], list[Box]]:
-    """The symbols and rules of a layer whose middle lies in a box."""
-    x1, y1, x2, y2 = box
-    symbols = [
-        symbol
-        for symbol in layer.symbols
-        if x1 <= (symbol.box[0] + symbol.box[2]) / 2 <= x2 and y1 <= (symbol.box[1] + symbol.box[3]) / 2 <= y2
-    ]
-    rules = [rule for rule in layer.rules if x1 <= (rule[0] + rule[2]) / 2 <= x2 and y1 <= rule[1] <= y2]
-    return symbols, rules

@@ -17,7 +17,6 @@ _RELATION = re.compile(r"[=≤≥≠≈∑∏∫√∂∇∞]")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SCRIPT = re.compile(r"[\u0590-\u08ff\u0e00-\u0e7f\u3040-\u30ff\u3131-\ud7a3\u4e00-\u9fff]")
 """Letters of scripts that formulas are not written in."""
-_CUT = RUNNING_TEXT | TITLES
 
 
 def mark_formulas(blocks: Iterable[Block]) -> None:
@@ -48,7 +47,7 @@ def cut_at_formulas(blocks: Sequence[Block]) -> list[Block]:
     result: list[Block] = []
     for block in blocks:
         parts = [block]
-        if block.label in _CUT and block.table is None:
+        if block.label in RUNNING_TEXT | TITLES and block.table is None:
             for formula in formulas:
                 parts = [piece for part in parts for piece in _cut(part, formula)]
         result.extend(parts)

@@ -68,7 +68,7 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
 def _is_missed_heading(block: Block, body: float) -> bool:
     """Whether a block of text is set like a heading and reads like one; among references it must be bold."""
     if block.label is Label.REFERENCE_CONTENT:
-        if not all(row.bold for row in block.rows) or NUMBERED_HEADING.match(block.plain):
+        if not all(row.bold for row in block.rows) or _NUMBERED_HEADING.match(block.plain):
             return False
     elif block.label is not Label.TEXT:
         return False
@@ -96,7 +96,7 @@ def _one_by_one(block: Block) -> list[Block]:
 
 def heading_level(label: Label, text: str, by_size: int = 2) -> int | None:
     """1 for a title, else what the heading's own number tells (3 for ``3.1 Setting``); None for what is no heading."""
-    numbered = NUMBERED_HEADING.match(text)
+    numbered = _NUMBERED_HEADING.match(text)
     if label is not Label.PARAGRAPH_TITLE:
         return 1 if label is Label.DOC_TITLE else None
     return min(2 + numbered.group(1).count("."), _MAX_LEVEL) if numbered else by_size
@@ -109,7 +109,7 @@ def join_names(blocks: Sequence[Block]) -> list[Block]:
     for block in blocks:
         if block.label not in texts or len(block.rows) != 1:
             continue
-        name = ONLY_NAME.match(block.plain)
+        name = _ONLY_NAME.match(block.plain)
         if name is None and not _SECTION.match(block.plain):
             continue
         beside = [
@@ -140,7 +140,7 @@ def _stands_before(name: Block, block: Block) -> bool:
 def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
     """Whether nothing of the body stands before a heading without a number."""
     body = [block for block in blocks if TASK_OF_LABEL[block.label] is not Task.ABANDON]
-    return body[0] is heading and NUMBERED_HEADING.match(heading.plain) is None
+    return body[0] is heading and _NUMBERED_HEADING.match(heading.plain) is None
 
 
 def _may_be_heading(block: Block) -> bool:
@@ -174,8 +174,8 @@ _NAME = (
     r"|tabelle|tableau|그림|표|도표|사진|图|圖|表|図)\s*(?:[A-Z]?\d{1,3}(?:[.\-–]\d{1,3})*|[IVX]{1,5}|[A-Z])"
 )
 _CAPTION = re.compile(_NAME + r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[^a-z\s]))|$)", re.IGNORECASE)
-ONLY_NAME = re.compile(_NAME + r"[.:)\]>〉】|』」]?$", re.IGNORECASE)
-NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
+_ONLY_NAME = re.compile(_NAME + r"[.:)\]>〉】|』」]?$", re.IGNORECASE)
+_NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _SENTENCE = re.compile(_NAME + r"\s+(?-i:[a-z])", re.IGNORECASE)
 _TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})
 
@@ -190,7 +190,7 @@ def mark_captions(blocks: Sequence[Block]) -> None:
     for block in blocks:
         if block.label is Label.FIGURE_TITLE and _SENTENCE.match(block.plain):
             block.label = Label.TEXT
-        elif block.label is Label.FIGURE_TITLE and not shown and NUMBERED_HEADING.match(block.plain):
+        elif block.label is Label.FIGURE_TITLE and not shown and _NUMBERED_HEADING.match(block.plain):
             block.label = Label.PARAGRAPH_TITLE
         elif block.label is Label.FIGURE_TITLE and not shown and not is_caption(block.plain):
             block.label = Label.TEXT

@@ -102,6 +102,11 @@ def is_vertical(line: TextLine) -> bool:
     return 45 < abs(direction(line)) < 135 or (len(line.text.strip()) > 2 and y2 - y1 > 2.0 * (x2 - x1))
 
 
+def is_mostly_vertical(lines: Sequence[TextLine]) -> bool:
+    """Whether more than half of the lines run up or down the page."""
+    return sum(map(is_vertical, lines)) * 2 > len(lines)
+
+
 def assign_lines(lines: Sequence[TextLine], regions: Sequence[Box], weak: Collection[int] = ()) -> list[int]:
     """Give every line the region that holds most of it.
 
@@ -155,7 +160,7 @@ def rows_of(lines: Sequence[TextLine]) -> list[Row]:
 
 
 def _level_rows(lines: Sequence[TextLine]) -> list[Row]:
-    if sum(is_vertical(line) for line in lines) * 2 > len(lines):
+    if is_mostly_vertical(lines):
         return [
             _row([line]) for tier in _tiers(lines) for line in sorted(tier, key=lambda one: -one.box[0] - one.box[2])
         ]

@@ -21,7 +21,6 @@ BULLET = re.compile(
     rf"^[{SHAPES}•‣◦▪▫➢➤✓✔∙⁃☐☑☒\uf0b7\u00b7ㆍ・](?=\s|\w)\s*|^[-–—*ㅁㅇ\ufffd\uf06c-\uf0fc]\s+(?=\S)|^o\s+(?=[\uac00-\ud7a3])"
 )
 _SYLLABLES = "가나다라마바사아자차카타파하"
-_ROMAN = "ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ"
 NUMBER = re.compile(
     rf"^(?:\(?(?:\d{{1,3}}|[A-Za-z]|[ivxIVX]{{1,5}}|[{_SYLLABLES}])[.)](?=\s)"
     r"|[①-⑳㉠-㉻]\s?|\[\d{1,3}\](?=\s))\s*"
@@ -94,21 +93,26 @@ def is_bulleted(rows: Sequence[Row]) -> bool:
     return texts and sum(starts) >= max(2, PARSING.bulleted_rows * len(rows)) and starts[0]
 
 
-def items_of(rows: Sequence[Row]) -> list[list[Row]]:
+def _items_of(rows: Sequence[Row]) -> list[list[Row]]:
     """Cut the rows of a list into items; rows without a marker go on with the item before them."""
     return split_when(rows, lambda _, row: bool(marker(row.text) or _NOTE.match(row.text)))
 
 
 def notes_text(rows: Sequence[Row]) -> str:
     """Footnotes as text, each a paragraph of its own."""
-    return "\n\n".join(join_rows(item) for item in items_of(rows))
+    return "\n\n".join(join_rows(item) for item in _items_of(rows))
 
 
 def list_text(rows: Sequence[Row]) -> str:
     """A list as text: one item a line with its marker as printed, two spaces deeper for every level."""
-    items = items_of(rows)
-    nesting = _Nesting(rtl=is_right_to_left("".join(line.text for row in rows for line in row.lines)))
-    return "\n".join("  " * nesting.depth_of(item[0]) + join_rows(item) for item in items)
+    return next(_nested([rows]))
+
+
+def _nested(lists: Sequence[Sequence[Row]]) -> Iterator[str]:
+    """The texts of lists that follow each other, with one nesting."""
+    nesting = _Nesting(rtl=is_right_to_left("".join(line.text for rows in lists for row in rows for line in row.lines)))
+    for rows in lists:
+        yield "\n".join("  " * nesting.depth_of(item[0]) + join_rows(item) for item in _items_of(rows))
 
 
 def mark_lists(blocks: Sequence[Block]) -> None:
@@ -124,7 +128,9 @@ def mark_lists(blocks: Sequence[Block]) -> None:
             block.is_list = block.is_list or _is_item(start, others)
         for is_list, part in groupby(run, key=lambda block: block.is_list):
             if is_list:
-                _nest(list(part))
+                nested = list(part)
+                for block, text in zip(nested, _nested([block.rows for block in nested]), strict=True):
+                    block.text = text
 
 
 def _runs(blocks: Sequence[Block]) -> Iterator[list[Block]]:
@@ -144,14 +150,6 @@ def _is_item(start: Marker | None, others: Iterable[Marker | None]) -> bool:
     if start is None or start.kind in SHAPES or start.kind == "①":
         return start is not None
     return any(follows(start, other) or follows(other, start) for other in others)
-
-
-def _nest(blocks: Sequence[Block]) -> None:
-    """Write the texts of lists that follow each other with one nesting."""
-    nesting = _Nesting(rtl=is_right_to_left("".join(line.text for block in blocks for line in block.lines)))
-    for block in blocks:
-        items = items_of(block.rows)
-        block.text = "\n".join("  " * nesting.depth_of(item[0]) + join_rows(item) for item in items)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.parsing.blocks import Block
-from pagemill.parsing.lines import is_vertical
+from pagemill.parsing.lines import is_mostly_vertical
 from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence
 from pagemill.parsing.thresholds import PARSING
 
@@ -120,8 +120,7 @@ def _span(block: Block, edge: float) -> list[float]:
 def _is_aside(block: Block, width: int) -> bool:
     """Vertical text at the left or right edge (a repository's stamp, a thumb index)."""
     text = block.label in RUNNING_TEXT | TITLES | {Label.VERTICAL_TEXT}
-    vertical = sum(is_vertical(line) for line in block.lines) * 2 > len(block.lines)
-    return text and vertical and _is_upright_at_side(block, width, 2)
+    return text and is_mostly_vertical(block.lines) and _is_upright_at_side(block, width, 2)
 
 
 def _mark_edge(blocks: Sequence[Block], height: int, body: float, edge: int) -> None:
@@ -145,8 +144,7 @@ def _mark_edge(blocks: Sequence[Block], height: int, body: float, edge: int) -> 
 
 
 def _same_band(block: Block, other: Block) -> bool:
-    overlap = min(block.box[3], other.box[3]) - max(block.box[1], other.box[1])
-    return overlap > 0
+    return min(block.box[3], other.box[3]) > max(block.box[1], other.box[1])
 
 
 def _kind(block: Block, blocks: Sequence[Block], height: int, body: float, total_rows: int, edge: int) -> Label | None:

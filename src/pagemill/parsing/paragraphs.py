@@ -67,7 +67,7 @@ def passages(rows: Sequence[Row], body_size: float) -> list[Passage]:
         rows: In reading order.
         body_size: Font size of the page's running text in pixels.
     """
-    paragraphs = split_paragraphs([row for row in rows if not _LEADER.match(row.text)])
+    paragraphs = _split_paragraphs([row for row in rows if not _LEADER.match(row.text)])
     parts = [part for paragraph in paragraphs for part in _parts(paragraph, rows, body_size)]
     for before, after in pairwise(parts):
         if after.kind is RunKind.TEXT and follows(before.marker, after.marker):
@@ -84,7 +84,7 @@ def _apart(before: Passage, after: Passage) -> bool:
     return after.kind is RunKind.TEXT and (before.marker or after.marker) is not None
 
 
-def split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
+def _split_paragraphs(rows: Sequence[Row]) -> list[list[Row]]:
     """Cut rows where a paragraph ends: extra space, an indent, or a short line that ends a sentence."""
     if not rows:
         return []

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from pagemill.config.modes import PhotographMode
-from pagemill.document.geometry import Box, Point, clip, normalise_1000, union_box
+from pagemill.document.geometry import Point, clip
 from pagemill.document.page import PageResult, TextLine, Word
 from pagemill.imaging.encode import PREVIEW_SIDE
 from pagemill.imaging.page import DecodedPage
@@ -23,6 +23,7 @@ from pagemill.imaging.transforms import fit, rotate_quarter
 from pagemill.imaging.types import Floats, Pixels
 from pagemill.imaging.unwarping import NAME, Sheet, find_sheet
 from pagemill.parsing.lines import around, corners_of, mapped, quarter_turn
+from pagemill.parsing.record import move_region
 from pagemill.parsing.thresholds import PARSING
 
 
@@ -48,9 +49,7 @@ class Photograph:
         record.width, record.height = self._size(record.rotation)
         for region in record.regions:
             outline = _densely(region.polygon or corners_of(region.bbox))
-            region.polygon = self._placed(outline, flat, record.rotation)
-            region.bbox = clip(around(region.polygon), record.width, record.height)
-            region.bbox_2d = normalise_1000(region.bbox, record.width, record.height)
+            move_region(region, self._placed(outline, flat, record.rotation), record.width, record.height)
             region.lines = tuple(self._line(line, flat, record.rotation) for line in region.lines)
         record.image_crops = [
             msgspec.structs.replace(crop, bbox=record.regions[crop.region].bbox_2d) for crop in record.image_crops
@@ -76,7 +75,7 @@ class Photograph:
         return msgspec.structs.replace(
             line,
             polygon=_around_bent(np.array(above), np.array(below)),
-            box=clip(union_box((x, y, x, y) for x, y in (*above, *below)), *self._size(rotation)),
+            box=clip(around((*above, *below)), *self._size(rotation)),
             words=tuple(self._word(word, flat, rotation) for word in line.words),
         )
 
@@ -90,7 +89,7 @@ def unwarp_page(page: DecodedPage, mode: PhotographMode, *, previewed: bool) -> 
 
     Args:
         page: As decoded; its text layer is not used.
-        mode: Which pages are unwarped.
+        mode: Whether any page is unwarped, or photographs only.
         previewed: Keep a small copy of the photograph.
 
     Returns:
@@ -100,11 +99,8 @@ def unwarp_page(page: DecodedPage, mode: PhotographMode, *, previewed: bool) -> 
         MissingDependencyError: The unwarping model is not there.
     """
     height, width = page.pixels.shape[:2]
-    area: Box | None = None
-    if mode is PhotographMode.AUTO:
-        area = photographed_area(page.pixels)
-    elif mode is PhotographMode.ALWAYS:
-        area = (0.0, 0.0, float(width), float(height))
+    whole = (0.0, 0.0, float(width), float(height))
+    area = whole if mode is PhotographMode.ALWAYS else photographed_area(page.pixels)
     sheet = find_sheet(page.pixels, area) if area is not None else None
     if sheet is None:
         return None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pagemill.config.settings import ParseSettings
-from pagemill.document.geometry import Box, clip, normalise_1000
+from pagemill.describing.elements import pictures
+from pagemill.document.geometry import Box, Point, clip, normalise_1000
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.names import crop_path
 from pagemill.document.page import WHOLE_PAGE, ImageCrop, PageError, PageResult, Region
@@ -17,11 +18,14 @@ from pagemill.imaging.encode import encode_jpeg, encode_preview
 from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import crop
 from pagemill.imaging.types import Pixels
+from pagemill.parsing.lines import around
 from pagemill.recognition.base import Problem
 from pagemill.sources.base import PageRef
 
 Files = tuple[tuple[str, bytes], ...]
 """Relative path and encoded bytes of each picture."""
+Elements = dict[int, bytes]
+"""JPEGs of what a model is to describe, by region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +39,15 @@ class PreparedPage:
     crops: Files = ()
     copy: bytes | None = None
     """The page as a JPEG in full resolution, to cut pictures out that are not known yet."""
-    elements: dict[int, bytes] = field(default_factory=dict)
-    """JPEGs of what a model is to describe, by region."""
+    elements: Elements = field(default_factory=dict)
     preview: bytes | None
+    """Small WebP of the page for the report."""
     request_pixels: int
     """Pixels of all that is asked about."""
+
+    def answered(self, **changed: Any) -> PreparedPage:
+        """What it keeps once its requests are answered; ``changed`` are fields that the answers change."""
+        return replace(self, requests={}, request_pixels=0, copy=None, **changed)
 
     @property
     def kept_bytes(self) -> int:
@@ -78,6 +86,12 @@ def add_region(record: PageResult, label: Label, box: Box, **told: Any) -> Regio
     return region
 
 
+def move_region(region: Region, outline: tuple[Point, ...], width: int, height: int) -> None:
+    """Put a region to another place, on a page of that size."""
+    region.polygon, region.bbox = outline, clip(around(outline), width, height)
+    region.bbox_2d = normalise_1000(region.bbox, width, height)
+
+
 def preview_of(ref: PageRef, pixels: Pixels, settings: ParseSettings) -> bytes | None:
     """The small image of the page, where the report shows one."""
     return encode_preview(pixels) if ref.position < settings.preview_pages else None
@@ -95,7 +109,13 @@ def is_picture(region: Region) -> bool:
     return TASK_OF_LABEL[region.label] is Task.SKIP or region.label is Label.DISPLAY_FORMULA
 
 
-def cut_pictures(record: PageResult, pixels: Pixels) -> Files:
+def cut_out(record: PageResult, pixels: Pixels, settings: ParseSettings) -> tuple[Files, Elements]:
+    """The pictures to save and the elements to describe, as far as the settings want them."""
+    files = _cut_pictures(record, pixels) if settings.crops else ()
+    return files, pictures(record, pixels, settings.describing.kinds, files)
+
+
+def _cut_pictures(record: PageResult, pixels: Pixels) -> Files:
     """Cut and encode what Markdown shows as a picture, and note it in the record's ``image_crops``."""
     files: list[tuple[str, bytes]] = []
     for region in record.regions:

@@ -12,13 +12,13 @@ copies are open at once than there are computing threads, and no source is read 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import simplejpeg
 
 from pagemill.config.settings import ParseSettings
-from pagemill.describing.elements import pictures, wanted
+from pagemill.describing.elements import wanted
 from pagemill.document.geometry import as_array, union_box
 from pagemill.document.labels import FIGURES, TASK_OF_LABEL, TITLES, Label, Task
 from pagemill.document.page import WHOLE_PAGE, ContentFormat, PageResult, Region
@@ -39,7 +39,7 @@ from pagemill.parsing.record import (
     PreparedPage,
     add_region,
     begun_record,
-    cut_pictures,
+    cut_out,
     is_picture,
     preview_of,
     region_error,
@@ -48,7 +48,10 @@ from pagemill.parsing.thresholds import PARSING
 from pagemill.recognition.base import PageElement, PageReading, Problem, RegionReading
 from pagemill.sources.base import PageRef
 
-_READ = frozenset({Task.TEXT, Task.TABLE, Task.FORMULA})
+_COPY_QUALITY = 95
+"""Of the JPEG that is kept of a whole page, with full chroma: what is cut out of it is encoded once more, at 90."""
+_MAX_REGIONS = 2000
+"""Of a page; pictures in many pieces are kept as one beyond it."""
 
 
 def prepare_page(
@@ -74,28 +77,46 @@ def prepare_page(
     record = begun_record(ref, page)
     for found in in_reading_order(detected or _whole_page(pixels), record.width, record.height):
         add_region(record, found.label, found.box, polygon=found.polygon, score=found.score, source=found.source)
-    requests: dict[int, Any] = {}
-    asked = 0
-    for region in record.regions:
-        kept_note = settings.recognition.footnotes and region.label is Label.FOOTNOTE
-        task = Task.TEXT if kept_note else TASK_OF_LABEL[region.label]
-        if task not in _READ:
-            continue
-        cut = crop(pixels, region.bbox, region.polygon)
-        try:
-            requests[region.index] = prepare(cut, task)
-        except PagemillError as error:
-            record.errors.append(region_error(region.index, error))
-        asked += cut.shape[0] * cut.shape[1]
-    crops = cut_pictures(record, pixels) if settings.crops else ()
+    tasks = tasks_of(record.regions, footnotes=settings.recognition.footnotes)
+    requests, asked = prepare_regions(record, tasks, pixels, prepare)
+    crops, elements = cut_out(record, pixels, settings)
     return PreparedPage(
         record=record,
         requests=requests,
         crops=crops,
-        elements=pictures(record, pixels, settings.describing.kinds, crops),
+        elements=elements,
         preview=preview_of(ref, pixels, settings),
         request_pixels=asked,
     )
+
+
+def tasks_of(regions: Iterable[Region], *, footnotes: bool) -> dict[int, Task]:
+    """The regions that are to be read, by index, with their tasks; footnotes only where they are wanted."""
+    tasks = {
+        region.index: Task.TEXT if footnotes and region.label is Label.FOOTNOTE else TASK_OF_LABEL[region.label]
+        for region in regions
+    }
+    return {index: task for index, task in tasks.items() if task not in (Task.SKIP, Task.ABANDON)}
+
+
+def prepare_regions(
+    record: PageResult, tasks: Mapping[int, Task], pixels: Pixels, prepare: Callable[[Pixels, Task], Any]
+) -> tuple[dict[int, Any], int]:
+    """What the region engine makes of each region that has a task, and the pixels that these have.
+
+    One that it cannot prepare is an error of that region.
+    """
+    requests: dict[int, Any] = {}
+    size = 0
+    for index, task in tasks.items():
+        region = record.regions[index]
+        cut = crop(pixels, region.bbox, region.polygon)
+        try:
+            requests[index] = prepare(cut, task)
+        except PagemillError as error:
+            record.errors.append(region_error(index, error))
+        size += cut.shape[0] * cut.shape[1]
+    return requests, size
 
 
 def in_reading_order(detected: Sequence[DetectedRegion], width: int, height: int) -> list[DetectedRegion]:
@@ -170,12 +191,6 @@ def _is_cut(region: Region, after: Region | None, regions: Sequence[Region]) -> 
     )
 
 
-_COPY_QUALITY = 95
-"""Of the JPEG that is kept, with full chroma: what is cut out of it is encoded once more, at 90."""
-_MAX_REGIONS = 2000
-"""Of a page; pictures in many pieces are kept as one beyond it."""
-
-
 def prepare_whole_page(
     ref: PageRef,
     page: DecodedPage,
@@ -183,7 +198,7 @@ def prepare_whole_page(
     prepare: Callable[[Pixels, Task], Any],
     settings: ParseSettings,
 ) -> PreparedPage:
-    """Have a page prepared and keep what is needed of its pixels; as :func:`pagemill.parsing.regions.prepare_page`.
+    """Have a page prepared and keep what is needed of its pixels; as :func:`prepare_page`.
 
     Raises:
         PagemillError: The engine cannot prepare it.
@@ -217,8 +232,8 @@ def finish_whole_page(prepared: PreparedPage, readings: Sequence[PageReading], s
     kinds = settings.describing.kinds
     if prepared.copy is not None and (any(map(is_picture, record.regions)) or any(wanted(record, kinds))):
         pixels = simplejpeg.decode_jpeg(prepared.copy, colorspace="RGB")
-        files = cut_pictures(record, pixels) if settings.crops else ()
-        prepared.elements.update(pictures(record, pixels, kinds, files))
+        files, elements = cut_out(record, pixels, settings)
+        prepared.elements.update(elements)
     complete(record)
     return files
 

@@ -14,12 +14,12 @@ import cv2
 import msgspec
 import numpy as np
 
-from pagemill.document.geometry import clip, normalise_1000
 from pagemill.document.page import PageResult, TextLine
 from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import WHITE, rotate_quarter
 from pagemill.parsing.fields import with_marks
 from pagemill.parsing.lines import Affine, around, corners_of, direction, mapped, moved, quarter_turn, weighted_median
+from pagemill.parsing.record import move_region
 from pagemill.parsing.thresholds import PARSING
 
 
@@ -48,9 +48,8 @@ class LevelPage:
         originals = {id(line): original for line, original in zip(self.lines, self.originals, strict=True)}
         for region in record.regions:
             region.lines = tuple(originals.get(id(line), line) for line in region.lines)
-            region.polygon = mapped(np.asarray(back), region.polygon or corners_of(region.bbox))
-            region.bbox = clip(around(region.polygon), record.width, record.height)
-            region.bbox_2d = normalise_1000(region.bbox, record.width, record.height)
+            outline = mapped(np.asarray(back), region.polygon or corners_of(region.bbox))
+            move_region(region, outline, record.width, record.height)
 
 
 def level_page(

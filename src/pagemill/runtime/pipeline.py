@@ -67,7 +67,7 @@ class Pipeline:
     """Parses streams of pages with one set of engines, processes and threads.
 
     An async context manager: engines load on first use, everything is closed at the end. Implements
-    :class:`pagemill.parsing.page.PageServices`.
+    :class:`pagemill.parsing.page_run.PageServices`.
 
     Args:
         settings: What decides about results.

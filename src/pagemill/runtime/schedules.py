@@ -13,7 +13,7 @@ from pagemill.runtime.flight import FlightControl
 from pagemill.sources.base import PageRef
 
 if TYPE_CHECKING:
-    from pagemill.parsing.page import PageServices
+    from pagemill.parsing.page_run import PageServices
 
 
 class Schedule:
@@ -160,7 +160,7 @@ class _Batch:
 
 
 class _Gated:
-    """The services of one page, each behind a gate. Implements :class:`pagemill.parsing.page.PageServices`.
+    """The services of one page, each behind a gate. Implements :class:`pagemill.parsing.page_run.PageServices`.
 
     What is loaded once, or waits for servers, has none.
     """

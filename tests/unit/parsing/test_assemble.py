@@ -10,6 +10,7 @@ from pagemill.document.page import ContentFormat, PageResult, TextLine
 from pagemill.export.markdown import page_markdown
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.assemble import assemble_regions
+from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.tables.table import Cell, build_table
 
 WIDTH, HEIGHT = 1000, 1400
@@ -36,7 +37,7 @@ def assembled(regions, lines, tables=None, width=WIDTH, page_number=1):
     record = PageResult(
         page_id="a", page_idx=0, doc_id="a", source="a", page_number=page_number, width=width, height=HEIGHT
     )
-    assemble_regions(record, regions, lines, tables or {})
+    assemble_regions(record, regions, lines, tables or {}, {}, InlineFormulas())
     return record.regions
 
 

@@ -8,6 +8,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, TextLine
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.assemble import assemble_regions
+from pagemill.parsing.inline_formulas import InlineFormulas
 
 
 def line(text, x, y, *, engine="text-layer"):
@@ -24,7 +25,7 @@ def region(label, *box):
 
 def contents(regions, lines):
     record = PageResult(page_id="a", page_idx=0, doc_id="a", source="a", page_number=1, width=1000, height=1400)
-    assemble_regions(record, regions, lines, {})
+    assemble_regions(record, regions, lines, {}, {}, InlineFormulas())
     return [(one.label, one.content) for one in record.regions]
 
 

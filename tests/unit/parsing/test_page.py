@@ -14,14 +14,11 @@ from PIL import Image
 from pagemill.config.modes import PhotographMode
 from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
-from pagemill.document.labels import Label
 from pagemill.document.page import Status, TextLine
-from pagemill.errors import EngineError, LanguageError, PagemillError, TooLargeError
+from pagemill.errors import EngineError, PagemillError, TooLargeError
 from pagemill.imaging import unwarping
 from pagemill.imaging.page import DecodedPage, TextLayer
-from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.page import dead_page, parse_page
-from pagemill.parsing.text_layer_soundness import holds_unsaid_text, judge, merge_lines
 from pagemill.recognition.reader import ReadPage
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
 
@@ -76,33 +73,6 @@ async def test_a_blank_page_is_done():
     assert (page.record.page_key, page.record.attempts) == (f"{'0' * 64}/1", 1)
 
 
-async def test_a_text_layer_that_runs_sideways_turns_the_page():
-    # Writing that runs downwards, its lines from right to left: upright once the page is turned by 270 degrees.
-    lines = tuple(
-        TextLine(
-            text=f"line {i} of a text that runs down the page",
-            box=(340 - 30 * i, 40, 360 - 30 * i, 560),
-            polygon=((360 - 30 * i, 40), (360 - 30 * i, 560), (340 - 30 * i, 560), (340 - 30 * i, 40)),
-            font_size=18,
-        )
-        for i in range(6)
-    )
-    services = Services()
-    pixels = np.full((600, 400, 3), 255, dtype=np.uint8)
-
-    async def decode(payload):
-        return DecodedPage(
-            pixels=pixels,
-            text_layer=TextLayer(lines=lines, characters=220, unmapped=0),
-        )
-
-    services.decode = decode
-    page = await parse_page(REF, services, ParseSettings())
-    assert (page.record.rotation, page.record.width, page.record.height) == (270, 600, 400)
-    (region,) = page.record.regions
-    assert region.content.startswith("line 0 of a text that runs down the page line 1")
-
-
 async def test_attempts_are_counted_over_processes():
     for services in (Services(), Services(before_decoding=failing(EngineError("odd")))):
         page = await parse_page(replace(REF, attempts=2), services, ParseSettings())
@@ -111,203 +81,8 @@ async def test_attempts_are_counted_over_processes():
     assert (dead.record.attempts, dead.record.page_idx, dead.retryable) == (2, 3, False)
 
 
-@pytest.mark.parametrize(("illegible", "said"), [(0, None), (1, "1 line of text was"), (7, "7 lines of text were")])
-async def test_lines_none_of_which_can_be_read_are_said_on_a_page_that_is_done(illegible, said):
-    page = await parse_page(REF, Services(read=ReadPage(lines=[], illegible=illegible)), ParseSettings())
-    assert page.record.status is Status.DONE
-    told = [(error.component, error.category) for error in page.record.errors]
-    assert told == ([("recognition", "empty_text")] if said else [])
-    assert not said or page.record.errors[0].message.startswith(said)
-
-
-INKED = (4.0, 4.0, 36.0, 14.0)
-
-
-@pytest.mark.parametrize(
-    ("lines", "hidden", "read", "said"),
-    [
-        ([("\ufffd\ufffd", INKED)], [], [], "1 line of the text layer was"),
-        ([], [("beneath", INKED)], [], "1 line of the text layer was"),
-        ([("\ufffd\ufffd", INKED)], [], [("ua", INKED)], None),
-        ([("\ufffd\ufffd", INKED)], [], [("else", (4.0, 40.0, 36.0, 50.0))], "1 line of the text layer was"),
-        ([("\ufffd\ufffd", (4.0, 20.0, 36.0, 30.0))], [], [("ua", INKED)], None),
-        ([("\ufffd", INKED)], [("beneath", INKED)], [("else", (4.0, 40.0, 36.0, 50.0))], None),
-    ],
-    ids=["unmapped", "hidden", "read", "read elsewhere", "nothing drawn", "bullet"],
-)
-async def test_lines_of_an_unsound_layer_where_nothing_is_read_are_said(lines, hidden, read, said):
-    class Layered(Services):
-        async def decode(self, payload):
-            page = await super().decode(payload)
-            page.pixels[5:13, 5:35:3] = 0
-            told = [tuple(TextLine(text=text, box=box) for text, box in each) for each in (lines, hidden)]
-            count = sum(len(text) for text, _ in lines)
-            layer = TextLayer(lines=told[0], hidden_lines=told[1], characters=count, unmapped=count)
-            return replace(page, text_layer=layer)
-
-    found = [TextLine(text=text, box=box, engine="e") for text, box in read]
-    page = await parse_page(REF, Layered(read=ReadPage(lines=found)), ParseSettings())
-    assert [error.message.partition(" not taken")[0] for error in page.record.errors] == ([said] if said else [])
-    assert page.record.review is bool(said)
-
-
-async def test_characters_without_unicode_values_are_said_also_of_a_layer_that_is_trusted():
-    class Layered(Services):
-        async def decode(self, payload):
-            line = TextLine(text="Rent 1\ufffd\ufffd4", box=INKED)
-            layer = TextLayer(lines=(line,), characters=8, unmapped=2)
-            return replace(await super().decode(payload), text_layer=layer)
-
-    page = await parse_page(REF, Layered(), ParseSettings(text_layer="always"))
-    assert any("given as U+FFFD" in error.message for error in page.record.errors)
-    assert page.record.review
-
-
-@pytest.mark.parametrize(
-    ("score", "box", "images", "raised", "rotation", "is_read", "said"),
-    [
-        (0.7, INKED, (), None, 0, True, []),
-        (0.7, (4.0, 4.0, 36.0, 24.5), (), None, 0, True, []),
-        (0.7, INKED, (), LanguageError("Thai"), 0, False, ["Thai"]),
-        (0.7, INKED, (), None, 90, False, ["recognition takes the page for turned by 90 degrees"]),
-        (0.5, INKED, (), None, 0, False, []),
-        (0.7, (0.0, 16.0, 40.0, 36.0), (), None, 0, False, []),
-        (0.7, INKED, ((0.0, 0.0, 40.0, 18.0),), None, 0, False, []),
-    ],
-    ids=["letters as shapes", "touches a line", "unread script", "turned", "unsure", "holds a line", "a picture"],
-)
-async def test_text_that_a_sound_layer_lacks_is_read(score, box, images, raised, rotation, is_read, said):
-    prose = "A paper mill is a simple machine with a long memory. " * 9
-
-    class Layered(Services):
-        async def decode(self, payload):
-            line = TextLine(text=prose, box=(2.0, 24.0, 38.0, 34.0), engine="text-layer")
-            layer = TextLayer(lines=(line,), characters=len(prose), unmapped=0)
-            return replace(await super().decode(payload), text_layer=layer, image_boxes=images)
-
-        async def detect_regions(self, pixels):
-            return [DetectedRegion(box=box, label=Label.TEXT, score=score, source="e")]
-
-    title = TextLine(text="Drawn title", box=INKED, engine="e", confidence=0.95)
-    read = ReadPage(lines=[title], rotation=rotation)
-    services = Layered(read=read, before_reading=failing(raised) if raised else None)
-    page = await parse_page(REF, services, ParseSettings())
-    assert page.record.status is Status.DONE
-    prefix = "text outside of the text layer was not read: "
-    told = [error.message for error in page.record.errors if error.component == "recognition"]
-    assert told == [prefix + reason for reason in said]
-    assert ("Drawn title" in page.record.markdown) is is_read
-    assert "paper mill" in page.record.markdown
-    assert page.record.text_source == ("text-layer+ocr" if is_read else "text-layer")
-
-
-async def test_layer_and_reading_are_compared_on_computing_threads():
-    computed = []
-
-    class Layered(Services):
-        async def decode(self, payload):
-            layer = TextLayer(
-                lines=(TextLine(text="Mill Lane", box=(2.0, 24.0, 38.0, 34.0)),), characters=8, unmapped=0
-            )
-            return replace(await super().decode(payload), text_layer=layer)
-
-        async def detect_regions(self, pixels):
-            return [DetectedRegion(box=INKED, label=Label.TEXT, score=0.7, source="e")]
-
-        async def compute(self, function, *args, **kwargs):
-            computed.append(function)
-            return function(*args, **kwargs)
-
-    await parse_page(REF, Layered(), ParseSettings())
-    assert {judge, holds_unsaid_text, merge_lines} <= set(computed)
-
-
-@pytest.mark.parametrize(
-    ("raised", "rotation", "text", "source", "said"),
-    [
-        (None, 0, "8 Mill Lane", "text-layer+ocr", ()),
-        (LanguageError("Thai"), 0, "\ufffd\ufffd\ufffd Lane", "text-layer", ("U+FFFD", "Thai")),
-        (None, 90, "\ufffd\ufffd\ufffd Lane", "text-layer", ("U+FFFD", "turned by 90")),
-    ],
-    ids=["read", "unread script", "turned"],
-)
-async def test_a_word_without_unicode_values_costs_no_other_text(raised, rotation, text, source, said):
-    prose = "A paper mill is a simple machine with a long memory. " * 9
-
-    class Layered(Services):
-        async def decode(self, payload):
-            icons = TextLine(text="\ufffd\ufffd\ufffd Lane", box=INKED, engine="text-layer")
-            line = TextLine(text=prose, box=(2.0, 24.0, 38.0, 34.0), engine="text-layer")
-            layer = TextLayer(lines=(icons, line), characters=len(prose), unmapped=3)
-            return replace(await super().decode(payload), text_layer=layer)
-
-    read = ReadPage(lines=[TextLine(text="8 Mill Lane", box=INKED, engine="e", confidence=0.95)], rotation=rotation)
-    services = Layered(read=read, before_reading=failing(raised) if raised else None)
-    page = await parse_page(REF, services, ParseSettings())
-    assert (page.record.status, page.record.text_source) == (Status.DONE, source)
-    assert "paper mill" in page.record.markdown
-    assert text in page.record.markdown
-    messages = " ".join(error.message for error in page.record.errors)
-    assert all(part in messages for part in said)
-    assert ("U+FFFD" in messages) is ("U+FFFD" in said)
-
-
-@pytest.mark.parametrize(("illegible", "said"), [(1, []), (2, ["empty_text"])])
-async def test_a_line_left_out_beside_others_is_not_worth_a_word_but_two_are(illegible, said):
-    line = TextLine(text="alpha", box=(2.0, 2.0, 30.0, 10.0), engine="e")
-    page = await parse_page(REF, Services(read=ReadPage(lines=[line], illegible=illegible)), ParseSettings())
-    assert [error.category for error in page.record.errors] == said
-
-
-async def test_signs_of_vertical_lines_that_were_not_read_are_said():
-    line = TextLine(text="alpha", box=(2.0, 2.0, 30.0, 10.0), engine="e")
-    page = await parse_page(REF, Services(read=ReadPage(lines=[line], signs=3)), ParseSettings())
-    assert [error.message[:12] for error in page.record.errors] == ["3 signs were"]
-
-
-@pytest.mark.parametrize(
-    ("quality", "script", "said"),
-    [(0.9, None, None), (0.5, None, "handwriting"), (0.5, "THAI", "Thai"), (0.9, "THAI", "Thai")],
-)
-async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_word(quality, script, said):
-    line = TextLine(text="CUCLIU", box=(2.0, 2.0, 30.0, 10.0), engine="e")
-    read = ReadPage(lines=[line], quality=quality, script=script, foreign=1)
-    page = await parse_page(REF, Services(read=read), ParseSettings())
-    assert page.record.status is Status.DONE
-    assert [error.category for error in page.record.errors] == (["poorly_read"] if said else [])
-    assert not said or said in page.record.errors[0].message
-
-
 def lines_of(confidence: float, box=(2.0, 2.0, 30.0, 10.0), text="alpha beta") -> list[TextLine]:
     return [TextLine(text=text, box=box, confidence=confidence, engine="e")]
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (lines_of(0.9), None),
-        (lines_of(0.5), "low_confidence"),
-        (lines_of(0.5, text="-- 7"), None),  # too little to tell
-        (lines_of(0.5, box=(2.0, 2.0, 10.0, 50.0)), "unread_script"),  # it runs down the page
-    ],
-)
-async def test_a_region_whose_text_is_doubtful_has_a_warning(lines, said):
-    page = await parse_page(REF, Services(read=ReadPage(lines=lines)), ParseSettings())
-    assert page.record.status is Status.DONE
-    assert [error.category for error in page.record.errors] == ([said] if said else [])
-    if said:
-        (error,) = page.record.errors
-        assert (error.region, "confidence 0.50 of 1" in error.message) == (0, True)
-        assert ("vertical" in error.message) == (said == "unread_script")
-        assert not list(page.failures())
-        assert len(list(page.failures(doubts=True))) == 1
-
-
-async def test_hanja_in_korean_text_is_a_warning():
-    page = await parse_page(REF, Services(read=ReadPage(lines=lines_of(0.9), hanja=2)), ParseSettings())
-    (error,) = page.record.errors
-    assert (error.category, error.message[:7]) == ("unread_script", "2 lines")
-    assert "Hanja" in error.message
 
 
 async def test_waiting_to_be_decoded_does_not_use_up_the_time_of_a_page():

@@ -24,7 +24,7 @@ from pagemill.document.page import Status
 from pagemill.errors import MissingInputError
 from pagemill.imaging.decode import decode_image
 from pagemill.layout.base import DecodedLayout, DetectedRegion
-from pagemill.parsing import page as page_module
+from pagemill.parsing import line_reading
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.runtime import engines, pipeline
 from pagemill.runtime.pipeline import Pipeline
@@ -182,7 +182,7 @@ async def test_the_pixels_of_a_page_go_when_it_ends_however_that_is(fake, no_col
 
     async with make() as running:
         await records(running, [image(shade) for shade in (GOOD, RAISES, NAN_BOX)])
-        monkeypatch.setattr(page_module, "analyse_page", analyse)
+        monkeypatch.setattr(line_reading, "analyse_page", analyse)
         await records(running, [image(GOOD)])
     assert len(fake.seen) >= 5
     assert [pixels() for pixels in fake.seen] == [None] * len(fake.seen)

@@ -1,0 +1,226 @@
+"""How a page is made of its text lines: those of its text layer if it is sound, else those that recognition reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from pagemill.config.modes import EMBEDDED_TABLES, TextLayerMode
+from pagemill.config.settings import ParseSettings
+from pagemill.document.page import PageError, PageResult, TextLine
+from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
+from pagemill.export.markdown import page_markdown
+from pagemill.imaging.page import TextLayer
+from pagemill.imaging.photograph import evenly_lit
+from pagemill.imaging.transforms import crop, rotate_quarter
+from pagemill.imaging.types import Pixels
+from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.analyse import analyse_page
+from pagemill.parsing.doubts import (
+    doubts_of,
+    doubts_of_layer,
+    lost_lines,
+    plain_formulas,
+    unmapped_characters,
+    unsaid_text,
+)
+from pagemill.parsing.escalation import keep_better, not_asked, to_ask
+from pagemill.parsing.formula_reading import take_latex, unread_formulas
+from pagemill.parsing.lines import clean_lines
+from pagemill.parsing.page_run import PageRun
+from pagemill.parsing.quality import signals_of_layer, signals_of_reading
+from pagemill.parsing.record import Elements, Files, PreparedPage, cut_out, preview_of, region_error
+from pagemill.parsing.regions import prepare_regions
+from pagemill.parsing.text_layer_soundness import (
+    PARTIAL,
+    SOUND,
+    UNSOUND,
+    holds_unsaid_text,
+    is_unmapped,
+    lines_not_read,
+    merge_lines,
+)
+from pagemill.parsing.upright import LevelPage, level_page
+from pagemill.recognition.reader import ReadPage
+
+
+@dataclass(slots=True)
+class _Found:
+    """The text of a page, as found."""
+
+    lines: Sequence[TextLine]
+    source: str
+    read: ReadPage | None = None
+    """What recognition read, if it was asked."""
+    errors: list[PageError] = field(default_factory=list)
+
+
+async def read_by_lines(run: PageRun) -> PreparedPage:
+    """Make a page of its text lines. Its record is complete; the requests are those for :func:`read_again`.
+
+    Raises:
+        LanguageError: No installed engine reads the page's script.
+    """
+    page = run.page
+    if run.photograph is not None:
+        page = replace(page, pixels=await run.compute("unwarping", evenly_lit, page.pixels))
+    found = await _find_lines(run, page.pixels)
+    lines, found.errors = clean_lines(found.lines)
+    layer = _used_layer(run)
+    marks = clean_lines(layer.marks)[0] if layer is not None else []
+    turned = found.read.rotation if found.read else None
+    level = await run.compute("deskew", level_page, page, lines, marks, turned=turned)
+    with run.stage("layout"):
+        detected = await run.services.detect_regions(level.straight.pixels)
+    complete = await _with_missing_text(run, found, level, detected)
+    record = await _analyse(run, level, detected, complete)
+    await _add_doubts(run, record, found, complete)
+    record.rotation = level.rotation
+    record.languages = tuple(found.read.languages) if found.read else ()
+    record.text_source = found.source if complete else ""
+    return await _prepare(run, record, level)
+
+
+async def read_again(run: PageRun, prepared: PreparedPage) -> PreparedPage:
+    """Have the doubtful regions of a page that was made of lines read by a model, where that is wanted."""
+    record, requests = prepared.record, prepared.requests
+    if requests:
+        reader = await run.services.region_reader()
+        try:
+            readings = await run.ask_remotely("recognition", reader.read, requests.values(), prepared.kept_bytes)
+        except (NetworkError, UsageError) as error:
+            record.errors.append(not_asked(len(requests), error))
+        else:
+            await run.compute("analysis", keep_better, record, dict(zip(requests, readings, strict=True)))
+    return prepared.answered()
+
+
+async def _find_lines(run: PageRun, pixels: Pixels) -> _Found:
+    """Take the lines of the text layer, read the page, or both, as the verdict on the layer says."""
+    layer = _used_layer(run)
+    of_layer = _lines_of_layer(run, layer) if layer is not None else ()
+    if run.verdict == SOUND:
+        return _Found(of_layer, "text-layer")
+    with run.stage("recognition"):
+        read = await run.services.read(pixels, run.settings.languages)
+    if run.verdict == PARTIAL and not read.rotation:
+        merged = await run.compute("text_layer", merge_lines, of_layer, read.lines)
+        return _Found(merged, "text-layer+ocr", read)
+    return _Found(read.lines, "ocr", read)
+
+
+def _used_layer(run: PageRun) -> TextLayer | None:
+    """The text layer of the page, if it may be used."""
+    return run.page.text_layer if run.judgement is not None else None
+
+
+def _lines_of_layer(run: PageRun, layer: TextLayer) -> Sequence[TextLine]:
+    """The visible lines of a text layer; all where the user trusts it, but no confidence is known of an unsound one."""
+    if run.settings.text_layer is not TextLayerMode.ALWAYS:
+        return layer.lines
+    lines = layer.lines + layer.hidden_lines
+    if run.judgement is not None and run.judgement.verdict != SOUND:
+        return [msgspec.structs.replace(line, confidence=None) for line in lines]
+    return lines
+
+
+async def _with_missing_text(
+    run: PageRun, found: _Found, level: LevelPage, detected: Sequence[DetectedRegion]
+) -> Sequence[TextLine]:
+    """The lines of a level page; what its sound text layer lacks is read from the pixels."""
+    page, lines = level.straight, level.lines
+    if run.verdict != SOUND or run.settings.text_layer is TextLayerMode.ALWAYS:
+        return lines
+    if not any(map(is_unmapped, lines)) and not await run.compute(
+        "text_layer", holds_unsaid_text, detected, lines, page.image_boxes, page.pixels
+    ):
+        return lines
+    try:
+        with run.stage("recognition"):
+            read = await run.services.read(page.pixels, run.settings.languages)
+    except LanguageError as error:  # the layer itself can be read
+        found.errors.append(unsaid_text(error.message, error.remedy))
+        return lines
+    if read.rotation:
+        found.errors.append(unsaid_text(f"recognition takes the page for turned by {read.rotation} degrees"))
+        return lines
+    found.read, found.source = read, "text-layer+ocr"
+    found.lines = await run.compute("text_layer", merge_lines, lines, read.lines)
+    merged, errors = clean_lines(found.lines)
+    found.errors += errors
+    return merged
+
+
+async def _analyse(
+    run: PageRun, level: LevelPage, detected: Sequence[DetectedRegion], lines: Sequence[TextLine]
+) -> PageResult:
+    """The record of a page, on the upright page, with its tables and formulas."""
+    settings, page = run.settings, level.straight
+    embedded = settings.table_choice.name == EMBEDDED_TABLES
+    engine = None if embedded else await run.services.table_engine()
+    record = await run.compute("analysis", analyse_page, run.ref, page, detected, lines, settings.tables, engine)
+    failures = await _read_formulas(run, record, page.pixels)
+    record.errors += failures
+    level.restore(record)
+    return record
+
+
+async def _read_formulas(run: PageRun, record: PageResult, pixels: Pixels) -> list[PageError]:
+    """Have the formulas read that have no LaTeX; the page is none the worse where that fails, but says so."""
+    formulas = unread_formulas(record)
+    if not formulas:
+        return []
+    with run.stage("formulas"):
+        try:
+            engine = await run.services.formula_engine()
+            if engine is None:
+                return []
+            read = await run.services.read_formulas([crop(pixels, formula.bbox) for formula in formulas])
+        except PagemillError as error:
+            return [region_error(None, error)]
+    return await run.compute("formulas", take_latex, record, formulas, read, engine)
+
+
+async def _add_doubts(run: PageRun, record: PageResult, found: _Found, lines: Sequence[TextLine]) -> None:
+    """Add to a record what speaks against its text: signals and warnings."""
+    read = found.read
+    if run.judgement is not None and run.verdict != UNSOUND:
+        record.signals |= signals_of_layer(run.judgement, alone=read is None)
+        record.errors += doubts_of_layer(run.judgement, alone=read is None)
+    if read is not None:
+        record.signals |= signals_of_reading(read)
+        record.errors += doubts_of(read, found.lines, record)
+        layer = _used_layer(run)
+        if run.verdict == UNSOUND and layer is not None and not read.rotation:
+            lost = await run.compute("text_layer", lines_not_read, layer, read.lines, run.page.pixels)
+            record.errors += lost_lines(lost)
+    record.errors += [*unmapped_characters(lines), *plain_formulas(record), *found.errors]
+
+
+async def _prepare(run: PageRun, record: PageResult, level: LevelPage) -> PreparedPage:
+    """Cut out and encode all that is needed of the pixels from now on."""
+    settings = run.settings
+    pixels = shown = level.upright.pixels
+    if run.photograph is not None:  # pictures in their own colours, the preview as it was taken
+        pixels, shown = rotate_quarter(run.page.pixels, level.rotation), run.photograph.turned(level.rotation)
+    crops, elements = await run.compute("crops", _cut_out, record, pixels, settings)
+    preview = await run.compute("crops", preview_of, run.ref, shown, settings)
+    requests: Mapping[int, Any] = {}
+    size = 0
+    if settings.recognition.escalate is not None:
+        reader = await run.services.region_reader()
+        tasks = to_ask(record, settings.recognition.escalate_from)
+        requests, size = await run.compute("preparation", prepare_regions, record, tasks, pixels, reader.prepare)
+    return PreparedPage(
+        record=record, requests=requests, crops=crops, elements=elements, preview=preview, request_pixels=size
+    )
+
+
+def _cut_out(record: PageResult, pixels: Pixels, settings: ParseSettings) -> tuple[Files, Elements]:
+    files, elements = cut_out(record, pixels, settings)
+    if files:
+        record.markdown = page_markdown(record)  # now with the paths of its pictures
+    return files, elements
