@@ -84,7 +84,7 @@ def _regions(
     table_engine: StructureModel | None,
     errors: list[PageError],
 ) -> list[DetectedRegion]:
-    """The regions that layout detection found, as far as the page bears them out, and those that it missed."""
+    """The regions that layout detection found, corrected by lines and rules of the page, and those that it missed."""
     pixels = page.pixels
     found = [_as_table(region, pixels, lines) for region in detected if not _is_prose(region, pixels, lines)]
     tables = _missed_tables(found, pixels, lines)

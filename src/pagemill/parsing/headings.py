@@ -34,26 +34,10 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     Returns:
         The blocks; several headings that layout had put into one block are blocks of their own.
     """
-    result: list[Block] = []
-    for block in blocks:
-        parts = [block]
-        if _is_no_title(block):
-            block.label = Label.TEXT
-        elif _is_missed_heading(block, body):
-            block.label = Label.PARAGRAPH_TITLE
-            parts = _one_by_one(block)
-        result += parts
-    blocks = result
+    blocks = [part for block in blocks for part in _corrected(block, body)]
     headings = [block for block in blocks if block.label in TITLES]
     if page_number in (0, 1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
-        upper = [block for block in headings if block.box[1] < PARSING.title_zone * height and _letters(block) > 1]
-        title = max(upper, key=lambda block: block.size, default=None)
-        others = max((block.size for block in headings if block is not title), default=0.0)
-        leads = title is not None and title.size > max(PARSING.largest_size * body, PARSING.largest_lead * others)
-        if title is not None and (title.size > PARSING.title_size * body or leads):
-            title.label = Label.DOC_TITLE
-        elif page_number in (0, 1) and len(headings) > 1 and _opens_page(headings[0], blocks):
-            headings[0].label = Label.DOC_TITLE
+        _mark_title(headings, blocks, height, body, is_first=page_number is not None)
     ranks: list[float] = []
     alike = PARSING.same_level if all(block.measured for block in headings) else PARSING.same_level_read
     for size in sorted((block.size for block in headings if block.label is not Label.DOC_TITLE), reverse=True):
@@ -62,7 +46,31 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     for block in headings:
         by_size = min(2 + sum(size * alike > block.size for size in ranks), _MAX_LEVEL)
         block.level = heading_level(block.label, block.plain, by_size)
-    return result
+    return blocks
+
+
+def _corrected(block: Block, body: float) -> list[Block]:
+    """A block with its label as text or heading put right; several headings in one are blocks of their own."""
+    if _is_no_title(block):
+        block.label = Label.TEXT
+    elif _is_missed_heading(block, body):
+        block.label = Label.PARAGRAPH_TITLE
+        return _one_by_one(block)
+    return [block]
+
+
+def _mark_title(
+    headings: Sequence[Block], blocks: Sequence[Block], height: int, body: float, *, is_first: bool
+) -> None:
+    """Label the heading that stands out as the title; on what is known to be the first page, also one that opens it."""
+    upper = [block for block in headings if block.box[1] < PARSING.title_zone * height and _letters(block) > 1]
+    title = max(upper, key=lambda block: block.size, default=None)
+    others = max((block.size for block in headings if block is not title), default=0.0)
+    leads = title is not None and title.size > max(PARSING.largest_size * body, PARSING.largest_lead * others)
+    if title is not None and (title.size > PARSING.title_size * body or leads):
+        title.label = Label.DOC_TITLE
+    elif is_first and len(headings) > 1 and _opens_page(headings[0], blocks):
+        headings[0].label = Label.DOC_TITLE
 
 
 def _is_missed_heading(block: Block, body: float) -> bool:
