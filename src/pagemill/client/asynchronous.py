@@ -226,11 +226,19 @@ class AsyncClient:
         return path
 
     async def search(
-        self, query: str, *, collection: str | None = None, languages: Sequence[str] = (), limit: int = 20
+        self,
+        query: str,
+        *,
+        collection: str | None = None,
+        job: str | None = None,
+        languages: Sequence[str] = (),
+        limit: int = 20,
     ) -> list[SearchResult]:
-        """Find pages of finished jobs, best first."""
+        """Find pages of finished jobs, of a collection, or of one job, best first."""
         codes = ",".join(languages) or None
-        found = await self._get("/v1/search", _Hits, q=query, collection=collection, languages=codes, limit=limit)
+        found = await self._get(
+            "/v1/search", _Hits, q=query, collection=collection, job=job, languages=codes, limit=limit
+        )
         return found.hits
 
     async def collections(self) -> list[Collection]:

@@ -114,10 +114,18 @@ class Client:
         return self._call(lambda: self._client.download(id, path))
 
     def search(
-        self, query: str, *, collection: str | None = None, languages: Sequence[str] = (), limit: int = 20
+        self,
+        query: str,
+        *,
+        collection: str | None = None,
+        job: str | None = None,
+        languages: Sequence[str] = (),
+        limit: int = 20,
     ) -> list[SearchResult]:
-        """Find pages of finished jobs, best first."""
-        return self._call(lambda: self._client.search(query, collection=collection, languages=languages, limit=limit))
+        """Find pages of finished jobs, of a collection, or of one job, best first."""
+        return self._call(
+            lambda: self._client.search(query, collection=collection, job=job, languages=languages, limit=limit)
+        )
 
     def collections(self) -> list[Collection]:
         """The collections of the key."""

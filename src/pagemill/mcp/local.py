@@ -150,9 +150,7 @@ class LocalDocuments:
                 raise still_parsing(document)  # it is in the index when it is finished
             self._opened(document).close()
         hits = await asyncio.to_thread(
-            lambda: self._library.search(
-                query, owner=str(self._root), collection=document, languages=languages, top=limit
-            )
+            lambda: self._library.search(query, owner=str(self._root), run=document, languages=languages, top=limit)
         )
         return [
             Found(
@@ -256,9 +254,7 @@ class LocalDocuments:
         with RunReader.open(self._runs / document) as reader:
             addresses = [Path(each) for each in reader.source_addresses().values()]
             if all(each.is_relative_to(self._root) for each in addresses):
-                self._library.put(
-                    document, reader, owner=str(self._root), collection=document, stamp=str(reader.stamp())
-                )
+                self._library.put(document, reader, owner=str(self._root), collection="", stamp=str(reader.stamp()))
 
     def _index_missing(self) -> None:
         known = self._library.runs()

@@ -116,11 +116,10 @@ class RemoteDocuments:
         raise UsageError(f"document {document} has no page {page.page_number}")
 
     async def search(self, query: str, *, document: str | None, languages: Sequence[str], limit: int) -> list[Found]:
-        """Find pages of all jobs of the key; of one document among the best pages of all."""
+        """Find pages of all jobs of the key, or of one document."""
         if document is not None and not (await self._client.job(_checked(document))).has_ended:
             raise still_parsing(document)  # it is in the index when it is finished
-        wanted = limit if document is None else 200
-        hits = await self._client.search(query, languages=languages, limit=wanted)
+        hits = await self._client.search(query, job=document, languages=languages, limit=limit)
         return [
             Found(
                 document=hit.job,
@@ -131,8 +130,7 @@ class RemoteDocuments:
                 label=hit.label,
             )
             for hit in hits
-            if document in (None, hit.job)
-        ][:limit]
+        ]
 
     async def _job(self, source: str, options: dict[str, Any]) -> Job:
         if source.startswith(_URLS):

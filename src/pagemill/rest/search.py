@@ -109,14 +109,25 @@ class JobSearch:
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
 
     async def search(
-        self, owner: str, query: str, *, collection: str | None, languages: list[str], limit: int
+        self, owner: str, query: str, *, collection: str | None, job: str | None, languages: list[str], limit: int
     ) -> list[Hit]:
-        """Find pages; see :meth:`pagemill.retrieval.library.Library.search`."""
+        """Find pages; see :meth:`pagemill.retrieval.library.Library.search`.
+
+        Raises:
+            NotFoundError: There is no such job.
+        """
+        if job is not None:
+            row = await self._server.get(job, owner)
+            stamps = await asyncio.to_thread(lambda: self._index().runs())
+            if row.has_ended and stamps.get(job) != _stamp(row):
+                await self._put(job)  # it has just ended: no hits would mean that its pages do not have the words
 
         def found() -> list[Hit]:
             top = limit
             while True:
-                hits = self._index().search(query, owner=owner, collection=collection, languages=languages, top=top)
+                hits = self._index().search(
+                    query, owner=owner, collection=collection, run=job, languages=languages, top=top
+                )
                 shown = [hit for hit in map(self._shown, hits) if hit]
                 # Pages of jobs that were just removed are still in the index: others take their places.
                 if len(shown) >= limit or len(hits) < top or top == DEPTH:
@@ -224,13 +235,15 @@ def router(server: Server, search: JobSearch) -> APIRouter:
     async def find(
         q: Annotated[str, Query(min_length=1, max_length=MAX_QUERY)],
         collection: Annotated[str | None, Query(max_length=MAX_NAME)] = None,
+        job: Annotated[str | None, Query(max_length=MAX_NAME, description="The id of a job.")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_HITS)] = 20,
         languages: Annotated[str | None, Query(description="Codes with commas, such as en,ko.")] = None,
         owner: str = owner_of,
     ) -> Hits:
         """Find pages of jobs that have ended, by words in any language and by similar spelling."""
         codes = [code.strip() for code in (languages or "").split(",") if code.strip()]
-        return Hits(hits=await search.search(owner, q, collection=collection, languages=codes, limit=limit))
+        hits = await search.search(owner, q, collection=collection, job=job, languages=codes, limit=limit)
+        return Hits(hits=hits)
 
     @routes.get("/collections")
     async def collections(owner: str = owner_of) -> Collections:

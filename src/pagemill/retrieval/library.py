@@ -56,7 +56,9 @@ CREATE TABLE IF NOT EXISTS run_pages (
     page INTEGER PRIMARY KEY, run TEXT NOT NULL, page_id TEXT NOT NULL, vector BLOB) STRICT;
 CREATE INDEX IF NOT EXISTS run_pages_run ON run_pages (run);
 """
-_SCOPE = "r.run IN (SELECT run FROM runs WHERE owner = ?1 AND (?2 IS NULL OR collection = ?2))"
+_SCOPE = (
+    "r.run IN (SELECT run FROM runs WHERE owner = ?1 AND (?2 IS NULL OR collection = ?2) AND (?3 IS NULL OR run = ?3))"
+)
 
 
 class LibraryHit(NamedTuple):
@@ -185,6 +187,7 @@ class Library:
         *,
         owner: str,
         collection: str | None = None,
+        run: str | None = None,
         languages: Sequence[str] = (),
         top: int = 10,
     ) -> list[LibraryHit]:
@@ -194,6 +197,7 @@ class Library:
             query: Words in any language.
             owner: Whose runs are searched.
             collection: The collection to search; None for all of the owner's.
+            run: The run to search; None for all.
             languages: Codes such as ``ko``: only pages in one of them.
             top: Maximum number of pages, up to ``DEPTH``.
 
@@ -205,12 +209,12 @@ class Library:
         if not 1 <= top <= DEPTH:
             raise UsageError(f"the limit is {top}; it can be 1 to {DEPTH:,}")
         with self._reading() as view, view.moment():
-            scope: list[Any] = [owner, collection]
+            scope: list[Any] = [owner, collection, run]
             condition = _SCOPE
             if languages:
                 tags = fitting_languages(view, languages)
                 condition += (
-                    " AND r.page IN (SELECT page FROM pages WHERE language IN (SELECT value FROM json_each(?3)))"
+                    " AND r.page IN (SELECT page FROM pages WHERE language IN (SELECT value FROM json_each(?4)))"
                 )
                 scope.append(msgspec.json.encode(tags).decode())
             rankings = self._rankings(view, query, condition, scope)
@@ -226,10 +230,10 @@ class Library:
         if expression := match_expression(query):
             statement = (
                 "SELECT r.page, w.rank FROM page_words w JOIN run_pages r ON r.page = w.rowid"
-                f" WHERE page_words MATCH ?4 AND {condition} ORDER BY w.rank LIMIT {DEPTH}"
+                f" WHERE {condition} AND page_words MATCH ?{len(scope) + 1} ORDER BY w.rank LIMIT {DEPTH}"
             )
-            asked = [*scope, None, expression] if len(scope) == 2 else [*scope, expression]
-            found[IndexPart.FULL_TEXT] = [Ranked(page, -rank, 0) for page, rank in view.query(statement, asked)]
+            rows = view.query(statement, [*scope, expression])
+            found[IndexPart.FULL_TEXT] = [Ranked(page, -rank, 0) for page, rank in rows]
         vector = normalised(self._engine().embed([EmbeddingInput(role=Role.QUERY, text=query)]))[0]
         statement = f"SELECT r.page, r.vector FROM run_pages r WHERE r.vector IS NOT NULL AND {condition}"
         found[IndexPart.TEXT] = _nearest(view.each(statement, scope), vector)

@@ -56,6 +56,16 @@ async def test_every_tool(world: World, tmp_path: Path) -> None:
         assert (await client.call_tool("search", {"query": "7", "document": "x"})).is_error  # there is none
 
 
+async def test_a_search_in_one_document_is_not_among_the_best_pages_of_all(world: World) -> None:
+    weak, strong = [(await world.finished(image(shade)))["id"] for shade in (7, 77)]
+    while world.server._tasks:
+        await asyncio.gather(*world.server._tasks)
+    service = documents(world, None)
+    for document in (weak, strong):
+        (hit,) = await service.search("shade 77", document=document, languages=(), limit=1)
+        assert hit.document == document
+
+
 async def test_a_file_whose_job_was_removed_is_sent_again(world: World, tmp_path: Path) -> None:
     (tmp_path / "page.png").write_bytes(image(7))
     service = documents(world, tmp_path)

@@ -54,6 +54,24 @@ async def test_collections_are_kept_apart(tmp_path: Path) -> None:
         assert collections == [{"name": "one", "jobs": 1, "pages": 1}, {"name": "two", "jobs": 1, "pages": 1}]
 
 
+async def test_all_pages_of_one_job_are_found_among_better_ones_of_others(tmp_path: Path) -> None:
+    async with rest_world(tmp_path) as world:
+        weak = await world.finished(image(7))
+        await world.finished(*[image(77)] * 3, data={"collection": "one"})
+        await indexed(world)
+        assert weak["id"] not in [job for job, _ in await found(world, "shade 77", limit=3)]
+        assert [job for job, _ in await found(world, "shade 77", limit=3, job=weak["id"])] == [weak["id"]]
+        assert not await found(world, "shade 77", job=weak["id"], collection="one")
+        assert (await world.client.get("/v1/search?q=7&job=0123")).status_code == 404
+
+
+async def test_a_job_that_has_just_ended_is_searched_once_it_is_in_the_index(tmp_path: Path) -> None:
+    async with rest_world(tmp_path) as world:
+        world.server._finished.clear()  # as long as other jobs are indexed
+        job = await world.finished(image(7))
+        assert await found(world, "7", job=job["id"])
+
+
 async def test_a_removed_job_is_not_found(tmp_path: Path) -> None:
     async with rest_world(tmp_path) as world:
         job = await world.finished(image(7))
