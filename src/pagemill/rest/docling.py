@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import contextlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +21,7 @@ from pagemill.rest.docling_results import ConvertedDocument, failure, task_statu
 from pagemill.rest.errors import NotFoundError, UnauthorizedError, status_of
 from pagemill.rest.middleware import error_answer
 from pagemill.rest.results import JobResults
-from pagemill.rest.sending import Sending, noted, sending, waited
+from pagemill.rest.sending import Sending, from_base64, noted, sending, waited
 from pagemill.rest.server import Server
 
 if TYPE_CHECKING:
@@ -183,10 +181,7 @@ async def _take_source(job: Sending, body: bytes) -> JobRow:
                 raise UsageError("headers of a source are not supported", remedy="Send the file.")
             job.add_url(each.url)
         elif each.kind == "file" and each.base64_string is not None:
-            try:
-                content = base64.b64decode(each.base64_string)
-            except (binascii.Error, ValueError):
-                raise UsageError("a base64_string is not valid") from None
+            content = from_base64(each.base64_string)
             each.base64_string = None
             await job.add_file(each.filename or "", content)
         else:

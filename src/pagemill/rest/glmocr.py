@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +16,7 @@ from pagemill.errors import InputError, PagemillError, UsageError
 from pagemill.rest.errors import status_of
 from pagemill.rest.jobs import JobState
 from pagemill.rest.result_routes import shortfall
-from pagemill.rest.sending import Sending, sending, waited
+from pagemill.rest.sending import Sending, from_base64, sending, waited
 from pagemill.rest.server import Server
 
 if TYPE_CHECKING:
@@ -90,10 +88,7 @@ async def _take_images(job: Sending, body: bytes) -> None:
         match = _DATA_URI.match(image)
         if match is None:  # a path, of which no server should read what is there
             raise UsageError("an image is neither a data URI nor an http(s) URL", remedy="Send its content.")
-        try:
-            content = base64.b64decode(image[match.end() :])
-        except (binascii.Error, ValueError):
-            raise UsageError("the base64 of a data URI is not valid") from None
+        content = from_base64(image[match.end() :])
         number = len(job.documents) + 1
         await job.add_file(f"image-{number}{_SUFFIXES.get((match['kind'] or '').lower(), '')}", content)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import hashlib
 import json
@@ -36,6 +37,18 @@ MAX_NAME = 200
 """Characters of the name of a collection, and of an idempotency key."""
 _WRITTEN_AT_ONCE = 1 << 20
 _REQUEST = "request.sha256"
+
+
+def from_base64(text: str) -> bytes:
+    """The content of a file in base64, which may be broken into lines.
+
+    Raises:
+        UsageError: It is not valid. By default Python drops characters that are not base64, and gives other bytes.
+    """
+    try:
+        return base64.b64decode(text.encode("ascii").translate(None, b" \t\r\n"), validate=True)
+    except ValueError:
+        raise UsageError("a file in base64 is not valid", remedy="Use the standard alphabet, with padding.") from None
 
 
 @dataclass(slots=True)

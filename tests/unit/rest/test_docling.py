@@ -64,7 +64,8 @@ async def test_a_file_in_all_formats(world: World) -> None:
 
 
 async def test_a_source_in_base64(world: World) -> None:
-    request = {"sources": sources(image(9)), "options": {"to_formats": ["text"]}}
+    source = {"kind": "file", "base64_string": base64.encodebytes(image(9)).decode()}  # in lines, and without a name
+    request = {"sources": [source], "options": {"to_formats": ["text"]}}
     answer = await world.client.post("/v1/convert/source", json=request)
     assert answer.json()["document"] | {"filename": ""} == {
         "filename": "",
@@ -160,6 +161,8 @@ async def test_two_documents_of_one_name_are_two_entries(world: World) -> None:
         ("/v1/convert/source", {"json": {"sources": [{"kind": "http", "url": "http://a/b.pdf"}]}}, 403, "no URLs"),
         ("/v1/convert/source", {"json": {"sources": [{"kind": "s3"}]}}, 422, "'s3' is not supported"),
         ("/v1/convert/source", {"json": {"sources": sources(b"x"), "target": {"kind": "put"}}}, 422, "target 'put'"),
+        ("/v1/convert/source", {"json": {"sources": [{"kind": "file", "base64_string": "eA~~=="}]}}, 422, "base64"),
+        ("/v1/convert/source", {"json": {"sources": [{"kind": "file", "base64_string": "eA==éé"}]}}, 422, "base64"),
         ("/v1/convert/source", {"json": {"sources": sources(b"x"), "callbacks": [{}]}}, 422, "callbacks"),
         ("/v1/convert/file", {"files": files(1), "data": {"target_type": "presigned_url"}}, 422, "artifact storage"),
         ("/v1/convert/file", {"files": files(1), "data": {"ocr_lang": "xx"}}, 422, "xx"),
