@@ -113,7 +113,7 @@ def router(server: Server) -> APIRouter:
     @routes.get("/{id}/events", response_class=StreamingResponse)
     async def watch(
         id: str,
-        last_event_id: Annotated[int, Header(ge=0, le=MAX_NUMBER)] = 0,
+        last_event_id: Annotated[str, Header(max_length=MAX_NAME)] = "",
         owner: str = owner_of,
     ) -> StreamingResponse:
         """Server-sent events: ``page`` for each page that ends, ``job`` when the job changes, last when it ends."""
@@ -123,8 +123,8 @@ def router(server: Server) -> APIRouter:
             raise UnavailableError("too many event streams are open", remedy="Poll the job.", retry_after_s=10)
 
         async def stream() -> Any:
-            async for kind, number, data in server.events(id, owner, last_event_id):
-                head = f"event: {kind}\n" + (f"id: {number}\n" if number is not None else "")
+            async for kind, event, data in server.events(id, owner, last_event_id):
+                head = f"event: {kind}\n" + (f"id: {event}\n" if event is not None else "")
                 yield f"{head}data: {data.decode()}\n\n"
 
         # Counted before anything is awaited: a thousand that come at once must not all find room.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ _EXPORTS: dict[str, tuple[str, Callable[[Iterable[PageResult]], Iterator[str]]]]
     "html": ("text/html; charset=utf-8", partial(document_html, crops_root="../")),
     "docling.json": ("application/json", docling_document),
 }
+_EVENT = re.compile(r"(?P<record>[0-9]{1,18})@(?P<run>.+)")
 _PAGE_ROWS = """
 SELECT p.source, p.page, p.state, d.doc_id, p.page_number, p.page_idx, p.record, p.document, p.message, p.category
 FROM pages p JOIN documents d USING (document)
@@ -132,19 +134,29 @@ class JobResults:
             following = f"{document}.{-1 if number is None else number}.{source}.{page}"
         return {"pages": pages, "next": following}
 
-    def events(self, after: int, limit: int = MOST_PAGES) -> list[tuple[int, dict[str, Any]]]:
-        """Pages that ended after an event, in that order, each with the number of its event."""
+    def events(self, after: str = "", limit: int = MOST_PAGES) -> list[tuple[str, dict[str, Any]]]:
+        """Pages that ended after an event, in that order, each with the id of its event.
+
+        An id names the record and the run: a job that starts over counts its records from 1 again.
+
+        Args:
+            after: The id of an event; all pages if it is not one of the run.
+            limit: At most so many.
+        """
         if (reader := self.reader()) is None:
             return []
         with reader:
+            run = reader.one("SELECT started FROM run")
+            known = _EVENT.fullmatch(after)
+            last = int(known["record"]) if known is not None and known["run"] == run else 0
             rows = reader.query(
                 "SELECT p.record, p.source, p.page, p.state, d.doc_id, p.page_number FROM pages p"
                 " JOIN documents d USING (document) WHERE p.record > ? ORDER BY p.record LIMIT ?",
-                (after, limit),
+                (last, limit),
             )
             return [
                 (
-                    record,
+                    f"{record}@{run}",
                     {
                         "n": source * PAGES_OF_A_SOURCE + page,
                         "document": doc_id,

@@ -220,16 +220,16 @@ class Server:
         documents = await asyncio.to_thread(self.jobs.documents, row.job)
         return job_model(row, documents, self.active(row.id))
 
-    async def events(self, id: str, owner: str, after: int = 0) -> AsyncIterator[tuple[str, int | None, bytes]]:
-        """What happens to a job, until it ends: kind (``page``, ``job``), number, data as JSON.
+    async def events(self, id: str, owner: str, after: str = "") -> AsyncIterator[tuple[str, str | None, bytes]]:
+        """What happens to a job, until it ends: kind (``page``, ``job``), id, data as JSON.
 
         Events come out of the run directory, not of memory: a client that was away, or whose server was restarted,
-        asks for those after the last one that it has, and misses none.
+        asks for those after the last one that it has, and misses none. Of a job that has started over it gets all.
 
         Args:
             id: The job.
             owner: Whose it is.
-            after: Number of the last event that is known already.
+            after: Id of the last event that is known already.
         """
         with self.changes.watched(id) as changed:
             while True:

@@ -50,6 +50,8 @@ def rebuild_database(out: Path) -> None:
     with RunDatabase(temporary) as run:
         run.begin(summary)
         with run.transaction() as connection:
+            # No number is used twice: who reads records as they come would take later ones for those that it has.
+            connection.execute("INSERT INTO sqlite_sequence VALUES ('records', ?)", (_last_record(final),))
             for page in _stored_pages(final):
                 _put(run, connection, page, newest=0)
             newest = run.one("SELECT ifnull(max(record), 0) FROM records")
@@ -94,11 +96,18 @@ def _stored_summary(file: Path) -> RunSummary | None:
 def _stored_pages(file: Path) -> Iterator[PageResult]:
     """The records in a database that can still be read."""
     with suppress(OutputError, ValueError, TypeError), _opened(file) as reader:
-        last = reader.one("SELECT max(record) FROM records") or 0
-        for number in range(1, last + 1):  # one by one: a scan would end at the first damaged page of the file
+        # One by one: a scan would end at the first damaged page of the file.
+        for number in range(1, _last_record(file) + 1):
             with suppress(DamagedRunError, ValueError):
                 for (data,) in reader.query("SELECT data FROM records WHERE record = ?", (number,)):
                     yield decode_page(decompress(data))
+
+
+def _last_record(file: Path) -> int:
+    """Number of the last record in a database; 0 if it cannot be read."""
+    with suppress(OutputError, ValueError, TypeError), _opened(file) as reader:
+        return int(reader.one("SELECT ifnull(max(record), 0) FROM records"))
+    return 0
 
 
 def _opened(file: Path) -> RunReader:

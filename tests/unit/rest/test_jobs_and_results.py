@@ -23,12 +23,11 @@ from pagemill.runtime.shared import JobPipeline
 from pagemill.store import paths
 
 
-def events_of(text: str) -> list[tuple[str, int | None, dict]]:
+def events_of(text: str) -> list[tuple[str, str | None, dict]]:
     found = []
     for block in text.strip().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.split("\n"))
-        number = int(fields["id"]) if "id" in fields else None
-        found.append((fields["event"], number, json.loads(fields["data"])))
+        found.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
     return found
 
 
@@ -79,10 +78,13 @@ async def test_events_come_once_and_go_on_after_the_last_one_that_is_known(world
     events = events_of((await world.client.get(at)).text)
     assert [kind for kind, *_ in events] == ["page", "page", "page", "job"]
     numbers = [number for kind, number, _ in events if kind == "page"]
-    assert numbers == sorted(set(numbers))
-    later = events_of((await world.client.get(at, headers={"Last-Event-ID": str(numbers[1])})).text)
+    assert len(set(numbers)) == 3
+    later = events_of((await world.client.get(at, headers={"Last-Event-ID": numbers[1]})).text)
     assert [number for kind, number, _ in later if kind == "page"] == numbers[2:]
     assert later[-1][2]["state"] == "finished"
+    run = numbers[1].partition("@")[2]
+    for unknown in ("2", "", "0", "2@", f"{10**30}@{run}", f"@{run}", f"-1@{run}"):
+        assert events_of((await world.client.get(at, headers={"Last-Event-ID": unknown})).text) == events
 
 
 async def test_a_bad_file_beside_good_ones_is_a_failed_page_that_can_be_retried(world):
@@ -238,7 +240,7 @@ def test_a_run_that_is_being_created_has_no_pages_yet(tmp_path):
     database.parent.mkdir(parents=True)
     database.touch()  # what SQLite does first
     assert results.pages(after=None, limit=5, status=None) == {"pages": [], "next": None}
-    assert results.events(0) == []
+    assert results.events() == []
     ended = JobResults(msgspec.structs.replace(row, finished=1.0), [], tmp_path)
     with pytest.raises(DamagedRunError):
         ended.pages(after=None, limit=5, status=None)
@@ -270,6 +272,7 @@ async def test_a_job_that_waits_can_be_cancelled_and_retried(world):
 async def test_a_job_of_another_version_starts_over(tmp_path):
     async with rest_world(tmp_path / "data") as world:
         id = (await world.finished(image(5), b"none"))["id"]
+        before = events_of((await world.client.get(f"/v1/jobs/{id}/events")).text)
     run = tmp_path / "data" / "jobs" / id / "run"
     with sqlite3.connect(run / ".pagemill" / "run.sqlite") as database:
         database.execute("UPDATE run SET identity = json_set(identity, '$.crops', json('false'))")
@@ -285,6 +288,10 @@ async def test_a_job_of_another_version_starts_over(tmp_path):
     async with rest_world(tmp_path / "data") as world:
         job = (await world.client.get(f"/v1/jobs/{id}?wait=30")).json()
         assert (job["state"], job["pages"]) == ("finished", {"total": 2, "finished": 2, "failed": 1})
+        # Who had seen the pages of before gets the new ones.
+        known = {"Last-Event-ID": before[1][1]}
+        events = events_of((await world.client.get(f"/v1/jobs/{id}/events", headers=known)).text)
+    assert sorted(event["n"] for kind, _, event in events if kind == "page") == [1_000_001, 2_000_000]
 
 
 async def test_every_counter_is_in_the_metrics(world):

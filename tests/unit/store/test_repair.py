@@ -152,6 +152,13 @@ def test_the_run_is_made_anew(out: Path, finished: Path, damage: Callable[[Path]
     is_as_before(out, finished, pages=0)
 
 
+def test_no_number_of_a_record_is_used_twice(out: Path) -> None:
+    in_database(out, "PRAGMA application_id = 42")
+    assert repaired(out).database_rebuilt
+    with sqlite3.connect(out / DATABASE) as connection:
+        assert connection.execute("SELECT min(record), max(record) FROM records").fetchone() == (21, 40)
+
+
 @pytest.mark.parametrize(("at", "byte"), [(43, 0), (47, 255), (60, 1), (63, 0), (68, 0), (71, 255), (70, None)])
 def test_a_damaged_number_in_the_head_of_the_database(out: Path, finished: Path, at: int, byte: int | None) -> None:
     content = (out / DATABASE).read_bytes()
