@@ -51,7 +51,7 @@ def rebuild_database(out: Path) -> None:
         run.begin(summary)
         with run.transaction() as connection:
             # No number is used twice: who reads records as they come would take later ones for those that it has.
-            connection.execute("INSERT INTO sqlite_sequence VALUES ('records', ?)", (_last_record(final),))
+            connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'records'", (_last_record(final),))
             for page in _stored_pages(final):
                 _put(run, connection, page, newest=0)
             newest = run.one("SELECT ifnull(max(record), 0) FROM records")

@@ -25,6 +25,8 @@ NO_LONGER_IN_THE_INPUT = "no longer in the input"
 MAX_TEXT = 1_000
 """Characters of a message that are kept."""
 MAX_URI = 8_192
+_MOST_LOST = 100_000
+"""More records than come between two syncs, even from a cluster. Not measured."""
 _PAGE_COLUMNS = (
     *("source", "page", "attempts", "state", "alone", "page_id", "name", "document"),
     *("page_number", "page_idx", "category", "message", "record", "length", "crc"),
@@ -58,6 +60,7 @@ class RunDatabase(RunReader):
                 (_json(summary.identity), _json(summary.settings), summary.version, summary.started.isoformat()),
             )
             connection.execute("INSERT INTO counts VALUES (?)", (summary.counters(),))
+            connection.execute("INSERT INTO sqlite_sequence VALUES ('records', 0)")
             connection.executemany("INSERT INTO derived VALUES (?, 0, 0)", [(paths.RESULTS,), (paths.TEXTS,)])
 
     def is_fruitless(self) -> bool:
@@ -77,7 +80,13 @@ class RunDatabase(RunReader):
         Args:
             settings: Of this process; None for one that parses nothing. A run that has ended stays so then.
         """
-        with self.transaction() as connection:
+        with self.durable_transaction() as connection:
+            # A power cut may have taken records that readers have seen: their numbers are not used for others.
+            connection.execute(
+                "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'records'"
+                " AND EXISTS (SELECT 1 FROM run WHERE session > 0 AND finished IS NULL)",
+                (_MOST_LOST,),
+            )
             if connection.execute("SELECT version FROM run").fetchone() != (__version__,):
                 connection.execute("DELETE FROM derived")
                 connection.execute("UPDATE documents SET written = 0 WHERE written = 1")

@@ -128,6 +128,7 @@ def test_a_power_cut_takes_the_newest_transactions(store, keep: float) -> None:
             if run._run.row(store.key(number)) is None or f"doc_{number}" in waiting(store):
                 page = store.page(number, text=f"text {number}")
                 run.write_page(page, store.with_crops(page, b"crop %d" % number))
+                assert run._run.row(store.key(number)).record > 6  # who has seen those of before takes it for another
         run.finish()
     groups = repair(store.out, exporters=store.exporters)[0].groups
     assert [example.place for group in groups for example in group.examples] == ["crops/doc_7_crop_1.jpg"]
