@@ -59,6 +59,7 @@ class FakePipeline:
     described = None
     is_remote = False
     skipped_files: ClassVar[dict[str, int]] = {}
+    skipped_links: ClassVar[list[str]] = []
     skipped_tables: ClassVar[list[str]] = []
     complete = True
 

@@ -98,6 +98,8 @@ class RunOutcome:
     """Inputs that could not be opened; unlike other failures, they are retried whenever the run is resumed."""
     skipped_files: dict[str, int] = field(default_factory=dict)
     """Files of input folders that are of no kind that pagemill reads, by suffix."""
+    skipped_links: list[str] = field(default_factory=list)
+    """Linked folders in input folders."""
     skipped_tables: list[str] = field(default_factory=list)
     """Tables without images, beside the pages of a dataset."""
     described: DescribeCounts | None = None
@@ -365,6 +367,7 @@ class RunWriter:
                 return self.outcome
             self.outcome.recycle = False
             self.outcome.skipped_files = pipeline.source.skipped_files
+            self.outcome.skipped_links = pipeline.source.skipped_links
             self.outcome.skipped_tables = pipeline.source.skipped_tables
             self.outcome.described = pipeline.described
             stopped = self._stopped

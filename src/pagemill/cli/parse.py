@@ -75,6 +75,7 @@ def command(
         from pagemill.cli.parse_progress import (
             ParseProgress,
             print_skipped_files,
+            print_skipped_links,
             print_skipped_tables,
             print_summary,
         )
@@ -112,6 +113,7 @@ def command(
         if not quiet:
             print_summary(outcome, life.vitals, output, time.monotonic() - start)
             print_skipped_files(outcome.skipped_files, console)
+            print_skipped_links(outcome.skipped_links, console)
             print_skipped_tables(outcome.skipped_tables, console)
         return outcome.exit_code
 

@@ -158,8 +158,18 @@ def print_skipped_files(by_suffix: Mapping[str, int], console: LenientConsole) -
         console.note(f"skipped: {files} of {kinds} ({', '.join(counts(by_suffix))})")
 
 
+def print_skipped_links(names: Sequence[str], console: LenientConsole) -> None:
+    """Name the linked folders of input folders, which were not read; nothing if there are none."""
+    if names:
+        console.note(f"skipped: {number(len(names), 'linked folder')}, read only if named: {_some(names)}")
+
+
 def print_skipped_tables(names: Sequence[str], console: LenientConsole) -> None:
     """Name the tables without images beside the pages of a dataset; nothing if there are none."""
     if names:
-        more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
-        console.note(f"{number(len(names), 'table')} without images skipped: {', '.join(names[:_MAX_NAMES])}{more}")
+        console.note(f"{number(len(names), 'table')} without images skipped: {_some(names)}")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+    return f"{', '.join(names[:_MAX_NAMES])}{more}"

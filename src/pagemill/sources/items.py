@@ -53,10 +53,12 @@ class Item:
 
 
 class SkippedFiles:
-    """Files of folders that are of no kind that pagemill reads, counted by suffix."""
+    """What is not read of folders: files of no kind that pagemill reads, counted by suffix, and linked folders."""
 
     def __init__(self) -> None:
         self.by_suffix: Counter[str] = Counter()
+        self.linked_folders: list[str] = []
+        """As the user would name them."""
 
     def add(self, name: str) -> None:
         """Count a file by its name, which is untrusted: there may be any number of suffixes."""

@@ -49,7 +49,7 @@ def expand(
     Args:
         inputs: Paths, globs, URLs and contents.
         recursive: Recurse into folders.
-        skipped: Counts the files of folders that are of other kinds.
+        skipped: Gets what folders hold and is not read.
         download: Folder with the copies of datasets on the Hub, which are read there.
     """
     skipped = skipped or SkippedFiles()
@@ -183,8 +183,9 @@ class _Search:
     def _walk(self, folder: Path, *, named: bool = False) -> Iterator[Item]:
         """Files of a folder that are documents by suffix, or by content if they have no suffix, in natural order.
 
-        Hidden files and linked folders are left out. Run directories are left out, too: a run that writes below its
-        input would parse its own crops when it is resumed. Of one that the user has named only the crops are.
+        Hidden files are left out, and linked folders: a link may lead back to where it is. Run directories are left
+        out, too: a run that writes below its input would parse its own crops when it is resumed. Of one that the user
+        has named only the crops are.
         """
         try:
             with os.scandir(folder) as scanned:
@@ -204,6 +205,8 @@ class _Search:
                 if self.recursive:
                     yield from self._walk(path)
             elif not (entry.is_file(follow_symlinks=False) or os.path.isfile(path)):  # noqa: PTH113
+                if self.recursive and os.path.isdir(path):  # noqa: PTH112
+                    self.skipped.linked_folders.append(str(path))
                 yield from self._lost(path)
             elif not path.suffix:
                 yield from self._by_content(path)

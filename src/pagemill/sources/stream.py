@@ -92,6 +92,11 @@ class InputStream:
         return dict(self._intake.skipped_files.by_suffix)
 
     @property
+    def skipped_links(self) -> list[str]:
+        """Linked folders so far, which are not followed."""
+        return self._intake.skipped_files.linked_folders
+
+    @property
     def skipped_tables(self) -> list[str]:
         """Names of the tables without images so far that lie beside the pages of a dataset."""
         return self._intake.skipped_tables

@@ -12,7 +12,13 @@ import pytest
 
 from pagemill.app.parse import RunOutcome
 from pagemill.cli import parse_progress
-from pagemill.cli.parse_progress import ParseProgress, print_skipped_files, print_skipped_tables, print_summary
+from pagemill.cli.parse_progress import (
+    ParseProgress,
+    print_skipped_files,
+    print_skipped_links,
+    print_skipped_tables,
+    print_summary,
+)
 from pagemill.cli.progress import LenientConsole, ProgressBar
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.parsing.page import ParsedPage
@@ -232,6 +238,14 @@ def test_files_of_other_kinds_are_named_in_one_line():
         "skipped: 3 files of other kinds (.docx 2, .gif 1)",
         "skipped: 1 file of another kind (.gif 1)",
     ]
+
+
+def test_linked_folders_are_named_in_one_line():
+    file = io.StringIO()
+    console = LenientConsole(file=file)
+    print_skipped_links([], console)
+    print_skipped_links(["scans/old", "scans/new"], console)
+    assert file.getvalue().splitlines() == ["skipped: 2 linked folders, read only if named: scans/old, scans/new"]
 
 
 def test_skipped_tables_are_named_in_one_line():

@@ -64,6 +64,7 @@ class World:
     total: int | None = None
     skipped_earlier: int = 0
     skipped_files: dict[str, int] = field(default_factory=dict)
+    skipped_links: list[str] = field(default_factory=list)
     skipped_tables: list[str] = field(default_factory=list)
     complete: bool = True
 

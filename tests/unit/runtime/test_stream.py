@@ -50,6 +50,7 @@ def ended(ref: PageRef, *, retryable: bool | None = None) -> ParsedPage:
 class Source:
     skipped_earlier = 0
     skipped_files: ClassVar[dict[str, int]] = {}
+    skipped_links: ClassVar[list[str]] = []
     skipped_tables: ClassVar[list[str]] = []
     complete = False
 

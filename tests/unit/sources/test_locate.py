@@ -83,7 +83,10 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path):
 def test_linked_folders_are_not_followed(tmp_path: Path):
     (tmp_path / "a.png").touch()
     (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
-    assert names(tmp_path, recursive=True) == ["a.png"]
+    for recursive, linked in ((True, [str(tmp_path / "loop")]), (False, [])):
+        skipped = SkippedFiles()
+        assert [item.name for item in expand([tmp_path], recursive=recursive, skipped=skipped)] == ["a.png"]
+        assert (skipped.linked_folders, skipped.by_suffix) == (linked, {})
 
 
 def test_a_broken_link_does_not_stop_a_folder(tmp_path: Path):
