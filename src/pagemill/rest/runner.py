@@ -31,6 +31,7 @@ from pagemill.rest.jobs import JobDocument, JobRow, JobState
 from pagemill.rest.options import PASSWORD, for_clients, job_options
 from pagemill.runtime.flight import Share
 from pagemill.runtime.shared import JobPipeline
+from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -286,6 +287,8 @@ class Runner:
             await self._end(job, JobState.FAILED, error)
         else:
             job.total = job.ended
+            if job.ended_before:
+                job.pages |= await asyncio.to_thread(_document_pages, inputs.parent / "run")
             await self._end(job, JobState.FINISHED, None)
 
     async def _requeue(self, job: ActiveJob) -> None:
@@ -358,6 +361,13 @@ class _Progress(ParseDisplay):
         if page.document.page_count is not None:
             job.pages[page.document.doc_id] = page.document.page_count
         self._runner.took(job)
+
+
+def _document_pages(out: Path) -> dict[str, int]:
+    """Pages of each document of a run that is complete: earlier processes knew those that they finished."""
+    with RunReader.open(out) as reader:
+        counted = "SELECT doc_id, count(*) FROM pages JOIN documents USING (document) WHERE page > 0 GROUP BY document"
+        return dict(reader.query(counted))
 
 
 def _log(error: Exception, message: str, *values: object) -> None:

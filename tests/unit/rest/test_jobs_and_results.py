@@ -294,6 +294,17 @@ async def test_a_job_of_another_version_starts_over(tmp_path):
     assert sorted(event["n"] for kind, _, event in events if kind == "page") == [1_000_001, 2_000_000]
 
 
+async def test_documents_that_another_process_finished_have_their_pages(tmp_path):
+    async with rest_world(tmp_path / "data") as world:
+        before = await world.finished(pages(3), image(1))
+    with sqlite3.connect(tmp_path / "data" / "jobs.sqlite") as table:  # as if it had been killed just before the end
+        table.execute("UPDATE jobs SET state = 'running', finished = NULL")
+        table.execute("UPDATE documents SET pages = NULL")
+    async with rest_world(tmp_path / "data") as world:
+        job = (await world.client.get(f"/v1/jobs/{before['id']}?wait=30")).json()
+    assert [each["pages"] for each in job["documents"]] == [each["pages"] for each in before["documents"]] == [3, 1]
+
+
 async def test_every_counter_is_in_the_metrics(world):
     await world.finished(image())
     text = (await world.client.get("/metrics")).text
