@@ -22,7 +22,8 @@ import numpy as np
 
 from accuracy import DEFAULT_SEEDS, file_of, seeds_of, severities_of
 from page_scores import element_text, nearest, plain_text
-from pagemill.config.settings import ParseSettings, RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.parsing.page import ParsedPage
 from pagemill.recognition import calibration, reader
 from pagemill.runtime.pipeline import Pipeline

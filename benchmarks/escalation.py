@@ -26,7 +26,7 @@ import numpy as np
 
 from accuracy import DEFAULT_SEEDS, parse, seeds_of, severities_of
 from page_scores import element_text, nearest, plain_text
-from pagemill.config.settings import ESCALATE_FROM
+from pagemill.config.recognition import ESCALATE_FROM
 from pagemill.document.page import ContentFormat, PageResult
 from pagemill.export.embedding_text import region_text
 from pagemill.parsing.escalation import expected_wrong, is_better, to_ask

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from crops import BOXES, sample_page
 from glmocr_process import glmocr_process
 from host_path_sides import GLMOCR, child_process, install_layout_engine
-from pagemill.config.settings import available_cores
+from pagemill.config.machine import available_cores
 from pagemill.imaging.decode import decode_image
 
 if TYPE_CHECKING:

@@ -113,7 +113,8 @@ def mean_in_flight(samples: Sequence[tuple[float, int, int]], *, full: int = 0) 
 
 async def parse_pages() -> None:
     """Be pagemill: its pipeline with regions read by a server, and the layout of :func:`create_layout`."""
-    from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
+    from pagemill.config.recognition import RecognitionSettings
+    from pagemill.config.settings import LayoutChoice, ParseSettings
     from pagemill.parsing.page import ParsedPage
     from pagemill.runtime.pipeline import Pipeline
     from pagemill.sources import SourceOptions

@@ -27,7 +27,8 @@ import msgspec
 
 from pagemill.config.model_cards import load_card
 from pagemill.config.modes import PhotographMode, TextLayerMode
-from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.document.labels import TASK_OF_LABEL, Label
 from pagemill.document.page import PageResult
 from pagemill.export.document import Document

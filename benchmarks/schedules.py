@@ -30,8 +30,8 @@ import numpy as np
 import pypdfium2 as pdfium
 
 from pagemill import tracing
+from pagemill.config.machine import RuntimeSettings
 from pagemill.config.modes import ScheduleMode
-from pagemill.config.settings import RuntimeSettings
 from pagemill.document.page import Status
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.page import DecodedPage

@@ -38,7 +38,8 @@ import numpy as np
 import pagemill
 from accuracy import file_of, seeds_of, severities_of
 from page_scores import PageScore, score_page
-from pagemill.config.settings import ParseSettings, RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.parsing.page import ParsedPage, parse_page
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.runtime.text_reading import TextReading

@@ -24,8 +24,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from pagemill.config.machine import available_cores
 from pagemill.config.modes import TextLayerMode
-from pagemill.config.settings import ParseSettings, available_cores
+from pagemill.config.settings import ParseSettings
 from pagemill.evaluation.text import character_error_rate
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline

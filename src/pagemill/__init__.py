@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pagemill.app.chunks import chunks
     from pagemill.app.search import search
     from pagemill.client import AsyncClient, Client
-    from pagemill.config.settings import DescribeSettings, RecognitionSettings
+    from pagemill.config.describing import DescribeSettings
+    from pagemill.config.recognition import RecognitionSettings
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
     from pagemill.export.chunks import Chunk
@@ -63,8 +64,8 @@ _HOMES = {
     "PagemillError": "pagemill.errors",
     "SearchHit": "pagemill.retrieval.hits",
     "search": "pagemill.app.search",
-    "RecognitionSettings": "pagemill.config.settings",
-    "DescribeSettings": "pagemill.config.settings",
+    "RecognitionSettings": "pagemill.config.recognition",
+    "DescribeSettings": "pagemill.config.describing",
 }
 
 

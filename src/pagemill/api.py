@@ -15,8 +15,9 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from pagemill import tracing
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
+from pagemill.config.describing import DescribeSettings
 from pagemill.config.options import build, options_of
-from pagemill.config.settings import DescribeSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, UsageError, error_class
 from pagemill.export.document import Document

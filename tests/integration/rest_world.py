@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from pagemill.config.settings import RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
 from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer

@@ -22,8 +22,11 @@ from run_contents import records
 from stub_process import StubProcess
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.app.parse import RunOutcome, parse_into
-from pagemill.config.settings import DescribeSettings, ParseSettings, RecognitionSettings
+from pagemill.app.parse import parse_into
+from pagemill.app.reporting import RunOutcome
+from pagemill.config.describing import DescribeSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.errors import ExitCode
 from pagemill.export.docjson import pages_from_docjson
 from pagemill.runtime.pipeline import Pipeline

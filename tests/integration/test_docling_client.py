@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rest_world import FastEngines, image
 
-from pagemill.config.settings import RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
 from pagemill.rest import runner, serving
 from pagemill.rest.settings import ServeSettings
 from pagemill.runtime import engines

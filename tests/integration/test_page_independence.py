@@ -15,7 +15,8 @@ import pypdfium2
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from pagemill.config.settings import ParseSettings, RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.parsing.page import ParsedPage
 from pagemill.recognition import rapidocr_engine
 from pagemill.recognition.rapidocr_engine import RapidOcrRecognizer

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pagemill import model_cache
 from pagemill.config.model_cards import load_card
 from pagemill.config.modes import TorchDevice
-from pagemill.config.settings import LocalModelSettings, RecognitionSettings
+from pagemill.config.recognition import LocalModelSettings, RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import EngineError, UnsupportedInputError, UsageError
 from pagemill.inference.exchange import RequestRefusedError

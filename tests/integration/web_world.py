@@ -16,7 +16,7 @@ import uvicorn
 from PIL import Image
 from synthetic_run import write_run
 
-from pagemill.config.settings import RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
 from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer

@@ -11,8 +11,9 @@ from pathlib import Path
 from pagemill.app.exporters import default_exporters
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import PageImages, WantedPage
+from pagemill.config.describing import DescribeSettings
 from pagemill.config.modes import Described
-from pagemill.config.settings import DescribeSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.describing.describer import DescribeCounts, Describer
 from pagemill.describing.elements import pictures, requests_for, take, wanted
 from pagemill.document.page import Description, PageResult

@@ -17,9 +17,9 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from pagemill.config.machine import available_cores
 from pagemill.config.model_cards import load_card
 from pagemill.config.model_files import find_model
-from pagemill.config.settings import available_cores
 from pagemill.errors import MissingDependencyError, NetworkError, PagemillError, lacks_extra
 from pagemill.inference.models import decode_served
 from pagemill.inference.servers import server_root

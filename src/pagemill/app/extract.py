@@ -17,7 +17,7 @@ from pagemill.app.page_images import PageImages, WantedPage
 from pagemill.app.parse_process import parse_inputs
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.options import Settings, option
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.names import file_stem
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import (

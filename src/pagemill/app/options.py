@@ -7,8 +7,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from pagemill.config.headings import MACHINE, OUTPUT, RESUME
+from pagemill.config.machine import RuntimeSettings
 from pagemill.config.options import Settings, option
-from pagemill.config.settings import MACHINE, OUTPUT, RESUME, LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.errors import UsageError
 from pagemill.sources.options import SourceOptions
 
@@ -46,6 +48,21 @@ class ImageSources(Settings):
     """Empty if they have not moved."""
     options: SourceOptions = SourceOptions()
     """Password, image column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryEngineSettings(Settings):
+    """Where the engines are that made the vectors, if not where they were."""
+
+    servers: tuple[str, ...] = option(
+        "--server",
+        default=(),
+        metavar="URL[,URL...]",
+        comma_separated=True,
+        help="Server that embeds queries, for vectors made by a server; may be repeated.",
+    )
+    model: str | None = option(help="Path of the vectors' model, if it has moved.")
+    device: str | None = option(help="Device of the model, such as cuda or cpu.")
 
 
 class Resume(StrEnum):

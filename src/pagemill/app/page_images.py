@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemill.app.options import ImageSources
-from pagemill.config.settings import RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, PageKey, WaitingPage
 from pagemill.document.page import PageResult

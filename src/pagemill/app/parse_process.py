@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.config.options import options_of, words
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.processes import die_with_parent, exit_reason
 

@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
-from pagemill.app.parse import ParseDisplay, parse_into
+from pagemill.app.parse import parse_into
 from pagemill.app.parse_process import parse_inputs
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.app.reporting import ParseDisplay
+from pagemill.config.machine import RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.document.labels import FORMULAS, Label
 from pagemill.document.page import ContentFormat, PageResult, Status
 from pagemill.errors import InputError, UnsupportedInputError, UsageError

@@ -20,8 +20,10 @@ import msgspec
 
 from pagemill import tracing
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.app.parse import ParseDisplay, RunOutcome, parse_into, require_inputs
-from pagemill.config.settings import RuntimeSettings, available_cores
+from pagemill.app.parse import parse_into
+from pagemill.app.preflight import require_inputs
+from pagemill.app.reporting import ParseDisplay, RunOutcome
+from pagemill.config.machine import RuntimeSettings, available_cores
 from pagemill.errors import unwritable
 from pagemill.export.target import whole_file
 from pagemill.imaging.page import DecodedPage

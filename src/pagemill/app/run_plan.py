@@ -16,12 +16,13 @@ from pagemill.app.publish import check_names
 from pagemill.app.queries import AUTO, places_of, query_texts
 from pagemill.app.run import Done, PlannedStep, RemoteServing, Step
 from pagemill.config.hardware import Device, Dtype, profile_names
+from pagemill.config.machine import RaySettings
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
 from pagemill.config.options import Settings, option, words
 from pagemill.config.serving import ONE_PER_GPU, ServingOptions, Wishes
-from pagemill.config.settings import LayoutChoice, RaySettings
+from pagemill.config.settings import LayoutChoice
 from pagemill.embedding.base import EngineSettings
 from pagemill.errors import (
     MissingDependencyError,
@@ -372,7 +373,7 @@ def _upload(options: RunOptions, dry: bool) -> PlannedStep:
 
 async def _parsed_already(options: RunOptions, parse: ParseOptions) -> Done | None:
     """Whether ``pagemill parse`` would find nothing to do."""
-    from pagemill.app.parse import find_nothing_to_do  # the whole pipeline, which no plan needs
+    from pagemill.app.preflight import find_nothing_to_do  # the whole pipeline, which no plan needs
 
     outcome = await find_nothing_to_do(options.out, options.inputs, parse, options.directory)
     return None if outcome is None else Done(f"all {outcome.summary.pages:,} pages are parsed", outcome.exit_code)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill._version import __version__
-from pagemill.config.settings import QueryEngineSettings
+from pagemill.app.options import QueryEngineSettings
 from pagemill.embedding.base import (
     DEFAULT_ENGINE,
     EmbeddingEngine,

@@ -13,7 +13,7 @@ from pagemill.app.options import ImageSources
 from pagemill.cli.options import quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import description_lines
-from pagemill.config.settings import DescribeSettings
+from pagemill.config.describing import DescribeSettings
 
 
 @click.command(name="describe")

@@ -18,8 +18,9 @@ from pagemill.cli.eval_retrieval import retrieval
 from pagemill.cli.options import FOLDER, GroupedCommand, Name, choice, given, takes, under
 from pagemill.cli.progress import ProgressBar, messages
 from pagemill.cli.wording import indented_json, number
+from pagemill.config.headings import OUTPUT
+from pagemill.config.machine import available_cores
 from pagemill.config.options import options_of
-from pagemill.config.settings import OUTPUT, available_cores
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.evaluation import benchmarks
 from pagemill.evaluation.benchmark import Benchmark, Figure, Rules, Status

@@ -11,11 +11,11 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from pagemill.app.options import QueryEngineSettings
 from pagemill.app.queries import AUTO, judged_queries, places_of
 from pagemill.app.search import Searcher
 from pagemill.cli.options import FILE, QueriesType, choice, json_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages
-from pagemill.config.settings import QueryEngineSettings
 from pagemill.errors import CorruptInputError, InputError, OutputError
 from pagemill.evaluation import retrieval as scoring
 from pagemill.evaluation.query_sets import QueryFormat

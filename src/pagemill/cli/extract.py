@@ -24,7 +24,8 @@ from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
 from pagemill.cli.options import FILE, GroupedCommand, Name, given, takes, under
 from pagemill.cli.progress import LenientConsole, ProgressBar, messages, print_failures
 from pagemill.cli.wording import number
-from pagemill.config.settings import INPUT, OUTPUT, RecognitionSettings
+from pagemill.config.headings import INPUT, OUTPUT
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.extraction.result import ExtractionStatus
 from pagemill.extraction.schema import ExtractionSchema
 

@@ -16,7 +16,7 @@ from pagemill.config.options import Option, build, options_of
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
-    from pagemill.config.settings import RecognitionSettings
+    from pagemill.config.recognition import RecognitionSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

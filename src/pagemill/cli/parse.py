@@ -10,8 +10,10 @@ import click
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.cli.options import GroupedCommand, Name, given, require_model_engine, takes, under
+from pagemill.config.headings import OUTPUT, RESUME
+from pagemill.config.machine import RaySettings
 from pagemill.config.modes import VLM, ReadingMode
-from pagemill.config.settings import OUTPUT, RESUME, RaySettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 
 SILENCE_MARGIN_S = 5.0
 """A process that is silent for a page's time limit and this much longer hangs as a whole."""
@@ -70,7 +72,8 @@ def command(
         import asyncio
         import logging
 
-        from pagemill.app.parse import parse_into, require_inputs
+        from pagemill.app.parse import parse_into
+        from pagemill.app.preflight import require_inputs
         from pagemill.app.profile import profiled
         from pagemill.cli.parse_progress import (
             ParseProgress,
@@ -128,7 +131,7 @@ def _check(out: Path, inputs: tuple[str, ...], options: ParseOptions, directory:
     """Say in one line whether there is work left; returns the exit code for that."""
     import asyncio
 
-    from pagemill.app.parse import find_nothing_to_do
+    from pagemill.app.preflight import find_nothing_to_do
     from pagemill.cli.wording import number
     from pagemill.errors import ExitCode
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pagemill.app.parse import ParseDisplay, RunOutcome
+from pagemill.app.reporting import ParseDisplay, RunOutcome
 from pagemill.cli.progress import LenientConsole, ProgressBar, print_failures
 from pagemill.cli.wording import counts, description_lines, duration, node_rates, number, row, shares, short
 from pagemill.cluster.nodes import NodeRates

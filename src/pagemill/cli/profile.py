@@ -8,7 +8,7 @@ import click
 
 from pagemill.app.options import ParseOptions
 from pagemill.cli.options import GroupedCommand, Name, json_option, quiet_option, takes, under
-from pagemill.config.settings import OUTPUT
+from pagemill.config.headings import OUTPUT
 
 
 @click.command(name="profile", cls=GroupedCommand)

@@ -16,8 +16,9 @@ from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, comple
 from pagemill.cli.options import GroupedCommand, Name, given, queries_option, require_model_engine, takes, under
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.cli.serve_model import print_plans
+from pagemill.config.headings import OUTPUT
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.serving import ServingOptions
-from pagemill.config.settings import OUTPUT, RecognitionSettings
 from pagemill.errors import ExitCode
 from pagemill.sources.download import fetch_missing
 

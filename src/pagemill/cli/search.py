@@ -11,9 +11,9 @@ import click
 import msgspec
 from click.formatting import wrap_text
 
+from pagemill.app.options import QueryEngineSettings
 from pagemill.app.search import Searcher
 from pagemill.cli.options import FILE, choice, run_directory, takes
-from pagemill.config.settings import QueryEngineSettings
 from pagemill.retrieval.hits import Filters, IndexPart, SearchHit
 from pagemill.retrieval.marking import Snippet
 

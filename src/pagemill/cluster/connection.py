@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pagemill.config.settings import RaySettings, available_cores
+from pagemill.config.machine import RaySettings, available_cores
 from pagemill.errors import NetworkError, lacks_extra
 
 _VARIABLES = {

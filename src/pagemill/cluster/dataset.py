@@ -13,7 +13,7 @@ from ray.data.block import BlockMetadata
 
 from pagemill.cluster.units import WorkerTask
 from pagemill.cluster.worker import PageWorker
-from pagemill.config.settings import RaySettings
+from pagemill.config.machine import RaySettings
 
 
 class UnitSource(Datasource):  # type: ignore[misc]

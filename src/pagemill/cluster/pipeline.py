@@ -12,7 +12,8 @@ from pagemill.cluster.connection import connect, cpus_of_machines, disconnect, l
 from pagemill.cluster.exchange import Exchange
 from pagemill.cluster.run import ClusterRun
 from pagemill.cluster.units import WorkerTask
-from pagemill.config.settings import LayoutChoice, ParseSettings, RaySettings, RuntimeSettings
+from pagemill.config.machine import RaySettings, RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.errors import UsageError
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.runtime.stream import Journal

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from pagemill._version import __version__
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.document.page import PageError
 from pagemill.sources.base import PageRef
 from pagemill.sources.items import is_url

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import simplejpeg
 
+from pagemill.config.describing import DescribeSettings
 from pagemill.config.model_cards import ModelKind, Sampling, load_card
 from pagemill.config.modes import Described
-from pagemill.config.settings import DescribeSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.describing.answers import SCHEMA, problems, read_description
 from pagemill.document.labels import Task
 from pagemill.document.page import Description

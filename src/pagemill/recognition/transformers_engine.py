@@ -5,7 +5,7 @@ from __future__ import annotations
 from pagemill.checkpoints.loading import require_packages
 from pagemill.config.model_cards import ModelCard
 from pagemill.config.modes import TRANSFORMERS, ReadingMode
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.recognition.base import Batching
 from pagemill.recognition.local.chat import LocalChat
 from pagemill.recognition.local.model import find_checkpoint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.recognition.vlm.reading import VlmReader, reading_card
 from pagemill.recognition.vlm.requests import chat_client
 

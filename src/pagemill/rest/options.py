@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pagemill.app.options import ParseOptions
 from pagemill.config.modes import LINES
 from pagemill.config.options import build, options_of
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.errors import UsageError
 from pagemill.sources.options import SourceOptions
 

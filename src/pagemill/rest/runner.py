@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from pagemill.app.options import DirectoryOptions
-from pagemill.app.parse import ParseDisplay, RunOutcome, opened_run
+from pagemill.app.reporting import ParseDisplay, RunOutcome
+from pagemill.app.run_writer import opened_run
 from pagemill.errors import (
     DamagedRunError,
     DifferentRunError,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pagemill.app.options import ParseOptions
-    from pagemill.app.parse import RunWriter
+    from pagemill.app.run_writer import RunWriter
     from pagemill.parsing.page import ParsedPage
     from pagemill.rest.jobs import JobTable
     from pagemill.rest.settings import ServeSettings

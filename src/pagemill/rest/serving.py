@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pagemill.app.parse import BEAT_S
 from pagemill.errors import ExitCode
 from pagemill.rest.app import create_app
-from pagemill.runtime.supervisor import RECYCLE
+from pagemill.runtime.supervisor import BEAT_S, RECYCLE
 
 if TYPE_CHECKING:
     import socket

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from pagemill.config.machine import RuntimeSettings
 from pagemill.config.options import Settings, option
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.errors import UsageError
 
 MIB = 2**20

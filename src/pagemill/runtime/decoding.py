@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from pagemill.config.settings import RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.decode import SoundJpeg, decode_image, sound_jpeg, stored_pixels
 from pagemill.imaging.limits import DecodeLimits

@@ -20,7 +20,8 @@ from pagemill.config.modes import (
     TextLayerMode,
     TorchDtype,
 )
-from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings, TableEngineSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
 from pagemill.document.page import RESUMABLE_SCHEMA
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 
+from pagemill.config.machine import RuntimeSettings
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings, TableEngineSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
 from pagemill.describing.elements import ElementRequest
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.page import Description

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pagemill import tracing
 from pagemill.config.modes import VLM, ReadingMode
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, NetworkError, PagemillError, PageTimeoutError, UsageError

@@ -31,6 +31,8 @@ FOREIGN_KILLS = 3
 its pages: a person does it once or twice, a memory guard in user space again and again."""
 SAME_REQUEST_S = 0.25
 """A signal that comes twice within this time was sent once: ``timeout`` signals its child and then the whole group."""
+BEAT_S = 0.5
+"""Interval of the heartbeats of a supervised run."""
 CHECK_S = 1.0
 """How often the parent looks for a sign of life."""
 _SECOND_SIGNAL_CHECKS = 2  # so long a worker may take to end itself

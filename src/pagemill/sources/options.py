@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from pagemill.config.headings import INPUT
 from pagemill.config.options import Settings, option
-from pagemill.config.settings import INPUT
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import FileFormat
 

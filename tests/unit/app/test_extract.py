@@ -11,7 +11,8 @@ from pagemill.app import extract as app
 from pagemill.app import predictions
 from pagemill.app.extract import ExtractOptions, ExtractOutcome, extract, read_results, results_folder
 from pagemill.app.options import ImageSources, ParseOptions
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.document.labels import Label
 from pagemill.errors import ExitCode, NetworkError, UsageError
 from pagemill.evaluation.benchmark import Sample

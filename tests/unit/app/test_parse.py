@@ -7,7 +7,6 @@ import dataclasses
 import json
 import signal
 import threading
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,13 @@ import pytest
 from fake_pipeline import FakePipeline, page, ref
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.app.parse import RunOutcome, parse_into
-from pagemill.document.page import DOUBTS, PageError
+from pagemill.app.parse import parse_into
+from pagemill.app.reporting import RunOutcome
 from pagemill.errors import ExitCode, InputError, LanguageError, OutputError
 from pagemill.parsing.page import ParsedPage, SkippedPage
 from pagemill.runtime.supervisor import Life, Vitals
 from pagemill.store.opening import OpenMode
 from pagemill.store.run_directory import RunDirectory
-from pagemill.store.summary import RunSummary
 
 
 async def run(
@@ -40,54 +38,6 @@ async def run(
 
 def records(out: Path) -> list[str]:
     return [json.loads(line)["page_id"] for line in (out / "ocr_results.jsonl").read_text().splitlines()]
-
-
-BAD, CRASH, OK = ExitCode.INPUT, ExitCode.CRASH, ExitCode.OK
-
-
-@pytest.mark.parametrize(
-    ("codes", "expected"),
-    [
-        ([OK, OK], ExitCode.OK),
-        ([OK, BAD], ExitCode.PAGES_FAILED),
-        ([BAD, BAD], ExitCode.INPUT),
-        ([BAD, CRASH], ExitCode.PAGES_FAILED),
-        ([CRASH], ExitCode.CRASH),
-    ],
-)
-def test_the_exit_code_is_the_cause_only_when_nothing_succeeded(codes, expected):
-    outcome = RunOutcome(RunSummary(started=datetime.now(UTC)))
-    for number, code in enumerate(codes, start=1):
-        each = page(number, code)
-        outcome.summary.add(each.record)
-        outcome.add(each)
-    assert outcome.exit_code is expected
-    outcome.summary.interrupted = True
-    assert outcome.exit_code is ExitCode.INTERRUPTED
-
-
-def test_a_warning_on_a_good_page_is_not_success_and_the_list_of_failures_is_bounded():
-    outcome = RunOutcome(RunSummary(started=datetime.now(UTC)))
-    for number in range(1, 101):
-        each = page(number, warning=True)
-        outcome.summary.add(each.record)
-        outcome.add(each)
-    assert outcome.exit_code is ExitCode.PAGES_FAILED
-    assert len(outcome.failures) == outcome.MAX_FAILURES
-    assert outcome.errors == 100
-
-
-@pytest.mark.parametrize("category", sorted(DOUBTS))
-def test_a_doubt_about_what_was_read_decides_about_the_exit_code_with_strict_alone(category):
-    for strict, expected in ((False, ExitCode.OK), (True, ExitCode.PAGES_FAILED)):
-        outcome = RunOutcome(RunSummary(started=datetime.now(UTC)), strict=strict)
-        each = page(1)
-        each.record.errors = [PageError(component="recognition", category=category, message="x", region=0)]
-        outcome.summary.add(each.record)
-        outcome.add(each)
-        assert outcome.exit_code is expected
-        assert (outcome.errors, len(outcome.failures)) == (int(strict), int(strict))
-        assert outcome.summary.warnings_by_kind == {category: 1}
 
 
 async def test_a_document_is_written_when_its_last_page_is_there(tmp_path, monkeypatch):
@@ -311,7 +261,7 @@ async def test_skipped_pages_are_no_failure_and_have_no_record(tmp_path):
 
 async def test_pages_of_earlier_invocations_count_for_the_exit_code(tmp_path):
     out = tmp_path / "out"
-    assert (await run(out, FakePipeline(page(1, BAD), page(2)))).exit_code is ExitCode.PAGES_FAILED
+    assert (await run(out, FakePipeline(page(1, ExitCode.INPUT), page(2)))).exit_code is ExitCode.PAGES_FAILED
     progress = Interrupting(signal.SIGINT)
     again = await run(out, FakePipeline(), progress)  # nothing is left to do
     assert (again.exit_code, again.failures, progress.before) == (ExitCode.PAGES_FAILED, [], 2)

@@ -16,7 +16,8 @@ from pagemill.app.options import ParseOptions
 from pagemill.cli import cli, exit_status, parse, run
 from pagemill.cli.options import GroupedCommand, GroupedOption, server_option, takes
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.errors import ExitCode, UsageError
 
 

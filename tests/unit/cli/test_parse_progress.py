@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pagemill.app.parse import RunOutcome
+from pagemill.app.reporting import RunOutcome
 from pagemill.cli import parse_progress
 from pagemill.cli.parse_progress import (
     ParseProgress,

@@ -15,7 +15,8 @@ from pagemill.cluster import run as run_module
 from pagemill.cluster.exchange import Exchange
 from pagemill.cluster.run import ClusterRun
 from pagemill.cluster.units import UnitError, UnitPageResult, UnitResult, WorkerTask, decode_unit, encode
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import NetworkError, NoSpaceError, WorkerCrashError

@@ -14,7 +14,8 @@ import pytest
 
 from pagemill.cluster.exchange import Exchange
 from pagemill.cluster.units import Unit, UnitPage, UnitResult, UnitSource, WorkerTask, decode_result, encode
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import NoSpaceError
 from pagemill.parsing.page import ParsedPage

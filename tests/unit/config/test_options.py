@@ -13,9 +13,10 @@ from pagemill.api import ParseKeywords, StreamKeywords
 from pagemill.app.embed import EmbedOptions
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.config import options
+from pagemill.config.describing import DescribeSettings
 from pagemill.config.options import Settings, build, option, options_of
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.serving import ServingOptions
-from pagemill.config.settings import DescribeSettings, RecognitionSettings
 from pagemill.embedding.vectors import StoredType
 from pagemill.errors import UsageError
 from pagemill.sources.options import PageRanges

@@ -1,43 +1,10 @@
 import pytest
 
-from pagemill.config.settings import ParseSettings, RecognitionSettings, RuntimeSettings, _cgroup_quota, available_cores
+from pagemill.config.settings import ParseSettings
 from pagemill.errors import UsageError
-
-
-@pytest.mark.parametrize(
-    ("content", "cores"), [("200000 100000\n", 2), ("150000 100000", 2), ("max 100000", None), ("nonsense", None)]
-)
-def test_a_containers_quota(tmp_path, content, cores):
-    path = tmp_path / "cpu.max"
-    path.write_text(content)
-    assert _cgroup_quota(path) == cores
-
-
-def test_no_control_group(tmp_path):
-    assert _cgroup_quota(tmp_path / "nothing") is None
-
-
-def test_zeros_become_numbers_and_others_stay():
-    resolved = RuntimeSettings(threads=3, pages_in_flight=0).resolved()
-    assert (resolved.threads, resolved.pages_in_flight) == (3, 9)
-    assert resolved.decoders >= 1
-    assert RuntimeSettings().resolved().threads == available_cores()
 
 
 def test_a_page_needs_some_time():
     for seconds in (0, -1, float("nan")):
         with pytest.raises(UsageError):
             ParseSettings(page_timeout_s=seconds)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"request_timeout_s": float("inf")},
-        {"request_timeout_s": float("nan")},
-        {"server_wait_s": 0.0},
-    ],
-)
-def test_what_no_request_could_be_made_with_is_refused(wrong):
-    with pytest.raises(UsageError):
-        RecognitionSettings(**wrong)

@@ -7,8 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from pagemill.config.describing import DescribeSettings
 from pagemill.config.modes import Described
-from pagemill.config.settings import DescribeSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.describing.describer import Describer
 from pagemill.describing.elements import ElementRequest
 from pagemill.document.page import Description

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.parsing.test_page import REF, Services
 from tests.unit.parsing.test_quality import line, page, region
 
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat, PageError, Status, TextLine
 from pagemill.errors import LanguageError, NetworkError

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat, Status

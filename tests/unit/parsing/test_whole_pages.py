@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
-from pagemill.config.settings import ParseSettings, RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, Status

@@ -13,7 +13,7 @@ import pytest
 from pagemill import tracing
 from pagemill.config.model_cards import load_card
 from pagemill.config.modes import TorchDevice
-from pagemill.config.settings import LocalModelSettings, RecognitionSettings
+from pagemill.config.recognition import LocalModelSettings, RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import EngineError, MissingDependencyError, MissingInputError, UsageError
 from pagemill.inference.chat import Answer

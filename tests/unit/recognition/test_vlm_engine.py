@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pagemill.config.modes import ReadingMode
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import UsageError
 from pagemill.installation import install_extra

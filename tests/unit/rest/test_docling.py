@@ -15,7 +15,7 @@ from docling_core.types.doc.document import DoclingDocument
 from rest_world import FastEngines, World, animation, image, rest_world, rows
 from starlette.testclient import TestClient
 
-from pagemill.config.settings import RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
 from pagemill.errors import UsageError
 from pagemill.rest import docling, sending
 from pagemill.rest.app import create_app

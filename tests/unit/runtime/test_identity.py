@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pagemill.config.modes import ReadingMode, TextLayerMode
-from pagemill.config.settings import LayoutChoice, ParseSettings, RecognitionSettings, TableEngineSettings
+from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
 from pagemill.errors import MissingInputError
 from pagemill.layout.pp_doclayout.settings import PPDocLayoutSettings
 from pagemill.runtime.identity import settings_identity, without_credentials

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pagemill.config.machine import RuntimeSettings
 from pagemill.config.modes import ScheduleMode, TextLayerMode
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
 from pagemill.errors import MissingInputError

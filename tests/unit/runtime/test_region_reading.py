@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pagemill.config.modes import ReadingMode
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import EngineError, NetworkError, UsageError

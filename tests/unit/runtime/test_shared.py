@@ -6,7 +6,8 @@ import asyncio
 import threading
 from types import SimpleNamespace
 
-from pagemill.config.settings import LayoutChoice, ParseSettings, RuntimeSettings
+from pagemill.config.machine import RuntimeSettings
+from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.runtime.flight import TICKET, FlightControl, Share, Ticket, Turn
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.shared import JobPipeline, SharedAdmission, SharedPipeline

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pagemill.config.model_cards import ModelCard
-from pagemill.config.settings import LocalModelSettings
+from pagemill.config.recognition import LocalModelSettings
 from pagemill.inference.models import Served
 from pagemill.recognition.local.requests import LocalRequest, read_request
 

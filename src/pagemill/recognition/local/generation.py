@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pagemill.checkpoints.devices import compute_with, free_memory
 from pagemill.checkpoints.loading import quietly
+from pagemill.config.machine import available_cores
 from pagemill.config.model_cards import ModelCard
-from pagemill.config.settings import available_cores
 from pagemill.errors import EngineError, is_out_of_memory
 from pagemill.inference.chat import Answer
 from pagemill.inference.exchange import RequestRefusedError

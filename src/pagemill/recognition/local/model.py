@@ -11,7 +11,7 @@ from pagemill.checkpoints.devices import choose_device, choose_dtype
 from pagemill.checkpoints.loading import load_pretrained, quietly, read_config, to_device
 from pagemill.config.model_cards import ModelCard
 from pagemill.config.model_files import find_model, is_complete
-from pagemill.config.settings import LocalModelSettings
+from pagemill.config.recognition import LocalModelSettings
 from pagemill.errors import MissingInputError, UnsupportedInputError, UsageError
 from pagemill.installation import pip_install
 from pagemill.model_cache import cached

@@ -14,7 +14,7 @@ import msgspec
 
 from pagemill.config.model_cards import ModelCard, ModelKind, Sampling, load_card
 from pagemill.config.modes import VLM, ReadingMode
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError

@@ -13,7 +13,7 @@ import numpy as np
 import simplejpeg
 
 from pagemill.config.model_cards import ModelCard, Sampling
-from pagemill.config.settings import RecognitionSettings
+from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import lacks_extra
 from pagemill.imaging.encode import encode_jpeg

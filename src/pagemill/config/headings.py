@@ -1,0 +1,11 @@
+"""Headings under which the help of the commands lists the options."""
+
+INPUT = "Input"
+OUTPUT = "Output"
+RECOGNITION = "Recognition"
+MODEL_SERVER = "Recognition by a model behind a server"
+LOCAL_MODEL = "Recognition by a model in this process"
+DESCRIPTIONS = "Descriptions"
+RESUME = "Resume and retry"
+MACHINE = "This machine"
+MACHINES = "Many machines"
