@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import platform
 import shutil
@@ -304,11 +303,9 @@ async def _served_names(root: str) -> list[str]:
 def _full_text() -> str:
     import sqlite3
 
-    try:
-        with contextlib.closing(sqlite3.connect(":memory:")) as database:
-            database.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
-    except sqlite3.OperationalError as error:
-        raise MissingDependencyError(str(error), remedy="Use a Python whose SQLite has FTS5, as most do.") from error
+    from pagemill.retrieval.database import require_full_text
+
+    require_full_text()
     return f"SQLite {sqlite3.sqlite_version} with FTS5"
 
 

@@ -146,7 +146,7 @@ def evaluate(
     """
     start = time.perf_counter()
     known = {kept.key: kept for name in (SCORES, PARTIAL) for kept in _kept(out / name)}
-    scores: dict[str, SampleScore] = {}
+    scores: dict[str, _KeptScore] = {}
     keys: dict[str, str] = {}
     waiting: list[tuple[Sample, Prediction]] = []
     stamp = f"{benchmark.name}\n{rules}\n{benchmark.scorer()}"
@@ -154,18 +154,18 @@ def evaluate(
         prediction = read(sample)
         key = keys[sample.id] = _key(stamp, sample, prediction)
         if (earlier := known.get(key)) is not None:
-            scores[sample.id] = _score_of(earlier)
+            scores[sample.id] = earlier
         else:
             waiting.append((sample, prediction))
     reused = len(scores)
     tell(reused, len(samples), "scoring")
     with output_errors(out / PARTIAL), (out / PARTIAL).open("ab") as partial:
         for score in _scored(benchmark, rules, waiting, jobs):
-            scores[score.id] = score
-            partial.write(msgspec.json.encode(_kept_score(score, keys[score.id])) + b"\n")
+            kept = scores[score.id] = _KeptScore(**msgspec.structs.asdict(score), key=keys[score.id])
+            partial.write(msgspec.json.encode(kept) + b"\n")
             partial.flush()
             tell(len(scores), len(samples), "scoring")
-    ordered = [scores[sample.id] for sample in samples]
+    ordered: list[SampleScore] = [scores[sample.id] for sample in samples]
     result = benchmark.result(ordered, rules)
     fields = {name: getattr(result, name) for name in BenchmarkResult.__struct_fields__}
     evaluation = Evaluation(
@@ -176,8 +176,7 @@ def evaluate(
         scoring_seconds=round(time.perf_counter() - start, 3),
         reused=reused,
     )
-    lines = (msgspec.json.encode(_kept_score(score, keys[score.id])) + b"\n" for score in ordered)
-    write_whole(out / SCORES, lines)
+    write_whole(out / SCORES, (msgspec.json.encode(score) + b"\n" for score in ordered))
     write_whole(out / TABLE, [_table(benchmark, ordered).encode("utf-8", "replace")])
     shown = msgspec.structs.replace(evaluation, scores=[])
     write_whole(out / RESULT, [msgspec.json.format(msgspec.json.encode(shown)), b"\n"])
@@ -198,7 +197,7 @@ def read_evaluation(folder: Path) -> Evaluation:
         raise unreadable(str(path), error) from error
     except msgspec.DecodeError as error:
         raise CorruptInputError(f"{path} is not a result of pagemill eval run: {error}", remedy=_AGAIN) from error
-    scores = [_score_of(kept) for kept in _kept(folder / SCORES)]
+    scores: list[SampleScore] = [*_kept(folder / SCORES)]
     if len(scores) != evaluation.samples:
         raise CorruptInputError(f"{folder / SCORES} does not belong to {path}", remedy=_AGAIN)
     return msgspec.structs.replace(evaluation, scores=scores)
@@ -224,14 +223,6 @@ def _kept(path: Path) -> Iterator[_KeptScore]:
                     return
     except OSError:
         return
-
-
-def _kept_score(score: SampleScore, key: str) -> _KeptScore:
-    return _KeptScore(**msgspec.structs.asdict(score), key=key)
-
-
-def _score_of(kept: _KeptScore) -> SampleScore:
-    return SampleScore(**{name: getattr(kept, name) for name in SampleScore.__struct_fields__})
 
 
 def _table(benchmark: Benchmark, scores: Iterable[SampleScore]) -> str:

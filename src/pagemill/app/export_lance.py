@@ -47,7 +47,6 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
     """
     try:
         import lance
-        import pyarrow as pa
     except ImportError as error:
         raise lacks_extra("exports to Lance need the package pylance", "lance") from error
 
@@ -103,8 +102,6 @@ def _opened(content: ExportContent, part: Part) -> VectorFile | None:
 
 
 def _schema(files: dict[str, VectorFile]) -> pa.Schema:
-    import pyarrow as pa
-
     schema = page_schema(pictures=False)
     for name in ("id", "run", "started", "exported", "words"):
         schema = schema.append(pa.field(name, pa.string()))

@@ -13,7 +13,7 @@ from pathlib import Path
 from pagemill.app.options import ImageSources
 from pagemill.config.machine import RuntimeSettings
 from pagemill.document.catalogue import Catalogue
-from pagemill.document.identity import KnownSource, PageKey, WaitingPage
+from pagemill.document.identity import AllBut, KnownSource, PageKey, WaitingPage
 from pagemill.document.page import PageResult
 from pagemill.errors import MissingInputError, PagemillError, error_class
 from pagemill.imaging.transforms import rotate_quarter
@@ -166,12 +166,4 @@ class _OnlyThese(Catalogue):
         pages = self._wanted.get(digest, set()) if known.copy == 1 else set()
         waiting = {page: WaitingPage(page_id=f"{digest}/{page}") for page in pages}
         # A source is skipped unopened if it is said to have no pages.
-        return KnownSource(copy=known.copy, pages=None if pages else 0, ended=_AllBut(pages), waiting=waiting)
-
-
-class _AllBut:
-    def __init__(self, pages: set[int]) -> None:
-        self._pages = pages
-
-    def __contains__(self, page: object) -> bool:
-        return page not in self._pages
+        return KnownSource(copy=known.copy, pages=None if pages else 0, ended=AllBut(pages), waiting=waiting)

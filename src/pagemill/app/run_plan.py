@@ -325,7 +325,10 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[LayoutChoice,
         name = load_card(settings.recognition.model).name
         note = f"{name} reads whole pages and finds the regions itself: {' and '.join(ignored)} ignored."
         return LayoutChoice(), 0, (note,) if ignored else ()
-    engine = options.layout_engine or (LAYOUT_MODEL if settings.recognition.engine == VLM else _layout_engine())
+    engine = options.layout_engine
+    if engine is None:  # the better one if its packages and its model are installed; a run with a model needs it
+        is_here = settings.recognition.engine == VLM or not any(_lacking_for(LayoutChoice(engine=LAYOUT_MODEL)))
+        engine = LAYOUT_MODEL if is_here else "onnx"
     require(LAYOUT_ENGINES, engine)
     if not batch and serving and engine == LAYOUT_MODEL:
         batch = serving.plan.batch_size
@@ -419,11 +422,6 @@ def _card_name(model: str, kind: ModelKind) -> str:
     """The name of a model in commands: that of its card, also where its repository was named."""
     card = load_card(model, kind)
     return model if model.endswith(".toml") else card.name
-
-
-def _layout_engine() -> str:
-    """The better engine if its packages and its model are installed."""
-    return "onnx" if list(_lacking_for(LayoutChoice(engine=LAYOUT_MODEL))) else LAYOUT_MODEL
 
 
 def _lacking_for(layout: LayoutChoice) -> Iterator[PagemillError]:

@@ -27,10 +27,8 @@ from pagemill.errors import ExitCode, OutputError, ServerError
 from pagemill.profiling.machine import machine
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pagemill.bench.saturation import Level, Load
-    from pagemill.bench.sweep import Row, Sweep
+    from pagemill.bench.sweep import Row
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -203,7 +201,7 @@ def sweep(
 
     with sampled_gpus() as gpus:
         work = Sweep(options, load, Patience(start_s=start_timeout), gpus, ServerDisplay(console))
-        ended = asyncio.run(_run(work, settings, tell, until_stopped, console))
+        ended = asyncio.run(until_stopped(work.run(settings, tell), work.kill, console))
     if not work.rows:
         return ExitCode.INTERRUPTED
     index = best_of(work.rows)
@@ -235,17 +233,6 @@ def sweep(
         write_whole(write_profile, [profile_text(found).encode()])
         console.note(f"Written: {write_profile}. To use it: --profile {write_profile}")
     return ExitCode.OK
-
-
-async def _run(
-    work: Sweep,
-    settings: list[dict[str, float | int]],
-    tell: Callable[[Row], object],
-    until_stopped: Callable[..., Any],
-    console: Console,
-) -> bool:
-    ended: bool = await until_stopped(work.run(settings, tell), work.kill, console)
-    return ended
 
 
 def _load(options: LoadOptions, card: ModelCard, sources: ImageSources, in_flight: Sequence[int]) -> Load:

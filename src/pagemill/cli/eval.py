@@ -15,8 +15,8 @@ from pagemill.app.evaluate import Evaluation, benchmark_data, evaluate, evaluati
 from pagemill.app.evaluation_report import comparison_html, evaluation_html, sample_images
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.cli.eval_retrieval import retrieval
-from pagemill.cli.options import FOLDER, GroupedCommand, Name, choice, given, takes, under
-from pagemill.cli.progress import ProgressBar, messages
+from pagemill.cli.options import FOLDER, GroupedCommand, Name, choice, given, quiet_option, takes, under
+from pagemill.cli.progress import LenientConsole, ProgressBar, messages
 from pagemill.cli.wording import indented_json, number
 from pagemill.config.headings import OUTPUT
 from pagemill.config.machine import available_cores
@@ -106,9 +106,7 @@ def _described(benchmark: Benchmark) -> dict[str, object]:
 )
 @click.option("--html/--no-html", default=True, help="Write report.html.  [default: on]", **under(OUTPUT))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.", **under(OUTPUT))
-@click.option(
-    "-q", "--quiet", is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
-)
+@quiet_option
 def run_benchmark(
     benchmark_name: str,
     data: str | None,
@@ -169,7 +167,7 @@ def run_benchmark(
     elif not quiet:
         _print_result(benchmark, result)
     console.note(f"in {output}")
-    _print_unscored(result, console.say)
+    _print_unscored(result, console)
     is_complete = not (result.missing or result.failed or _not_in_full(result))
     return ExitCode.OK if is_complete else ExitCode.PAGES_FAILED
 
@@ -200,16 +198,16 @@ def _not_in_full(result: Evaluation) -> dict[str, str]:
     return {each.id: each.error for each in result.scores if each.status is Status.SCORED and each.error}
 
 
-def _print_unscored(result: Evaluation, say: object) -> None:
+def _print_unscored(result: Evaluation, console: LenientConsole) -> None:
     partly = _not_in_full(result)
     if partly:
         example = next(iter(partly))
-        say(f"{number(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}")  # type: ignore[operator]
+        console.say(f"{number(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}")
     for what, ids in (("missing", result.missing), ("failed", list(result.failed))):
         if ids:
             more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
             reason = f": {result.failed[ids[0]]}" if what == "failed" and len(ids) == 1 else ""
-            say(f"{number(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")  # type: ignore[operator]
+            console.say(f"{number(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")
 
 
 @command.command("compare")

@@ -21,7 +21,7 @@ from pagemill.app.extract import (
     results_folder,
 )
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
-from pagemill.cli.options import FILE, GroupedCommand, Name, given, takes, under
+from pagemill.cli.options import FILE, GroupedCommand, Name, given, quiet_option, takes, under
 from pagemill.cli.progress import LenientConsole, ProgressBar, messages, print_failures
 from pagemill.cli.wording import number
 from pagemill.config.headings import INPUT, OUTPUT
@@ -60,9 +60,7 @@ _OF_RUNS = ("password", "image_column")
 )
 @takes(parsing=ParseOptions, directory=DirectoryOptions, leave_out=("strict",))
 @click.option("--json", "as_json", is_flag=True, help="Print the results, one JSON object a line.", **under(OUTPUT))
-@click.option(
-    "-q", "--quiet", is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
-)
+@quiet_option
 def command(
     inputs: tuple[str, ...],
     schema_file: Path,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from pagemill.config.headings import OUTPUT
 from pagemill.config.modes import VLM
 from pagemill.config.options import Option, build, options_of
 from pagemill.errors import UsageError
@@ -97,7 +98,9 @@ FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 run_directory = click.argument("out", metavar="OUT", type=FOLDER)
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print failures only, neither progress nor a summary.")
+quiet_option = click.option(
+    *("-q", "--quiet"), is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 queries_option = functools.partial(
     click.option,

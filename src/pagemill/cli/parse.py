@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.cli.options import GroupedCommand, Name, given, require_model_engine, takes, under
+from pagemill.cli.options import GroupedCommand, Name, given, quiet_option, require_model_engine, takes, under
 from pagemill.config.headings import OUTPUT, RESUME
 from pagemill.config.machine import RaySettings
 from pagemill.config.modes import VLM, ReadingMode
@@ -23,9 +23,7 @@ SILENCE_MARGIN_S = 5.0
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=Name(str))
 @takes(options=ParseOptions, directory=DirectoryOptions, cluster=RaySettings)
 @click.option(*("-o", "--output"), type=Name(Path), required=True, help="Directory to write to.", **under(OUTPUT))
-@click.option(
-    *("-q", "--quiet"), is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
-)
+@quiet_option
 @click.option(
     "--check",
     is_flag=True,

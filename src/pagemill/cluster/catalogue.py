@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from pathlib import Path
 
 from pagemill.cluster.units import Unit, UnitSource
 from pagemill.document.catalogue import Catalogue
-from pagemill.document.identity import KnownSource, WaitingPage
+from pagemill.document.identity import AllBut, KnownSource, WaitingPage
 from pagemill.sources.items import is_url
 
 
@@ -35,16 +34,6 @@ class UnitCatalogue(Catalogue):
         if source is None or source.digest != digest:
             return KnownSource(ended=AllBut(()))
         return _known(source)
-
-
-class AllBut:
-    """All numbers but some."""
-
-    def __init__(self, numbers: Collection[int]) -> None:
-        self._numbers = frozenset(numbers)
-
-    def __contains__(self, number: object) -> bool:
-        return number not in self._numbers
 
 
 def _known(source: UnitSource) -> KnownSource:

@@ -16,7 +16,7 @@ from pagemill.cluster.worker import PageWorker
 from pagemill.config.machine import RaySettings
 
 
-class UnitSource(Datasource):  # type: ignore[misc]
+class UnitDatasource(Datasource):  # type: ignore[misc]
     """Units as the driver offers them, from one task that waits for the next one.
 
     Args:
@@ -64,7 +64,7 @@ def results(exchange: Any, task: WorkerTask, cluster: RaySettings, workers: int,
     # A block per unit: workers get them as soon as they are offered, the driver gets results as soon as they are there.
     context.target_max_block_size = 1
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # the error that ends the run says what it would
-    read = ray.data.read_datasource(UnitSource(exchange), override_num_blocks=1, num_cpus=0)
+    read = ray.data.read_datasource(UnitDatasource(exchange), override_num_blocks=1, num_cpus=0)
     # Actors are restarted, and their tasks executed again, without end: that is Ray Data's default.
     parsed = read.map(
         PageWorker,

@@ -109,41 +109,19 @@ class WorkerTask:
     version: str = __version__
 
 
-_encoder = msgspec.msgpack.Encoder()
-_unit_decoder = msgspec.msgpack.Decoder(Unit)
-_result_decoder = msgspec.msgpack.Decoder(UnitResult)
-
-
-def encode(message: Unit | UnitResult) -> bytes:
-    """A unit or its result as MessagePack."""
-    return _encoder.encode(message)
-
-
-def decode_unit(data: bytes) -> Unit:
-    """Read a unit."""
-    return _unit_decoder.decode(data)
-
-
-def decode_result(data: bytes) -> UnitResult:
-    """Read a result."""
-    return _result_decoder.decode(data)
+encode = msgspec.msgpack.Encoder().encode
+decode_unit = msgspec.msgpack.Decoder(Unit).decode
+decode_result = msgspec.msgpack.Decoder(UnitResult).decode
 
 
 def make_unit(number: int, refs: Iterable[PageRef], *, alone: bool = False) -> Unit:
     """The unit of some pages; those of one source follow one another."""
     sources: list[UnitSource] = []
     for ref in refs:
-        if not sources or _identity(sources[-1]) != (ref.document.uri, ref.key.digest, ref.key.copy):
-            size, modified_ns = _stat(ref.document.uri)
-            source = UnitSource(
-                uri=ref.document.uri,
-                digest=ref.key.digest,
-                copy=ref.key.copy,
-                size=size,
-                modified_ns=modified_ns,
-                pages=[],
-            )
-            sources.append(source)
+        uri, digest, copy = identity = (ref.document.uri, ref.key.digest, ref.key.copy)
+        if not sources or (sources[-1].uri, sources[-1].digest, sources[-1].copy) != identity:
+            size, modified_ns = _stat(uri)
+            sources.append(UnitSource(uri=uri, digest=digest, copy=copy, size=size, modified_ns=modified_ns, pages=[]))
         page = UnitPage(
             page=ref.key.page,
             page_id=ref.page_id,
@@ -154,10 +132,6 @@ def make_unit(number: int, refs: Iterable[PageRef], *, alone: bool = False) -> U
         )
         sources[-1].pages.append(page)
     return Unit(number=number, sources=sources, alone=alone)
-
-
-def _identity(source: UnitSource) -> tuple[str, str, int]:
-    return source.uri, source.digest, source.copy
 
 
 def _stat(uri: str) -> tuple[int | None, int | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
@@ -63,6 +63,16 @@ class WaitingPage:
     """Id of its document, where that is known; the catalogue is asked for it otherwise."""
     position: int | None = None
     """In the input of the run, where the stream reads a part of that."""
+
+
+class AllBut:
+    """All numbers but some."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._numbers = frozenset(numbers)
+
+    def __contains__(self, number: object) -> bool:
+        return number not in self._numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

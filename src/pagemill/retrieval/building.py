@@ -26,12 +26,11 @@ from pagemill.embedding.vectors import FOLDER as VECTORS
 from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow
 from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
 from pagemill.retrieval import database
-from pagemill.retrieval.page_rows import IndexedPages, PageVersion
+from pagemill.retrieval.page_rows import IndexedPages, PageVersion, done_pages, languages_of_run
 from pagemill.store.database import database_errors, is_damage
 from pagemill.store.files import output_errors, reading_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
-from pagemill.store.rows import PageState
 
 _PAGES_A_TRANSACTION = 500
 _EXAMPLES = 3
@@ -111,11 +110,7 @@ class _IndexBuilder:
         execute, indexed_pages = self.connection.execute, IndexedPages(self.connection)
         summary = self.reader.summary
         size, end = self.reader.stamp()  # before the pages are read: later ones are not in the index
-        wanted = {
-            PageVersion(row.page_id, row.crc or 0, row.length or 0): row.doc_id
-            for row in self.reader.rows("p.record IS NOT NULL")
-            if row.state is PageState.DONE
-        }
+        wanted = {PageVersion.of(row): row.doc_id for row in done_pages(self.reader)}
         there = {
             PageVersion(*version): page for page, *version in execute("SELECT page, page_id, crc, length FROM pages")
         }
@@ -129,8 +124,7 @@ class _IndexBuilder:
             for version in outdated:
                 indexed_pages.remove(there[version])
         self.report.removed = len({version.page_id for version in outdated} - new.keys())
-        given = summary.settings.get("parse", {}).get("languages") or ()
-        languages = [language for language in given if language != "auto"]
+        languages = languages_of_run(summary)
         records = self._records({wanted[version] for version in new.values()})
         pages = (page for page in records if page.page_id in new)
         while batch := list(islice(pages, _PAGES_A_TRANSACTION)):

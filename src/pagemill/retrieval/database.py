@@ -69,7 +69,7 @@ def open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
         sqlite3.DatabaseError: It is damaged, or of another version.
         MissingDependencyError: This SQLite has no full-text search.
     """
-    _require_full_text()
+    require_full_text()
     with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection:
         version = version_of(connection)
         if version == (0, 0):
@@ -110,7 +110,8 @@ def _accept(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @functools.cache
-def _require_full_text() -> None:
+def require_full_text() -> None:
+    """Raise a MissingDependencyError where this SQLite has no full-text search."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute("CREATE VIRTUAL TABLE texts USING fts5(words)")

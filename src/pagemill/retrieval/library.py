@@ -27,14 +27,13 @@ from pagemill.errors import DamagedRunError, UsageError
 from pagemill.retrieval import database
 from pagemill.retrieval.filtering import fitting_languages
 from pagemill.retrieval.hits import EVERYTHING, IndexPart, Ranked, Rankings, SearchHit
-from pagemill.retrieval.page_rows import IndexedPages, PageVersion
+from pagemill.retrieval.page_rows import IndexedPages, PageVersion, done_pages, languages_of_run
 from pagemill.retrieval.presenting import hits_of
 from pagemill.retrieval.ranking import reciprocal_rank_fusion, similarities
 from pagemill.retrieval.spelling import without_noise
 from pagemill.retrieval.tokens import match_expression
 from pagemill.store.database import Database, database_errors, is_damage
 from pagemill.store.files import output_errors
-from pagemill.store.rows import PageState
 
 if TYPE_CHECKING:
     from pagemill.store.reading import RunReader
@@ -129,13 +128,8 @@ class Library:
         Returns:
             What is wrong with records that cannot be read; their pages are left out.
         """
-        given = reader.summary.settings.get("parse", {}).get("languages") or ()
-        languages = [language for language in given if language != "auto"]
-        wanted = {
-            PageVersion(f"{run}/{row.page_id}", row.crc or 0, row.length or 0): row.page_id
-            for row in reader.rows("p.record IS NOT NULL")
-            if row.state is PageState.DONE
-        }
+        languages = languages_of_run(reader.summary)
+        wanted = {PageVersion.of(row, prefix=f"{run}/"): row.page_id for row in done_pages(reader)}
         damages: list[str] = []
         with self._writing() as connection:
             statement = "SELECT page, p.page_id, crc, length FROM pages p JOIN run_pages r USING (page) WHERE run = ?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +16,9 @@ from pagemill.embedding.vectors import Part
 from pagemill.retrieval import database
 from pagemill.retrieval.languages import language_of
 from pagemill.retrieval.tokens import indexed
+from pagemill.store.reading import RunReader
+from pagemill.store.rows import PageRow, PageState
+from pagemill.store.summary import RunSummary
 
 
 class PageVersion(NamedTuple):
@@ -24,6 +27,22 @@ class PageVersion(NamedTuple):
     page_id: str
     crc: int
     length: int
+
+    @classmethod
+    def of(cls, row: PageRow, *, prefix: str = "") -> PageVersion:
+        """The version of a page with a record; ``prefix`` precedes its id."""
+        return cls(f"{prefix}{row.page_id}", row.crc or 0, row.length or 0)
+
+
+def done_pages(reader: RunReader) -> Iterator[PageRow]:
+    """The pages of a run that can be indexed."""
+    return (row for row in reader.rows("p.record IS NOT NULL") if row.state is PageState.DONE)
+
+
+def languages_of_run(summary: RunSummary) -> list[str]:
+    """The languages that the user named."""
+    given = summary.settings.get("parse", {}).get("languages") or ()
+    return [language for language in given if language != "auto"]
 
 
 class IndexedPages:

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import functools
 import logging
+import math
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -124,39 +125,29 @@ class Pipeline:
         }
 
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
-            make = functools.partial(
-                ComputeThreads, stuck=self.stuck, grace_s=min(STUCK_AFTER_S, self.settings.page_timeout_s)
-            )
-            self._threads = make(self.runtime.threads, name="pagemill.compute")
-            stack.push_async_callback(self._threads.close)
-            self._decoding_threads = make(self.runtime.threads, name="pagemill.decode")
-            self._decoding = await stack.enter_async_context(
-                DecodingService(
-                    workers=self.runtime.decoders,
-                    threads=self._decoding_threads,
-                    timeout_s=min(DECODE_TIMEOUT_S, self.settings.page_timeout_s),
-                    memory=self.runtime.decoder_memory,
-                )
-            )
-            self._layout = Once(self._load_layout, lambda layout: layout.close())
-            stack.push_async_callback(self._layout.close)
-            self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
-            stack.push_async_callback(self._text.close)
-            self._tables = Once(self._load_tables)
-            stack.push_async_callback(self._tables.close)
-            self._formulas = FormulaReading(threads=self._threads, lanes=self.runtime.threads)
-            stack.push_async_callback(self._formulas.close)
-            self._reader = Once(
-                lambda: load_reader(self.settings.recognition.asked or self.settings.recognition, self._threads),
-                lambda reader: reader.aclose(),
-            )
-            stack.push_async_callback(self._reader.close)
-            self._describer = describing(self.settings, self._threads)
-            stack.push_async_callback(self._describer.close)
-            stack.push_async_callback(self._close_stream)
-            self._stack = stack.pop_all()
+        # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
+        grace_s = min(STUCK_AFTER_S, self.settings.page_timeout_s)
+        make = functools.partial(ComputeThreads, self.runtime.threads, stuck=self.stuck, grace_s=grace_s)
+        self._threads, self._decoding_threads = make(name="pagemill.compute"), make(name="pagemill.decode")
+        self._decoding = DecodingService(
+            workers=self.runtime.decoders,
+            threads=self._decoding_threads,
+            timeout_s=min(DECODE_TIMEOUT_S, self.settings.page_timeout_s),
+            memory=self.runtime.decoder_memory,
+        )
+        self._layout = Once(self._load_layout, lambda layout: layout.close())
+        self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
+        self._tables = Once(self._load_tables)
+        self._formulas = FormulaReading(threads=self._threads, lanes=self.runtime.threads)
+        asked = self.settings.recognition.asked or self.settings.recognition
+        self._reader = Once(lambda: load_reader(asked, self._threads), lambda reader: reader.aclose())
+        self._describer = describing(self.settings, self._threads)
+        self._stack = AsyncExitStack()
+        self._stack.push_async_callback(self._threads.close)
+        await self._stack.enter_async_context(self._decoding)
+        for service in (self._layout, self._text, self._tables, self._formulas, self._reader, self._describer):
+            self._stack.push_async_callback(service.close)
+        self._stack.push_async_callback(self._close_stream)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -208,9 +199,8 @@ class Pipeline:
         """
         if self.settings.describing.kinds:
             (await self._describer.get()).answers = answers
-        planning = self.is_remote
         self.source = InputStream(
-            inputs, options=options, decoder=self._decoding, catalogue=catalogue, planning=planning
+            inputs, options=options, decoder=self._decoding, catalogue=catalogue, planning=self.is_remote
         )
         self._stream = await self._make_stream(options, journal, max_attempts)
         if self._stopped:
@@ -328,13 +318,12 @@ class Pipeline:
 
     async def _flight_control(self) -> FlightControl:
         waiting = await self._awaited()
-        if not waiting:
-            return FlightControl(max_pages=self.runtime.pages_in_flight, max_bytes=self.runtime.bytes_in_flight)
+        computing = RuntimeSettings(threads=self.runtime.threads).resolved().pages_in_flight
         return FlightControl(
             max_pages=self.runtime.pages_in_flight,
             max_bytes=self.runtime.bytes_in_flight,
-            max_with_pixels=RuntimeSettings(threads=self.runtime.threads).resolved().pages_in_flight,
-            enough_requests=waiting,
+            max_with_pixels=computing if waiting else math.inf,
+            enough_requests=waiting or math.inf,
         )
 
     async def _awaited(self) -> int:

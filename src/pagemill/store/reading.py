@@ -168,10 +168,6 @@ class RunReader(Database):
             return page
         raise DamagedRunError(f"the record of page {page_id} is missing", remedy=REPAIR)
 
-    def page_of(self, row: PageRow) -> Iterator[PageResult]:
-        """The record of a page; nothing where it has none."""
-        return self.record(row.record)
-
     def record(self, number: int | None) -> Iterator[PageResult]:
         """The record of a number; nothing where it is not there any more."""
         return self._records("p.record = ?", (number,))

@@ -217,7 +217,7 @@ class RunDirectory:
         row = self._run.row(key)
         if row is None or row.record is None:
             raise ValueError(f"page {key} has no record")
-        (earlier,) = self._run.page_of(row)
+        (earlier,) = self._run.record(row.record)
         with self._counting() as connection:
             self.summary.add(earlier, -1)
             self.summary.add(page)
