@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +81,7 @@ async def describe_run(
                 RunReader.open(out) as reader,
             ):
                 describer.answers = run.descriptions
-                return await _Describing(run, reader, describer, settings, sources).all(tell)
+                return await _Describing(run, reader, describer, settings.kinds or KINDS, sources).all(tell)
         finally:
             await asyncio.to_thread(refresh, out, exporters)
     except BaseExceptionGroup as group:
@@ -90,73 +90,68 @@ async def describe_run(
         await describer.aclose()
 
 
+@dataclass(slots=True)
 class _Describing:
     """One invocation. Pictures come from ``crops/``, and else out of the sources; pages are in flight together."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        reader: RunReader,
-        describer: Describer,
-        settings: DescribeSettings,
-        sources: ImageSources,
-    ) -> None:
-        self._run = run
-        self._reader = reader
-        self._describer = describer
-        self._kinds = settings.kinds or KINDS
-        self._sources = sources
-        self._places = asyncio.Semaphore(_PAGES_IN_FLIGHT)
-        self._writing = asyncio.Lock()
-        self._outcome = DescribeOutcome(describer.counts)
-        self._done = 0
+    run: RunDirectory
+    reader: RunReader
+    describer: Describer
+    kinds: Sequence[Described]
+    sources: ImageSources
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PAGES_IN_FLIGHT))
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    outcome: DescribeOutcome = field(init=False)
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        self.outcome = DescribeOutcome(self.describer.counts)
 
     async def all(self, tell: Callable[[int, int, str], object]) -> DescribeOutcome:
-        page_ids = await asyncio.to_thread(lambda: [page.page_id for page in self._undescribed()])
-        self._outcome.pages = len(page_ids)
+        page_ids = await asyncio.to_thread(
+            lambda: [page.page_id for page in self.reader.pages() if any(wanted(page, self.kinds))]
+        )
+        self.outcome.pages = len(page_ids)
 
         def step() -> None:
-            self._done += 1
-            tell(self._done, len(page_ids), "pages")
+            self.done += 1
+            tell(self.done, len(page_ids), "pages")
 
         async with asyncio.TaskGroup() as group:
             without: list[WantedPage] = []
             for page_id in page_ids:
-                page = await asyncio.to_thread(self._reader.page, page_id)
+                page = await asyncio.to_thread(self.reader.page, page_id)
                 saved = await asyncio.to_thread(self._saved, page)
                 if saved is None:
                     without.append(WantedPage.of(page))
                 else:
-                    await self._places.acquire()
+                    await self.places.acquire()
                     group.create_task(self._page(page, saved, step))
-            async with PageImages.opened(self._reader, self._sources) as images, aclosing(images.find(without)) as each:
+            async with PageImages.opened(self.reader, self.sources) as images, aclosing(images.find(without)) as each:
                 async for found in each:
-                    page = await asyncio.to_thread(self._reader.page, found.wanted.page_id)
+                    page = await asyncio.to_thread(self.reader.page, found.wanted.page_id)
                     try:
                         pixels = await images.pixels(found)
-                        cut = await asyncio.to_thread(pictures, page, pixels, self._kinds)
+                        cut = await asyncio.to_thread(pictures, page, pixels, self.kinds)
                         del pixels
                     except PagemillError as error:
                         problem = Problem(error.category, error.message, error.remedy)
-                        missing = dict.fromkeys((region.index for region in wanted(page, self._kinds)), problem)
-                        self._describer.counts.failed += len(missing)
+                        missing = dict.fromkeys((region.index for region in wanted(page, self.kinds)), problem)
+                        self.describer.counts.failed += len(missing)
                         await self._write(page, missing, step)
                         continue
                     finally:
                         found.leave()
-                    await self._places.acquire()
+                    await self.places.acquire()
                     group.create_task(self._page(page, cut, step))
-        return self._outcome
-
-    def _undescribed(self) -> Iterator[PageResult]:
-        return (page for page in self._reader.pages() if any(wanted(page, self._kinds)))
+        return self.outcome
 
     def _saved(self, page: PageResult) -> dict[int, bytes] | None:
         """The pictures of a page's elements that the run holds; None where one is missing."""
         crops = {crop.region: crop for crop in page.image_crops}
-        regions = [region.index for region in wanted(page, self._kinds)]
+        regions = [region.index for region in wanted(page, self.kinds)]
         try:
-            return {index: self._reader.crop(crops[index]) for index in regions}
+            return {index: self.reader.crop(crops[index]) for index in regions}
         except (KeyError, DamagedRunError):
             return None
 
@@ -164,25 +159,25 @@ class _Describing:
         try:
             requests = requests_for(page, cut)
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(describe(self._describer, request)) for request in requests]
+                tasks = [group.create_task(describe(self.describer, request)) for request in requests]
             answers = {request.index: task.result() for request, task in zip(requests, tasks, strict=True)}
             await self._write(page, answers, step)
         finally:
-            self._places.release()
+            self.places.release()
 
     async def _write(
         self, page: PageResult, answers: Mapping[int, Description | Problem | None], step: Callable[[], None]
     ) -> None:
         if any(answer is not None for answer in answers.values()):
             await asyncio.to_thread(take, page, answers)
-            async with self._writing:  # of one thread at a time, and not while the directory is closed
-                writing = asyncio.ensure_future(asyncio.to_thread(self._run.replace_page, page))
+            async with self.writing:  # of one thread at a time, and not while the directory is closed
+                writing = asyncio.ensure_future(asyncio.to_thread(self.run.replace_page, page))
                 try:
                     await asyncio.shield(writing)
                 except asyncio.CancelledError:
                     await asyncio.wait({writing})
                     raise
         problems = [answer for answer in answers.values() if isinstance(answer, Problem)]
-        room = max(0, MAX_FAILURES - len(self._outcome.failures))
-        self._outcome.failures += [(page.page_id, each.message, each.remedy) for each in problems[:room]]
+        room = max(0, MAX_FAILURES - len(self.outcome.failures))
+        self.outcome.failures += [(page.page_id, each.message, each.remedy) for each in problems[:room]]
         step()

@@ -22,7 +22,7 @@ from pagemill.errors import ExitCode, PagemillError, ServerError, WorkerCrashErr
 from pagemill.processes import die_with_parent, exit_reason
 from pagemill.runtime.supervisor import SAME_REQUEST_S
 from pagemill.serving.replicas import Serving
-from pagemill.serving.servers import ModelServers
+from pagemill.serving.servers import ModelServers, cancelled
 from pagemill.serving.spec import Tell
 
 _IMPORTING_S = 1.0
@@ -174,9 +174,7 @@ class StepRunner:
                         raise ServerError(f"the servers of the step {planned.step} have stopped")
                 return await doing
             finally:
-                for task in (doing, watching):
-                    task.cancel()
-                await asyncio.gather(doing, watching, return_exceptions=True)
+                await cancelled(doing, watching)
                 if self._requests > 1:
                     servers.kill()
 

@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -18,13 +17,21 @@ import msgspec
 
 from pagemill.app.options import ImageSources
 from pagemill.bench.options import LEVELS, LoadOptions, SweepOptions
-from pagemill.cli.options import GroupedCommand, json_option, server_option, takes
+from pagemill.cli.options import (
+    GroupedCommand,
+    json_option,
+    server_option,
+    start_timeout_option,
+    takes,
+    vllm_arguments,
+)
 from pagemill.config.hardware import Profile, profile_text
 from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.config.modes import ReadingMode
 from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode, OutputError, ServerError
 from pagemill.profiling.machine import machine
+from pagemill.serving.addresses import is_loopback
 
 if TYPE_CHECKING:
     from pagemill.bench.saturation import Level, Load
@@ -92,8 +99,9 @@ def server(
         levels.append(level)
         console.note(sentence(level))
 
+    hosts = [urlsplit(url).hostname or "" for url in load.servers]
     with ExitStack() as stack:
-        gpus = stack.enter_context(sampled_gpus()) if all(map(_is_here, load.servers)) else None
+        gpus = stack.enter_context(sampled_gpus()) if all(map(is_loopback, hosts)) else None
         try:
             asyncio.run(saturate(load, gpus, tell))
         except KeyboardInterrupt:
@@ -128,14 +136,7 @@ def server(
         "in_flight": {"help": "Requests in flight, one level after the other.  [default: as many as the profile has]"}
     },
 )
-@click.option(
-    "--start-timeout",
-    type=click.FloatRange(min=1),
-    default=1800,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait until a server is ready.",
-)
+@start_timeout_option
 @click.option(
     "--write-profile",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -143,7 +144,7 @@ def server(
     help="Write a hardware profile with the best setting, for --profile of other commands.",
 )
 @_output_options
-@click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM_ARGUMENT...]")
+@vllm_arguments
 def sweep(
     values: SweepOptions,
     load_options: LoadOptions,
@@ -166,8 +167,6 @@ def sweep(
     pagemill bench sweep --max-num-seqs 64,128 --gpu-mem-util 0.8,0.9 --write-profile mine.toml
     pagemill run scans/ -o out --profile mine.toml
     """  # noqa: D301 - click wants the control character
-    if extra and not extra[0].startswith("-"):
-        raise click.UsageError(f"unexpected {extra[0]!r}: name the model with --model; vLLM's arguments follow --")
     if write_profile and write_profile.suffix != ".toml":
         raise click.UsageError("--write-profile names a file that ends in .toml")
     _check_files(output, plot, write_profile)
@@ -266,15 +265,6 @@ def _check_files(*paths: Path | None) -> None:
     for path in paths:
         if path and not path.absolute().parent.is_dir():
             raise OutputError(f"cannot write {path}: no such folder", remedy="Create it, or name another file.")
-
-
-def _is_here(url: str) -> bool:
-    """Whether a server runs on this machine, as far as its address tells."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _result(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pagemill.cli.options import FOLDER
 from pagemill.config.model_files import own_cache
 from pagemill.errors import UsageError, lacks_extra
 from pagemill.mcp.documents import Documents
+from pagemill.serving.addresses import is_loopback
 
 KEY_VARIABLE = "PAGEMILL_MCP_KEY"
 SERVER_KEY_VARIABLE = "PAGEMILL_API_KEY"
@@ -37,7 +37,7 @@ def command(root: Path | None, server: str | None, cache: Path | None, http: boo
     pagemill mcp --root /srv/documents --http --port 8090
     """  # noqa: D301 - click wants the control character
     key = os.environ.get(KEY_VARIABLE, "")
-    if http and not key and not _is_loopback(host):
+    if http and not key and not is_loopback(host):
         raise UsageError(
             f"everybody who reaches {host} could read the files",
             remedy=f"Set a key in {KEY_VARIABLE}, or use 127.0.0.1.",
@@ -65,10 +65,3 @@ def _documents(root: Path | None, server: str | None, cache: Path) -> Documents:
     from pagemill.mcp.local import LocalDocuments
 
     return LocalDocuments(root, cache)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -102,6 +102,25 @@ quiet_option = click.option(
     *("-q", "--quiet"), is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+start_timeout_option = click.option(
+    "--start-timeout",
+    type=click.FloatRange(min=1),
+    default=1800,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait until a server is ready.",
+)
+
+
+def _vllm_arguments(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+    if words and not words[0].startswith("-"):
+        raise click.UsageError(f"unexpected {words[0]!r}: name the model with --model; vLLM's arguments follow --")
+    return words
+
+
+vllm_arguments = click.argument(
+    "extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM_ARGUMENT...]", callback=_vllm_arguments
+)
 queries_option = functools.partial(
     click.option,
     "--queries",

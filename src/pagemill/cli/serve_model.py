@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pagemill.app.run_plan import server_commands
-from pagemill.cli.options import takes
+from pagemill.cli.options import start_timeout_option, takes, vllm_arguments
 from pagemill.cli.plan import summary
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.config.serving import ServingOptions
@@ -23,17 +23,10 @@ from pagemill.serving.spec import Patience
 
 @click.command(name="serve-model")
 @takes(options=ServingOptions, leave_out=("workers", "sequence_tokens", "prefill_tokens"))
-@click.option(
-    "--start-timeout",
-    type=click.FloatRange(min=1),
-    default=1800,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait until a server is ready.",
-)
+@start_timeout_option
 @click.option("--dry-run", is_flag=True, help="Print the commands and start nothing; vLLM need not be installed.")
 @click.option("-q", "--quiet", is_flag=True, help="Print failures and the addresses only.")
-@click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM_ARGUMENT...]")
+@vllm_arguments
 def command(options: ServingOptions, start_timeout: float, dry_run: bool, quiet: bool, extra: tuple[str, ...]) -> int:
     """Serve a model with vLLM until Ctrl-C, and restart its servers when they die.
 
@@ -44,8 +37,6 @@ def command(options: ServingOptions, start_timeout: float, dry_run: bool, quiet:
     pagemill serve-model --model glm-ocr --profile l4
     pagemill serve-model --vllm vllm-env --replicas 2 -- --enforce-eager
     """  # noqa: D301 - click wants the control character
-    if extra and not extra[0].startswith("-"):
-        raise click.UsageError(f"unexpected {extra[0]!r}: name the model with --model; vLLM's arguments follow --")
     serving = prepare(dataclasses.replace(options, extra=extra), dry=dry_run)
     console = messages(quiet=quiet)
     if dry_run:

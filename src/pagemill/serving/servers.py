@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Self
+from typing import Any, Self
 
 from pagemill.errors import first_of
 from pagemill.inference.exchange import Exchange
@@ -82,7 +82,7 @@ class ModelServers:
         await self._exchange.close()
 
 
-async def cancelled(*tasks: asyncio.Task[None]) -> None:
+async def cancelled(*tasks: asyncio.Task[Any]) -> None:
     """Cancel tasks and wait for their end."""
     for task in tasks:
         task.cancel()
