@@ -25,8 +25,8 @@ NO_LONGER_IN_THE_INPUT = "no longer in the input"
 MAX_TEXT = 1_000
 """Characters of a message that are kept."""
 MAX_URI = 8_192
-_MOST_LOST = 100_000
-"""More records than come between two syncs, even from a cluster. Not measured."""
+_MOST_LOST = 10_000
+"""More records than a power cut can take: several times what one process writes between two syncs."""
 _PAGE_COLUMNS = (
     *("source", "page", "attempts", "state", "alone", "page_id", "name", "document"),
     *("page_number", "page_idx", "category", "message", "record", "length", "crc"),
