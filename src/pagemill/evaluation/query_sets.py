@@ -205,6 +205,7 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
             if line.strip():
                 try:
                     row = json.loads(line)  # unlike msgspec it takes the NaN that Python's own writer leaves
+                    json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is no text to search for
                 except ValueError as error:
                     raise ValueError(f"line {number}: {error}") from error
                 if not isinstance(row, dict):

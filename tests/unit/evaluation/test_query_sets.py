@@ -91,3 +91,9 @@ def test_other_files_are_refused(tmp_path):
         read_queries(path, QueryFormat.BEIR)
     with pytest.raises(UsageError, match="has no file"):
         read_queries(path, QueryFormat.JSONL, bad)
+
+
+def test_half_a_surrogate_pair_is_named(tmp_path):
+    (tmp_path / "q.jsonl").write_text('{"id": "1", "query": "mi\\ud800ll", "relevant": ["a"]}\n')
+    with pytest.raises(CorruptInputError, match=r"line 1: .*surrogates"):
+        read_queries(tmp_path / "q.jsonl", QueryFormat.JSONL)
