@@ -258,7 +258,7 @@ class _Writer:
         orig = (region.content or "") if len(block.pieces) == 1 else text
         item = self._new("texts", label, None, text=text, orig=orig, level=level, **_layer(region))
         item.prov = self._places(block)
-        item.meta = _meta(region) if block.kind is Kind.FORMULA else None
+        item.meta = _meta(region, pictured=False) if block.kind is Kind.FORMULA else None
         return item
 
     def _list(self, block: Block) -> _Item:
@@ -296,7 +296,7 @@ class _Writer:
             said.prov = [self._place(block.page, caption.bbox, len(text))]
             item.captions = [*item.captions, _Ref(said.self_ref)]
         if block.table:
-            item.data, item.meta = _table_data(block.table), _meta(region)
+            item.data, item.meta = _table_data(block.table), _meta(region, pictured=False)
             if block.table.caption:
                 text = block.table.caption
                 said = self._new("texts", "caption", item, text=text, orig=text, prov=item.prov)
@@ -305,7 +305,7 @@ class _Writer:
         if block.text.strip():
             self._new("texts", "text", item, text=block.text, orig=block.text, prov=item.prov, **_layer(region))
         item.image = _picture(block)
-        item.meta = _meta(region)
+        item.meta = _meta(region, pictured=True)
         return item
 
     def _places(
@@ -382,10 +382,10 @@ def _picture(block: Block) -> _Image | None:
     return None
 
 
-def _meta(region: Region) -> dict[str, Any] | None:
-    """What layout tells of a picture, and a model of any element."""
+def _meta(region: Region, *, pictured: bool) -> dict[str, Any] | None:
+    """What layout tells of a picture, and a model of any element. Only pictures may have a classification."""
     meta: dict[str, Any] = {}
-    if region.label in _CLASSES:
+    if pictured and region.label in _CLASSES:
         found: dict[str, Any] = {"class_name": _CLASSES[region.label], "created_by": region.source or None}
         if region.score is not None:
             found["confidence"] = min(max(region.score, 0.0), 1.0)

@@ -204,3 +204,10 @@ def test_long_lists_take_time_with_their_length() -> None:
     lines = [TextLine(text="- a", box=(0, number, 9, number + 1)) for number in range(6_000)]
     (group,) = written([page("mill", 1, [region(0, Label.TEXT, items, list_item=True, lines=lines)])])["groups"]
     assert len(group["children"]) == 6_000
+
+
+def test_only_pictures_have_a_classification() -> None:
+    seal = region(0, Label.SEAL, FORMULA, content_format=ContentFormat.LATEX)
+    picture, formula = [*loaded([page("mill", 1, [seal])]).pictures, *loaded([page("mill", 1, [seal])]).texts][:2]
+    assert picture.meta.classification
+    assert formula.meta is None
