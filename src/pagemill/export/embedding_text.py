@@ -40,8 +40,8 @@ def description_text(region: Region) -> str:
 
 def _rows(region: Region) -> str:
     table = table_of(region)
-    if table is None:
-        return ""
+    if table is None:  # as in the Markdown
+        return region.content or ""
     rows: dict[int, list[str]] = {}
     for cell in table.cells:
         if cell.text:

@@ -20,7 +20,9 @@ from pagemill.tables.table import Table
 
 _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
 _BLOCK_START = re.compile(
-    r"^(?=#{1,6}\s|>|```|~~~|[-+*]\s|[-=_*+][-=_*+ \t]*$|\[[^\]\n]{1,200}\]:)",  # the last two: rules, link targets
+    r"^( {0,3})(?=#{1,6}(?:\s|$)|>|```|~~~|[-+*]\s|[-=_*+][-=_*+ \t]*$"
+    r"|-[-|: \t]*$|[|:][|: \t]*-[-|: \t]*$"  # below a table's head: the cells of a row beyond its columns are not shown
+    r"|\[[^\]\n]{1,200}\]:)",  # targets of links are not shown either
     re.MULTILINE,
 )
 _INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
@@ -154,7 +156,7 @@ def escape(text: str) -> str:
         text = text.replace("$", r"\$")
     text = _EMPHASIS.sub(_as_printed, text)
     # A backslash before a tag is text as well: alone it would cancel ours.
-    return _INLINE_MARKUP.sub(lambda place: f"{2 * (place[1] or '')}\\", _BLOCK_START.sub(r"\\", text))
+    return _INLINE_MARKUP.sub(lambda place: f"{2 * (place[1] or '')}\\", _BLOCK_START.sub(r"\1\\", text))
 
 
 def _as_printed(match: re.Match[str]) -> str:

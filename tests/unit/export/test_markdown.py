@@ -130,6 +130,14 @@ def test_escaping_changes_structure_only():
     assert escape("* a note\n- - -\n=") == "\\* a note\n\\- - -\n\\="
     assert escape("-5 *a +b __c [1] see: d") == "-5 *a +b __c [1] see: d"
     assert escape("&lt;b&gt; & c") == "\\&lt;b\\&gt; & c"
+    assert escape("  # no heading\n   [1]: no target\n#") == "  \\# no heading\n   \\[1]: no target\n\\#"
+    assert escape("| a | b") == "| a | b"
+
+
+@pytest.mark.parametrize("head", ["a | b\n--- | ---", "| a | b |\n| :-- | --: |", "a | b\n-|-"])
+def test_no_cell_is_lost_to_a_table_that_signs_of_the_page_would_make(head):
+    shown = MarkdownIt("gfm-like", {"linkify": False}).render(escape(f"{head}\n1 | 2 | three"))
+    assert "three" in shown
 
 
 def test_no_document_places_links_or_pictures():
@@ -186,6 +194,11 @@ def test_embedding_text_has_tables_row_by_row():
         make(3, Label.FOOTNOTE, "1 Note."),
     )
     assert embedding_text(result) == "Prose.\nMore.\nRag | Paper\n1 | 2\n1 Note."
+
+
+def test_embedding_text_has_what_holds_no_table_as_the_markdown_does():
+    result = page(make(0, Label.TABLE, "no table at all", content_format=ContentFormat.HTML))
+    assert embedding_text(result) == page_markdown(result) == "no table at all"
 
 
 def test_document():
