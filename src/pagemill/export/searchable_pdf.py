@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pikepdf
@@ -85,7 +85,12 @@ class CopiedPdf:
     pending = 0
 
     def __init__(self, source: Path, password: str | None) -> None:
-        self._pdf = _opened(source, password)
+        self._file = source.open("rb")
+        try:
+            self._pdf = _opened(self._file, password)
+        except BaseException:
+            self._file.close()
+            raise
         self._pages = _Pages(self._pdf)
         self._own_text = OwnText(self._pdf)
         self._originals = list(self._pdf.pages)
@@ -115,7 +120,7 @@ class CopiedPdf:
         Raises:
             CorruptInputError: The source is damaged.
         """
-        with self._pdf as pdf, _pdf_errors("it cannot be copied"):
+        with self._file, self._pdf as pdf, _pdf_errors("it cannot be copied"):
             for index in reversed(range(len(self._originals))):
                 if index not in self._kept:
                     del pdf.pages[index]
@@ -125,6 +130,7 @@ class CopiedPdf:
     def close(self) -> None:
         """Close the source without writing anything."""
         self._pdf.close()
+        self._file.close()
 
 
 class ImagePdf:
@@ -198,7 +204,8 @@ def _pdf_errors(what: str) -> Iterator[None]:
         raise CorruptInputError(f"{what}: {error}") from error
 
 
-def _opened(source: Path, password: str | None) -> pikepdf.Pdf:
+def _opened(source: BinaryIO, password: str | None) -> pikepdf.Pdf:
+    """Open a PDF from a file object: pikepdf does not take names that are no UTF-8."""
     with _pdf_errors("qpdf cannot open it"):
         try:
             return pikepdf.open(source)  # many need none

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, WaitingPage, text_digest
-from pagemill.store.rows import PageState
-from pagemill.store.run_database import MAX_URI, RunDatabase, plain, short
+from pagemill.store.rows import PageState, plain
+from pagemill.store.run_database import MAX_URI, RunDatabase, short
 
 DEATHS_IN_COMPANY = 3
 """Deaths of the process, with a page among those in flight, after which the page is tried alone."""

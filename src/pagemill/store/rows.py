@@ -83,3 +83,8 @@ def page_row(row: tuple[Any, ...]) -> PageRow:
     """A row of :data:`PAGE_ROWS`."""
     digest, page, copy, state, *rest = row
     return PageRow._make((PageKey(bytes(digest).hex(), page, copy), PageState(state), *rest))
+
+
+def plain(text: str) -> str:
+    """Text that UTF-8 can hold, of any text: lone surrogates (file names of other encodings) become escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()

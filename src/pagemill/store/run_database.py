@@ -17,7 +17,7 @@ from pagemill.document.page import PageResult, Status
 from pagemill.store import paths
 from pagemill.store.reading import RunReader
 from pagemill.store.records import Compressor, decode_page, decompress
-from pagemill.store.rows import PageRow, PageState, Place, state_is
+from pagemill.store.rows import PageRow, PageState, Place, plain, state_is
 from pagemill.store.summary import Counters, RunSummary, failure_kind
 
 NO_LONGER_IN_THE_INPUT = "no longer in the input"
@@ -369,11 +369,6 @@ def _release_document(connection: sqlite3.Connection, doc_id: str, *, keep: bool
         connection.executemany("INSERT OR IGNORE INTO garbage VALUES (?)", [(name,) for name in names])
     if not pages and not keep:
         connection.execute("DELETE FROM documents WHERE document = ?", (document,))
-
-
-def plain(text: str) -> str:
-    """Text that UTF-8 can hold, of any text: lone surrogates (file names of other encodings) become escapes."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _decoded(data: bytes) -> PageResult | None:
