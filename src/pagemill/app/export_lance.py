@@ -6,6 +6,8 @@ rows of the run, and leaves those of others. The time at which a run was started
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -18,7 +20,7 @@ from pagemill.app.export_content import ExportContent
 from pagemill.document.page import PageResult
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import Part, VectorFile
-from pagemill.errors import DifferentRunError, MissingInputError, OutputError, lacks_extra
+from pagemill.errors import DifferentRunError, MissingInputError, NoSpaceError, OutputError, lacks_extra
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.retrieval.tokens import indexed
 
@@ -41,6 +43,7 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
     Raises:
         MissingDependencyError: Lance is not installed.
         DifferentRunError: Vectors are of earlier contents of the pages.
+        NoSpaceError: The disk is full.
         OutputError: The table cannot be written, has other columns, or holds another run of this name and ``overwrite``
             is off.
         InputError: There is no page to export.
@@ -163,7 +166,8 @@ def _lance_errors(uri: str) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, ValueError) as error:
         reason = str(error).split(", /", 1)[0].split("\n", 1)[0]
-        raise OutputError(
+        is_full = os.strerror(errno.ENOSPC) in reason  # no error of Lance has a number
+        raise (NoSpaceError if is_full else OutputError)(
             f"the table {uri} cannot be written: {reason}",
             remedy="Check its address, the credentials of the object store in the environment, and the free space. "
             "Repeat the command to complete the export.",

@@ -16,6 +16,7 @@ from pagemill.cli.options import Name, given, quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import number, short
 from pagemill.errors import ExitCode
+from pagemill.sources.items import is_url
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import refresh
 from pagemill.store.rows import PageState
@@ -72,6 +73,8 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
                     raise click.UsageError("--format lance cannot be written to a stream")
                 missing = exporter.to_table(target)
             elif target is not None:
+                if is_url(target):
+                    raise click.UsageError(f"--format {options.format} cannot be written to a URL, only lance can")
                 exporter.to_path(Path(target))
             else:
                 exporter.to_stream(sys.stdout.buffer)

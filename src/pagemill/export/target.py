@@ -30,6 +30,8 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     with _output_errors(path):
         if path.is_dir():
             raise OutputError(f"{path} is a directory, and this format is one file", remedy="Name a file with -o.")
+        if path.exists() and not path.is_file():
+            raise OutputError(f"{path} is no regular file", remedy="Name a file with -o, or - for standard output.")
         if path.exists() and not overwrite:
             raise OutputError(
                 f"{path} exists already", remedy="Name another file with -o, or replace it with --overwrite."
@@ -83,6 +85,8 @@ def _refuse(path: Path, *, overwrite: bool) -> None:
         return
     if not path.is_dir():
         raise OutputError(f"{path} is a file, and this format is a folder", remedy="Name a folder with -o.")
+    if Path.cwd().is_relative_to(path.resolve()):
+        raise OutputError(f"{path} is in use as the current directory", remedy="Name a folder in it with -o.")
     present = set(_files(path))
     if not present:
         return

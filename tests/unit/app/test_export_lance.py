@@ -15,7 +15,7 @@ from pagemill.app.export_options import ExportOptions, Format
 from pagemill.cli import cli, exit_status
 from pagemill.document.labels import Label
 from pagemill.embedding.vectors import Part, VectorFile
-from pagemill.errors import DifferentRunError, ExitCode, MissingDependencyError, OutputError, UsageError
+from pagemill.errors import DifferentRunError, ExitCode, MissingDependencyError, NoSpaceError, OutputError, UsageError
 from pagemill.retrieval.tokens import indexed
 from pagemill.store.reading import RunReader
 
@@ -135,3 +135,12 @@ def test_the_command_says_which_pages_have_no_vector(run: Path, tmp_path: Path, 
     assert exit_status(lambda: cli.main(arguments, standalone_mode=False)) == ExitCode.OK
     assert "without text_vector" in capsys.readouterr().err
     assert exit_status(lambda: cli.main([*arguments[:-1], "-"], standalone_mode=False)) == ExitCode.USAGE
+
+
+def test_a_full_disk_has_its_own_exit_code(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError("LanceError(IO): No space left on device (os error 28), /rust/src/lib.rs:1")
+
+    monkeypatch.setattr(lance, "write_dataset", full)
+    with pytest.raises(NoSpaceError):
+        export(run, tmp_path / "table")

@@ -97,3 +97,5 @@ def test_mistakes_have_a_message_and_a_remedy(run: Path, tmp_path: Path) -> None
     assert caught.value.remedy
     with pytest.raises(click.UsageError, match="does not exist"):
         invoke(tmp_path / "missing", "-f", "jsonl")
+    with pytest.raises(click.UsageError, match="cannot be written to a URL"):
+        invoke(run, "-f", "jsonl", "-o", "s3://bucket/pages.jsonl")

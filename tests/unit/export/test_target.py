@@ -5,15 +5,13 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pagemill.errors import NoSpaceError, OutputError
 from pagemill.export.target import whole_file, whole_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MANIFEST: dict[str, Any] = {"generator": "pagemill", "format": "html"}
 
@@ -151,3 +149,19 @@ def test_a_file_that_was_put_into_an_export_is_not_deleted(tmp_path: Path) -> No
     with pytest.raises(OutputError, match=r"crops/notes\.txt"):
         export_to(target, "a.html", overwrite=True)
     assert (target / "crops" / "notes.txt").exists()
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match="no regular file"), whole_file(tmp_path / "pipe", overwrite=True):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_the_current_directory_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (tmp_path / "empty" / "empty").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "empty" / "empty")
+    with pytest.raises(OutputError, match="current directory"):
+        export_to(Path(name), "1")
+    assert names(tmp_path) == ["empty", "empty/empty"]
