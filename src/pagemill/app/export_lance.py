@@ -23,6 +23,7 @@ from pagemill.embedding.vectors import Part, VectorFile
 from pagemill.errors import DifferentRunError, MissingInputError, NoSpaceError, OutputError, lacks_extra
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.retrieval.tokens import indexed
+from pagemill.store.rows import plain
 
 _VECTORS = {Part.TEXT: "text_vector", Part.IMAGES: "image_vector"}
 
@@ -56,7 +57,8 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
     out = content.reader.path.resolve()
     files = {column: file for part, column in _VECTORS.items() if (file := _opened(content, part)) is not None}
     schema = _schema(files)
-    name = out.name.replace("'", "''")
+    run_name = plain(out.name)
+    name = run_name.replace("'", "''")
     started = content.reader.summary.started.isoformat()
     stamp = datetime.now(UTC).isoformat()
     missing = dict.fromkeys(files, 0)
@@ -72,7 +74,7 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
         for group in row_groups(noted(), None):
             for row in group:
                 page = records.pop(row["page_id"])
-                row |= {"id": f"{out.name}/{page.page_id}", "run": out.name, "started": started, "exported": stamp}
+                row |= {"id": f"{run_name}/{page.page_id}", "run": run_name, "started": started, "exported": stamp}
                 row["words"] = indexed(row["text"])
                 for column, file in files.items():
                     row[column] = vector = _vector(file, page)
@@ -87,7 +89,7 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
                 others = table.count_rows(f"run = '{name}' AND started != '{started}'")
                 if others and not content.options.overwrite:
                     raise OutputError(
-                        f"the table {uri} holds {others:,} pages of another run named {out.name}",
+                        f"the table {uri} holds {others:,} pages of another run named {run_name}",
                         remedy="Rename the directory of this run; or, if it replaces that one, add --overwrite.",
                     )
             table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(part)

@@ -239,7 +239,7 @@ def _info_of(file: pq.ParquetFile) -> VectorsInfo:
 
 def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray[np.uint32]]:
     try:
-        with reading_errors(paths.ids), pq.ParquetFile(paths.ids) as file:
+        with reading_errors(paths.ids), paths.ids.open("rb") as ids, pq.ParquetFile(ids) as file:
             info = _info_of(file)
             if (info.part, info.format) != (paths.part, _FORMAT):
                 raise ValueError(f"it is of {info.part.plural}, format {info.format}")

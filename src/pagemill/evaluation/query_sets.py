@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -214,7 +215,7 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _columns(path: Path) -> list[str]:
-    with pq.ParquetFile(path) as file:
+    with path.open("rb") as opened, pq.ParquetFile(opened) as file:
         return list(file.schema_arrow.names)
 
 
@@ -223,12 +224,12 @@ def _table(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         head = file.read(len(_ARROW_MAGIC))
     if head.startswith(_PARQUET_MAGIC):
-        with pq.ParquetFile(path) as parquet:
+        with path.open("rb") as opened, pq.ParquetFile(opened) as parquet:
             wanted = [name for name in parquet.schema_arrow.names if name in _WANTED]
             for batch in parquet.iter_batches(columns=wanted):
                 yield from batch.to_pylist()
         return
-    with pa.OSFile(str(path)) as file:
+    with pa.OSFile(os.fsencode(path)) as file:
         reader = (pa.ipc.open_file if head == _ARROW_MAGIC else pa.ipc.open_stream)(file)
         table = reader.read_all()
         table.validate(full=True)  # offsets of untrusted files may point anywhere

@@ -5,6 +5,7 @@ A damaged one costs its own rows. What cannot be read never raises once the shar
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -208,7 +209,8 @@ def _open(content: Content, file_format: FileFormat) -> Any:
     if isinstance(content, bytes):
         return pa.BufferReader(content)
     if isinstance(content, Path):
-        return pa.memory_map(str(content)) if file_format is not FileFormat.PARQUET else pa.OSFile(str(content))
+        opened = pa.OSFile if file_format is FileFormat.PARQUET else pa.memory_map
+        return opened(os.fsencode(content))  # of str it takes UTF-8 alone
     return content.filesystem.open(content.path, "rb")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -110,10 +111,10 @@ def count_rows(path: Path, file_format: FileFormat, options: SourceOptions) -> i
     """
     try:
         if file_format is FileFormat.PARQUET:
-            with pq.ParquetFile(path) as file:
+            with path.open("rb") as opened, pq.ParquetFile(opened) as file:
                 columns_of(file.schema_arrow, options)
                 return int(file.metadata.num_rows)
-        with pa.memory_map(str(path)) as mapped:  # which leaves the images on disk
+        with pa.memory_map(os.fsencode(path)) as mapped:  # which leaves the images on disk
             if file_format is FileFormat.ARROW_STREAM:
                 stream = pa.ipc.open_stream(mapped)
                 columns_of(stream.schema, options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -20,7 +19,7 @@ from pagemill.store.database import REPAIR, Database
 from pagemill.store.holding import require_run
 from pagemill.store.lock import Owner, owner_of
 from pagemill.store.records import decode_page, decompress
-from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, page_row, plain, state_is
+from pagemill.store.rows import PAGE_ROWS, PageRow, PageState, page_row, state_is, unescaped
 from pagemill.store.summary import RunSummary
 
 _RECENT_S = 120.0
@@ -191,11 +190,8 @@ class RunReader(Database):
 
     def source_addresses(self) -> dict[str, str]:
         """Path or URL of each source when it was last in the input, by its digest; the first of several copies."""
-        # "uri" is text for people: a name that is no UTF-8 has escapes there, and its bytes among the digests.
-        paths = (os.fsdecode(bytes(path)) for (path,) in self.each("SELECT path FROM digests"))
-        undecodable = {shown: path for path in paths if (shown := plain(path)) != path}
         rows = self.query("SELECT digest, uri FROM sources ORDER BY source DESC")
-        return {bytes(digest).hex(): undecodable.get(uri, uri) for digest, uri in rows}
+        return {bytes(digest).hex(): unescaped(uri) for digest, uri in rows}
 
     def remembered_digests(self) -> dict[tuple[bytes, int, int], str]:
         """Digests of files by what they had then: path as bytes, size, time of modification in ns."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,6 +11,9 @@ from pagemill.document.identity import PageKey
 
 if TYPE_CHECKING:
     from pagemill.document.page import PageResult
+
+_ESCAPE = re.compile(rb"\\udc([89a-f][0-9a-f])")
+"""Of a byte of a file name that is no UTF-8."""
 
 
 class PageState(IntEnum):
@@ -88,3 +93,9 @@ def page_row(row: tuple[Any, ...]) -> PageRow:
 def plain(text: str) -> str:
     """Text that UTF-8 can hold, of any text: lone surrogates (file names of other encodings) become escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def unescaped(path: str) -> str:
+    """The path of which :func:`plain` made another one, if there is such a file; else the path itself."""
+    name = os.fsdecode(_ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()), path.encode()))
+    return name if name != path and os.path.exists(name) else path  # noqa: PTH110 - Path.exists raises for long names

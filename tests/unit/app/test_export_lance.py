@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -144,3 +145,10 @@ def test_a_full_disk_has_its_own_exit_code(run: Path, tmp_path: Path, monkeypatc
     monkeypatch.setattr(lance, "write_dataset", full)
     with pytest.raises(NoSpaceError):
         export(run, tmp_path / "table")
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="all names are UTF-8 there")
+def test_a_run_whose_name_is_no_utf_8_is_exported_with_its_vectors(run: Path, tmp_path: Path):
+    moved = run.rename(tmp_path / os.fsdecode(b"first \xff"))
+    assert export(moved, tmp_path / "table")["text_vector"] < len(ids(tmp_path / "table"))
+    assert ids(tmp_path / "table")[0].startswith("first \\udcff/")

@@ -1,5 +1,7 @@
 import datetime
 import io
+import os
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -193,3 +195,12 @@ def test_a_parquet_page_that_fails_its_checksum_loses_its_rows(tmp_path: Path):
     assert [row.data for row in rows] == [b"image 0", b"image 1", b"image 2", None, None, None]
     assert [row.row_id for row in rows] == [f"doc_{number}" for number in range(6)]
     assert all("cannot be read" in row.problem for row in rows[3:])
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="all names are UTF-8 there")
+@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.ARROW_FILE, FileFormat.ARROW_STREAM])
+def test_a_file_whose_name_is_no_utf_8(tmp_path: Path, file_format: FileFormat):
+    path = tmp_path / os.fsdecode(b"shard \xff")
+    write(tmp_path / "shard", table(20), file_format).rename(path)
+    assert len(list(read_rows(path, file_format, SourceOptions()))) == 20
+    assert count_rows(path, file_format, SourceOptions()) == 20
