@@ -230,6 +230,9 @@ def _axes(line: TextLine) -> Frame:
     """The vectors along a line and down its height, and its corners, clockwise from where it starts."""
     x1, y1, x2, y2 = line.box
     corners = np.array(line.polygon or ((x1, y1), (x2, y1), (x2, y2), (x1, y2)), dtype=np.float64)
+    if not (math.dist(*corners[:2]) > 0 and math.dist(corners[0], corners[3]) > 0):  # else its text would be lost
+        x2, y2 = max(x2, x1 + 1), max(y2, y1 + 1)
+        corners = np.array(((x1, y1), (x2, y1), (x2, y2), (x1, y2)), dtype=np.float64)
     if is_vertical(line):  # as text that was turned clockwise
         corners = np.roll(corners, -1, axis=0)
     return corners[1] - corners[0], corners[3] - corners[0], corners

@@ -307,3 +307,14 @@ def test_the_size_of_a_page_comes_from_its_resolution(tmp_path: Path) -> None:
     assert sizes[0] == pytest.approx((360, 504))  # 500 x 700 pixels at 100 dpi
     assert sizes[1] == pytest.approx((496.6, 695.2), abs=0.1)
     assert max(sizes[2]) == pytest.approx(14_400)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [((20, 60, 20, 60), None), ((20, 60, 80, 60), None), ((20, 60, 80, 80), ((20, 60),) * 4)],
+    ids=["a point", "no height", "a polygon that is a point"],
+)
+def test_a_line_without_extent_is_there(tmp_path: Path, place: tuple[Any, Any]) -> None:
+    box, polygon = place
+    document = of_images(tmp_path / "x.pdf", record(line("mill", box, polygon=polygon)))
+    assert words(text_of(document)) == ["mill"]
