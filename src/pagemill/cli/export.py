@@ -53,7 +53,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
     pagemill export out --format jsonl --status failed -o - | jq .errors
     """  # noqa: D301 - click wants the control character
     console = messages(quiet=quiet)
-    if options.format is Format.CHUNKS and output is not None and output.endswith(".parquet"):
+    if options.format is Format.CHUNKS and output is not None and output.lower().endswith(".parquet"):
         options = replace(options, parquet=True)
     if options.format is None:
         if output or given(ExportOptions):

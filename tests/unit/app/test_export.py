@@ -237,10 +237,11 @@ def test_chunks_of_all_documents_as_lines_or_rows(run: Path, tmp_path: Path) -> 
     assert pq.read_table(tmp_path / "run.chunks.parquet").to_pylist() == found
 
 
-def test_the_ending_of_the_target_chooses_parquet(run: Path, tmp_path: Path) -> None:
-    words = [str(run), "-f", "chunks", "--max-tokens", "32", "-o", str(tmp_path / "a.parquet"), "-q"]
+@pytest.mark.parametrize("name", ["a.parquet", "a.PARQUET"])
+def test_the_ending_of_the_target_chooses_parquet(run: Path, tmp_path: Path, name: str) -> None:
+    words = [str(run), "-f", "chunks", "--max-tokens", "32", "-o", str(tmp_path / name), "-q"]
     assert command.main(words, standalone_mode=False) == 0
-    assert max(pq.read_table(tmp_path / "a.parquet")["tokens"].to_pylist()) <= 32
+    assert max(pq.read_table(tmp_path / name)["tokens"].to_pylist()) <= 32
 
 
 def test_options_of_chunks_go_with_chunks_alone() -> None:
