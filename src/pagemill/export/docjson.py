@@ -88,12 +88,14 @@ def pages_from_docjson(data: bytes | str) -> list[PageResult]:
     """The records that a DocJSON file was made of, as of this version.
 
     Raises:
-        ValueError: It is not DocJSON 2.
+        ValueError: It is not DocJSON 2, or lacks pages.
     """
     try:
         document = msgspec.json.decode(data, type=DocJSON)
         if document.schema_version.split(".")[0] != DOCJSON_VERSION.split(".")[0]:
             raise ValueError(f"DocJSON of version {document.schema_version}, not {DOCJSON_VERSION}")
+        if document.page_count != len(document.pages):
+            raise ValueError(f"DocJSON of {document.page_count} pages that holds {len(document.pages)}")
         return [_record_of(page, document) for page in document.pages]
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"not DocJSON: {error}") from error
