@@ -118,8 +118,9 @@ class _Manifest(msgspec.Struct):
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """All files below a folder, relative to it, with forward slashes."""
-    return (place.relative_to(folder).as_posix() for place in folder.rglob("*") if not place.is_dir())
+    """All files and links below a folder, relative to it, with forward slashes."""
+    places = (place for place in folder.rglob("*") if place.is_symlink() or not place.is_dir())
+    return (place.relative_to(folder).as_posix() for place in places)
 
 
 @contextlib.contextmanager

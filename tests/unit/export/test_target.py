@@ -165,3 +165,10 @@ def test_the_current_directory_is_not_replaced(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(OutputError, match="current directory"):
         export_to(Path(name), "1")
     assert names(tmp_path) == ["empty", "empty/empty"]
+
+
+def test_a_link_to_a_folder_is_not_ours(tmp_path: Path) -> None:
+    export_to(tmp_path / "a", "1")
+    (tmp_path / "a" / "link").symlink_to(tmp_path)
+    with pytest.raises(OutputError, match="link, which no export wrote"):
+        export_to(tmp_path / "a", "1", overwrite=True)
