@@ -25,7 +25,7 @@ from pagemill.store.derived import is_complete
 from pagemill.store.opening import inspected
 from pagemill.store.paths import DATABASE
 from pagemill.store.reading import RunReader
-from pagemill.store.rows import PageState
+from pagemill.store.rows import PageState, plain
 from pagemill.store.run_database import RunDatabase
 
 _NAMED = 20
@@ -69,7 +69,7 @@ def _unmet(out: Path, missing: dict[str, PagemillError]) -> dict[str, PagemillEr
 
 def _address(text: str) -> str:
     """The address by which a run knows an input, as a pattern."""
-    address = os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - keeps links, raises nothing
+    address = plain(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111 - keeps links, raises nothing
     return address if glob.has_magic(text) else glob.escape(address)
 
 
