@@ -84,7 +84,7 @@ class RunDatabase(RunReader):
             # A power cut may have taken records that readers have seen: their numbers are not used for others.
             connection.execute(
                 "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'records'"
-                " AND EXISTS (SELECT 1 FROM run WHERE session > 0 AND finished IS NULL)",
+                " AND EXISTS (SELECT 1 FROM run WHERE session + seq > 0 AND finished IS NULL)",
                 (_MOST_LOST,),
             )
             if connection.execute("SELECT version FROM run").fetchone() != (__version__,):

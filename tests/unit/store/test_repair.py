@@ -159,6 +159,13 @@ def test_no_number_of_a_record_is_used_twice(out: Path) -> None:
         assert connection.execute("SELECT min(record), max(record) FROM records").fetchone() == (21, 40)
 
 
+def test_numbers_of_records_that_a_database_has_lost_are_left_out(out: Path) -> None:
+    (out / DATABASE).unlink()  # it may have had more than 20 of them
+    assert repaired(out).database_rebuilt
+    with sqlite3.connect(out / DATABASE) as connection:
+        assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone() == (10_020,)
+
+
 @pytest.mark.parametrize(("at", "byte"), [(43, 0), (47, 255), (60, 1), (63, 0), (68, 0), (71, 255), (70, None)])
 def test_a_damaged_number_in_the_head_of_the_database(out: Path, finished: Path, at: int, byte: int | None) -> None:
     content = (out / DATABASE).read_bytes()
