@@ -43,7 +43,7 @@ class MicroBatcher(Generic[Item, Answer]):
         threads: Where ``call`` runs.
         max_batch: Most items in a call.
         concurrency: Calls that may run at once.
-        size: Of an item; None keeps arrival order.
+        size: Of an item; by default items go in the order of their pages alone.
         fill_s: Longest time that an item waits for a batch to fill while a lane is free.
         check: Gives an answer back as it is to be used, or raises what is wrong with it.
         free: Frees the model when this is closed, unless a call hangs in it.
