@@ -22,7 +22,7 @@ _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
 _BLOCK_START = re.compile(
     r"^( {0,3})(?=#{1,6}(?:\s|$)|>|```|~~~|[-+*]\s|[-=_*+][-=_*+ \t]*$"
     r"|-[-|: \t]*$|[|:][|: \t]*-[-|: \t]*$"  # below a table's head: the cells of a row beyond its columns are not shown
-    r"|\[[^\]\n]{1,200}\]:)",  # targets of links are not shown either
+    r"|\[(?:\\[\s\S]|[^][\\]){1,999}\]:)",  # targets of links are not shown either, whose names may take several lines
     re.MULTILINE,
 )
 _INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")

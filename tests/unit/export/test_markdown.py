@@ -145,6 +145,11 @@ def test_no_document_places_links_or_pictures():
     assert escape("[1]: http://a.example") == "\\[1]: http://a.example"
 
 
+@pytest.mark.parametrize("name", ["Smith\n2001", "a\\\nb", r"a\]b", r"a\\", "n" * 999])
+def test_what_looks_like_the_target_of_a_link_is_shown(name):
+    assert "<p>[" in MarkdownIt().render(escape(f"[{name}]: 27"))
+
+
 def test_foreign_html_is_rebuilt_or_shown_as_text():
     assert table_markdown('<table onclick="x"><tr><td><img src=x>a<td>b</table><script>') == (
         "<table><tr><td>a</td><td>b</td></tr></table>"
