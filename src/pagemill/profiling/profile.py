@@ -17,6 +17,7 @@ CPU = "CPU cores"
 RESOURCES = {
     "pagemill.compute": "compute threads",
     "pagemill.decode": "image decoding threads",
+    "pagemill.layout": "threads of the layout device",
     "pagemill.decoder": "PDF rendering processes",
     "pagemill.store": "writing thread",
     "servers": "servers",
@@ -213,8 +214,8 @@ def _bottleneck(
 ) -> tuple[str, str] | None:
     """The resource with the least time to spare, and the stage of pages that takes most of it.
 
-    Servers have no number of workers: they hold up the run if requests were in flight most of the time, while no pool
-    of ours was as busy.
+    Servers and devices have no number of workers: they hold up the run if calls were in flight most of the time, while
+    no pool of ours was as busy.
     """
     busy: defaultdict[str, float] = defaultdict(float)
     for (resource, _), seconds in demand.items():

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from pagemill.errors import OutputError, PagemillError
+from pagemill.rest.errors import UnavailableError
 from pagemill.rest.models import ErrorAnswer
 from pagemill.rest.results import PAGES_OF_A_SOURCE
 from pagemill.rest.sending import MAX_NAME
@@ -35,6 +36,8 @@ MAX_HITS = 200
 MAX_QUERY = 1000
 """Characters."""
 _NICE = 10
+_INDEXING_S = 10.0
+"""Longest time that a search in a job waits for it to be indexed."""
 _ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorAnswer}}
 
 
@@ -115,12 +118,17 @@ class JobSearch:
 
         Raises:
             NotFoundError: There is no such job.
+            UnavailableError: The job has ended, but others are put into the index before it.
         """
         if job is not None:
             row = await self._server.get(job, owner)
-            stamps = await asyncio.to_thread(lambda: self._index().runs())
-            if row.has_ended and stamps.get(job) != _stamp(row):
-                await self._put(job)  # it has just ended: no hits would mean that its pages do not have the words
+            if row.has_ended and not await self._is_indexed(row):
+                # It has just ended: no hits would mean that its pages do not have the words.
+                await asyncio.wait({asyncio.create_task(self._put(job))}, timeout=_INDEXING_S)
+                if not await self._is_indexed(row):
+                    raise UnavailableError(
+                        "the job is not in the search index yet", remedy="Search again later.", retry_after_s=10
+                    )
 
         def found() -> list[Hit]:
             top = limit
@@ -135,6 +143,10 @@ class JobSearch:
                 top = min(2 * top, DEPTH)
 
         return await asyncio.to_thread(found)
+
+    async def _is_indexed(self, row: JobRow) -> bool:
+        stamps = await asyncio.to_thread(lambda: self._index().runs())
+        return stamps.get(row.id) == _stamp(row)
 
     def _index(self) -> Library:
         with self._opening:

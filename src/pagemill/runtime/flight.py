@@ -76,7 +76,7 @@ def place() -> int:
     The oldest page goes first, at whatever stage it is: pages leave as soon as they can, and few are in flight at once.
     """
     ticket = TICKET.get()
-    return 0 if ticket is None else ticket.number + ticket.share.handicap
+    return 0 if ticket is None else ticket.place
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +117,7 @@ class FlightControl:
         self.max_bytes = max_bytes
         self.tickets: set[Ticket] = set()
         self.changed = asyncio.Event()
-        self.numbers = itertools.count()
+        self.admitted = 0
         self._max_with_pixels = max_with_pixels
         self._enough_requests = enough_requests
         self._waiting: list[_Waiting] = []
@@ -173,11 +173,22 @@ class Ticket:
     def __init__(self, flight: FlightControl, estimated_bytes: int, share: Share) -> None:
         self._flight = flight
         self.share = share
-        self.number = next(flight.numbers)
+        flight.admitted += 1
+        self._number: int | None = flight.admitted
         share.add(1)
         self.bytes = estimated_bytes
         self.has_pixels = True
         self.requests = 0
+
+    @property
+    def place(self) -> int:
+        """Of the page, where calls wait: the lowest is next."""
+        return (self._flight.admitted if self._number is None else self._number) + self.share.handicap
+
+    def admit_others(self) -> None:
+        """The page has been alone for long enough: others join it, and their calls need not wait for its calls."""
+        self._number = None
+        self.shrink(0)
 
     def pixels_gone(self, *, kept_bytes: int, requests: int) -> None:
         """The page has let its pixels go, and waits for answers.

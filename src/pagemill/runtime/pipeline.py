@@ -56,6 +56,9 @@ _READY = 2
 """Regions that are in flight or ready, for each one that the region engine can have in flight: it never waits for one,
 and a run that is stopped has little to finish."""
 
+_LAYOUT_CALLS = 3
+"""Calls of a layout engine with a device: one computes, while one is prepared and the answers of one are completed."""
+
 _LARGE_PAGE_BYTES = 40 * 2**20
 """Of decoded pixels: well over an A4 page at 300 dpi (26 MB)."""
 
@@ -127,8 +130,10 @@ class Pipeline:
     async def __aenter__(self) -> Self:
         # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
         grace_s = min(STUCK_AFTER_S, self.settings.page_timeout_s)
-        make = functools.partial(ComputeThreads, self.runtime.threads, stuck=self.stuck, grace_s=grace_s)
-        self._threads, self._decoding_threads = make(name="pagemill.compute"), make(name="pagemill.decode")
+        make = functools.partial(ComputeThreads, stuck=self.stuck, grace_s=grace_s)
+        self._threads = make(self.runtime.threads, name="pagemill.compute")
+        self._decoding_threads = make(self.runtime.threads, name="pagemill.decode")
+        self._layout_threads = make(min(_LAYOUT_CALLS, self.runtime.threads), name="pagemill.layout")
         self._decoding = DecodingService(
             workers=self.runtime.decoders,
             threads=self._decoding_threads,
@@ -144,6 +149,7 @@ class Pipeline:
         self._describer = describing(self.settings, self._threads)
         self._stack = AsyncExitStack()
         self._stack.push_async_callback(self._threads.close)
+        self._stack.push_async_callback(self._layout_threads.close)
         await self._stack.enter_async_context(self._decoding)
         for service in (self._layout, self._text, self._tables, self._formulas, self._reader, self._describer):
             self._stack.push_async_callback(service.close)
@@ -338,20 +344,23 @@ class Pipeline:
 
     async def _settled(self) -> None:
         """Wait for what pages that were given up have left running, or until it hangs for good."""
-        await self._threads.settled()
-        await self._decoding_threads.settled()
+        for threads in (self._threads, self._layout_threads, self._decoding_threads):
+            await threads.settled()
 
     async def _load_layout(self) -> _LayoutService:
         choice = self._layout_choice
         create = await self.compute(engines.load, engines.LAYOUT_ENGINES, choice.engine)
         settings = LayoutSettings(model_path=choice.model, max_batch=self.runtime.layout_batch or None)
         engine: LayoutEngine = await self.compute(create, settings)
+        # Several pages at once mean a device. The threads that wait for it are not among those that compute, where the
+        # oldest page goes first: pages are made ready meanwhile, and batches fill.
+        has_device = engine.max_batch > 1
         batcher = functools.partial(
             MicroBatcher,
             name=f"the layout engine {choice.engine!r}",
-            threads=self._threads,
+            threads=self._layout_threads if has_device else self._threads,
             max_batch=engine.max_batch,
-            concurrency=self.runtime.threads,
+            concurrency=min(_LAYOUT_CALLS, self.runtime.threads) if has_device else self.runtime.threads,
         )
         jpegs = None
         if getattr(engine, "decodes_jpegs", False):

@@ -19,7 +19,10 @@ ALONE_S = 10.0
 computes until its time limit must not hold up all other jobs for minutes."""
 
 
-_SERVICES = (*("_threads", "_decoding_threads", "_decoding", "_layout", "_text", "_formulas", "_tables", "_reader"),)
+_SERVICES = (
+    *("_threads", "_layout_threads", "_decoding_threads", "_decoding"),
+    *("_layout", "_text", "_formulas", "_tables", "_reader"),
+)
 """Attributes of a pipeline that are those of the shared one in a job's."""
 
 
@@ -102,8 +105,9 @@ class JobPipeline(Pipeline):
 class SharedAdmission:
     """Admits pages of one job to the flight of all. Implements :class:`pagemill.runtime.flight.Admission`.
 
-    A page that is to run alone has the services to itself for ``alone_s`` seconds; then others join it. The next one
-    of the job waits for as long as it took, so that such pages take half of the time at most.
+    A page that is to run alone has the services to itself for ``alone_s`` seconds; then others join it, and it counts
+    as the youngest of them. The next one of the job waits for as long as it took, so that such pages take half of the
+    time at most.
 
     Args:
         flight: Of all jobs.
@@ -127,5 +131,5 @@ class SharedAdmission:
             await asyncio.sleep(min(self._alone_s, time.monotonic() - self._began))
         ticket = await self._flight.enter(estimated_bytes, self._share)
         self._began, self._alone = time.monotonic(), ticket
-        asyncio.get_running_loop().call_later(self._alone_s, ticket.shrink, 0)
+        asyncio.get_running_loop().call_later(self._alone_s, ticket.admit_others)
         return ticket

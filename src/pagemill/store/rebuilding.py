@@ -96,10 +96,13 @@ def _stored_summary(file: Path) -> RunSummary | None:
 def _stored_pages(file: Path) -> Iterator[PageResult]:
     """The records in a database that can still be read."""
     with suppress(OutputError, ValueError, TypeError), _opened(file) as reader:
-        # One by one: a scan would end at the first damaged page of the file.
-        for number in range(1, _last_record(file) + 1):
-            with suppress(DamagedRunError, ValueError):
-                for (data,) in reader.query("SELECT data FROM records WHERE record = ?", (number,)):
+        number, last = 0, _last_record(file)
+        while number < last:
+            number += 1
+            with suppress(DamagedRunError, ValueError):  # one by one: a scan would end at the first damaged page
+                following = "SELECT record, data FROM records WHERE record >= ? ORDER BY record LIMIT 1"
+                for found, data in reader.query(following, (number,)):
+                    number = found  # numbers have gaps
                     yield decode_page(decompress(data))
 
 
