@@ -171,6 +171,17 @@ def test_a_repository_with_files_of_somebody_else_is_left_alone(run, hub, path):
     assert hub.repositories[REPO].branches["main"]["notes.txt"] == b"mine"
 
 
+def test_rows_of_somebody_else_do_not_come_between_ours(run, hub):
+    assert to_hub(run, hub).returncode == 0
+    files = hub.repositories[REPO].branches["main"]
+    files["data/train-00001-of-00002.parquet"] = b"mine"
+    ended = to_hub(run, hub, "--title", "Other")
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "data/train-00001-of-00002.parquet" in ended.stderr
+    assert "delete them there first" in ended.stderr
+    assert len(hub.repositories[REPO].commits) == 1
+
+
 def test_a_client_that_is_told_to_stay_offline(run, hub):
     ended = to_hub(run, hub, more={"HF_HUB_OFFLINE": "1"})
     assert (ended.returncode, "HF_HUB_OFFLINE" in ended.stderr) == (ExitCode.OUTPUT, True)

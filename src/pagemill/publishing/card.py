@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill._version import __version__
+from pagemill.publishing.manifest import ROWS
 from pagemill.publishing.options import BuildOptions
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _metadata(options: BuildOptions, languages: list[str], pages: int) -> str:
     """The metadata block. Values are JSON, which is YAML too and needs no rules for quoting."""
     # Records as JSON lines have no fixed schema (what is empty is left out), and the library guesses one from the
     # first megabytes: it is given the texts, whose columns are four everywhere.
-    files = "data/train-*.parquet" if options.shape == "parquet" else "parsed_texts.jsonl"
+    files = ROWS if options.shape == "parquet" else "parsed_texts.jsonl"
     values: dict[str, Any] = {
         "license": options.licence,
         "pretty_name": _printable(options.title),

@@ -13,7 +13,16 @@ from typing import Any, ClassVar
 
 from pagemill._version import __version__
 from pagemill.errors import DamagedRunError, NetworkError, OutputError, PagemillError, lacks_extra
-from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, Manifest, PublishedFile, Tell, described, read_manifest
+from pagemill.publishing.manifest import (
+    MANIFEST,
+    MAX_MANIFEST,
+    Manifest,
+    PublishedFile,
+    Tell,
+    described,
+    in_the_way,
+    read_manifest,
+)
 
 _MAY_PASS = frozenset({408, 409, 412, 425, 429})
 """Statuses of requests that may succeed later: timeout, too early, concurrent commit, rate limit."""
@@ -144,15 +153,16 @@ class HubDataset:
 
     def _refuse_mixing(self, listed: dict[str, Any], earlier: set[str] | None, manifest: Manifest) -> None:
         """Foreign files that ours would replace, or that would be read as part of the dataset."""
-        if earlier is not None:  # replacing is intended
-            return
-        ours = {file.path for file in manifest.files}
-        folders = {path.rpartition("/")[0] for path in ours} - {""}
-        foreign = sorted(
-            path
-            for path in listed
-            if (path in ours and path != "README.md") or path.rpartition("/")[0] in folders or path == MANIFEST
-        )
+        if earlier is not None:
+            foreign = in_the_way(listed, earlier, manifest)
+        else:
+            ours = {file.path for file in manifest.files}
+            folders = {path.rpartition("/")[0] for path in ours} - {""}
+            foreign = sorted(
+                path
+                for path in listed
+                if (path in ours and path != "README.md") or path.rpartition("/")[0] in folders or path == MANIFEST
+            )
         if foreign:
             raise OutputError(
                 f"{self.repository} holds other files, {foreign[0]} for one",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,8 @@ from pagemill._version import __version__
 
 MANIFEST = "pagemill.json"
 """Its name in the dataset."""
+ROWS = "data/train-*.parquet"
+"""What the card of a dataset in Parquet has ``load_dataset`` read, whoever wrote it."""
 MAX_MANIFEST = 64 * 2**20
 """Most bytes of a manifest that is read back; it may be foreign."""
 
@@ -53,6 +56,24 @@ def read_manifest(data: bytes) -> Manifest | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return manifest if manifest.generator == "pagemill" else None
+
+
+def in_the_way(there: Iterable[str], earlier: Collection[str], manifest: Manifest) -> list[str]:
+    """Foreign files that a dataset would replace, or whose rows would be read as part of it.
+
+    Args:
+        there: Paths of files in the target.
+        earlier: Those of earlier datasets of ours.
+        manifest: The dataset that is published.
+    """
+    ours = {file.path for file in manifest.files}
+    has_rows = any(map(_holds_rows, ours))
+    foreign = (path for path in there if path not in earlier)
+    return sorted(path for path in foreign if path in ours or (has_rows and _holds_rows(path)))
+
+
+def _holds_rows(path: str) -> bool:
+    return path.count("/") == 1 and fnmatchcase(path, ROWS)  # its star does not stand for folders
 
 
 def described(folder: Path, paths: Iterable[Path]) -> list[PublishedFile]:

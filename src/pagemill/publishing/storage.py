@@ -20,11 +20,21 @@ from pagemill.errors import (
     PagemillError,
     is_no_space,
 )
-from pagemill.publishing.manifest import MANIFEST, MAX_MANIFEST, Manifest, PublishedFile, Tell, read_manifest
+from pagemill.publishing.manifest import (
+    MANIFEST,
+    MAX_MANIFEST,
+    Manifest,
+    PublishedFile,
+    Tell,
+    in_the_way,
+    read_manifest,
+)
 from pagemill.publishing.public import public_source
 from pagemill.store.paths import TEMPORARY_SUFFIX
 
 _CHUNK = 4 * 2**20
+_DEPTH = 2
+"""Levels of a dataset: its files and its folders, which hold only files."""
 _AGAIN = "Run the same command again: existing files are not sent again."
 _PENDING = f"{MANIFEST}.pending"
 """Manifest of everything that may exist until the dataset is complete: new and earlier files."""
@@ -82,9 +92,14 @@ class StoredDataset:
         with self._errors():
             self._open()
             published, pending = self._listed(MANIFEST), self._listed(_PENDING)
+            earlier = {file.path: file for file in (*(published or ()), *(pending or ()))}
             if published is None and pending is None:
                 self._refuse_foreign(manifest)
-            earlier = {file.path: file for file in (*(published or ()), *(pending or ()))}
+            elif foreign := in_the_way(self._files(maxdepth=_DEPTH), earlier, manifest):
+                raise OutputError(
+                    f"{self._shown} holds other files, {foreign[0]} for one",
+                    remedy="Move them away, or choose an empty or new place.",
+                )
             stale = earlier.keys() - {file.path for file in manifest.files}
             begun = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
             self._copy(begun.encoded(), _PENDING)
@@ -152,14 +167,17 @@ class StoredDataset:
     def _refuse_foreign(self, manifest: Manifest) -> None:
         """Refuse a target with foreign files."""
         ours = {file.path for file in manifest.files} | {f"{_PENDING}{TEMPORARY_SUFFIX}"}
-        for folder, _, names in self._filesystem.walk(self._root):  # the first one suffices, a bucket may be large
+        path = next((path for path in self._files() if path not in ours), None)  # one suffices, a bucket may be large
+        if path is not None:
+            raise OutputError(
+                f"{self._shown} holds other files, {path} for one", remedy="Choose an empty or new place."
+            )
+
+    def _files(self, maxdepth: int | None = None) -> Iterator[str]:
+        """Paths of the files in the target."""
+        for folder, _, names in self._filesystem.walk(self._root, maxdepth=maxdepth):
             below = str(folder).removeprefix(self._root).strip("/")
-            for name in sorted(names):
-                path = f"{below}/{name}" if below else name
-                if path not in ours:
-                    raise OutputError(
-                        f"{self._shown} holds other files, {path} for one", remedy="Choose an empty or new place."
-                    )
+            yield from (f"{below}/{name}" if below else name for name in sorted(names))
 
     def _copy(self, source: Path | bytes, path: str) -> None:
         """Write a file; on a disk it is renamed when complete, object stores are atomic."""

@@ -75,6 +75,45 @@ def test_files_of_somebody_else(dataset, memory):
     assert list(memory) == ["/mills/pages/data/mine.txt"]
 
 
+SHARD, SECOND = "data/train-00000-of-00001.parquet", "data/train-00001-of-00002.parquet"
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        (SECOND, [SHARD]),  # load_dataset would read its rows
+        (SHARD, [SHARD]),  # ours would replace it: the earlier dataset had the other format
+        ("parsed_texts.jsonl", ["parsed_texts.jsonl"]),
+    ],
+)
+def test_files_of_somebody_else_in_a_dataset_of_ours(tmp_path, dataset, memory, path, names):
+    StoredDataset(URL).publish(*dataset)
+    MemoryFileSystem().pipe(f"/mills/pages/{path}", b"mine")
+    before = dict(memory)
+    with pytest.raises(OutputError, match=path) as caught:
+        StoredDataset(URL).publish(*version(tmp_path / "new", *names))
+    assert caught.value.remedy
+    assert memory == before
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("cat.jpg", [SHARD]),
+        (".gitattributes", [SHARD]),
+        ("data/notes.txt", [SHARD]),
+        ("data/more/train-0.parquet", [SHARD]),
+        ("data/train-0/more.parquet", [SHARD]),
+        (SECOND, ["parsed_texts.jsonl"]),  # the card has load_dataset read the texts alone
+    ],
+)
+def test_other_files_in_a_dataset_of_ours_stay(tmp_path, dataset, memory, path, names):
+    StoredDataset(URL).publish(*dataset)
+    MemoryFileSystem().pipe(f"/mills/pages/{path}", b"mine")
+    StoredDataset(URL).publish(*version(tmp_path / "new", *names))
+    assert set(memory) == {f"/mills/pages/{name}" for name in (path, *names, MANIFEST)}
+
+
 @pytest.mark.parametrize("path", ["../outside", "/outside", "data/../../outside", "a\\\\..\\\\b", ""])
 def test_a_manifest_that_leads_out_deletes_nothing(dataset, memory, path):
     filesystem = MemoryFileSystem()
