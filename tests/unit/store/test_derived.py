@@ -108,6 +108,17 @@ def test_a_run_does_not_wait_for_an_export_but_at_its_end(store) -> None:
     assert store.files("documents") == {"documents/doc.md", "documents/doc.json"}
 
 
+def test_exporting_in_place_does_not_vouch_for_files_that_were_edited(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_run(out)
+    edited = next((out / "documents").glob("*.md"))
+    edited.write_bytes(edited.read_bytes() + b"a note")
+    ended = CliRunner().invoke(cli, ["export", str(out)], standalone_mode=False)
+    assert edited.read_bytes().endswith(b"a note")
+    assert "unless they were edited: pagemill verify" in ended.stderr
+    assert verify(out, exporters=EXPORTERS).groups
+
+
 def test_exporting_in_place_takes_no_options_of_other_formats(tmp_path: Path) -> None:
     write_run(tmp_path / "out")
     ended = CliRunner().invoke(cli, ["export", str(tmp_path / "out"), "--single"])
