@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pagemill.document.page import Status
 from pagemill.errors import DamagedRunError, ExitCode, InputError
 from pagemill.store.paths import crop_file
 
@@ -24,6 +25,8 @@ class ExportOutcome:
     """The outcome of an export."""
 
     pages: int = 0
+    failed: int = 0
+    """Of these pages."""
     documents: int = 0
     damages: list[str] = field(default_factory=list)
     """Messages about damaged pieces of the run."""
@@ -108,6 +111,7 @@ class ExportContent:
     def counted(self, page: PageResult) -> PageResult:
         """The page, which is exported."""
         self.outcome.pages += 1
+        self.outcome.failed += page.status is Status.FAILED
         if self.tell is not None:
             self.tell(page)
         return page

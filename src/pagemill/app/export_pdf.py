@@ -10,7 +10,7 @@ from pathlib import Path
 from pagemill.app.export_content import ExportContent
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.document.names import file_stem
-from pagemill.document.page import PageResult
+from pagemill.document.page import PageResult, Status
 from pagemill.errors import MissingInputError, PagemillError
 from pagemill.export.pdf_images import PdfImage, as_stored, is_lossy, of_pixels
 from pagemill.export.searchable_pdf import CopiedPdf, ImagePdf
@@ -18,6 +18,7 @@ from pagemill.sources.base import PdfPage
 
 _PENDING = 64 * 2**20
 """Bytes of images that wait in memory; the rows of a dataset may belong to many documents in turn."""
+_WITHOUT_FAILED = "--status done leaves out the failed pages."
 
 
 @dataclass(slots=True)
@@ -28,6 +29,8 @@ class _Document:
     path: Path
     places: dict[str, int] = field(default_factory=dict)
     """Of its pages, by page id."""
+    failed: set[str] = field(default_factory=set)
+    """Ids of the pages that failed when they were parsed."""
     added: int = 0
     left: int = 0
     """Pages that are to come."""
@@ -71,6 +74,8 @@ def write_pdfs(content: ExportContent, folder: Path) -> None:
         for page in pages:
             document.places[page.page_id] = document.left
             document.left += 1
+            if page.status is Status.FAILED:
+                document.failed.add(page.page_id)
             documents[page.page_id] = document
             wanted.append(WantedPage.of(page))
     content.refuse_nothing(len(wanted))
@@ -96,6 +101,8 @@ class _Writing:
                     if document.error is None:
                         await self._add(document, images, found)
                 except PagemillError as error:
+                    if found.wanted.page_id in document.failed:
+                        error.remedy = " ".join(filter(None, [error.remedy, _WITHOUT_FAILED]))
                     document.error = error
                 finally:
                     found.leave()
@@ -148,6 +155,7 @@ class _Writing:
         if document.error is None:
             outcome.documents += 1
             outcome.pages += document.added
+            outcome.failed += len(document.failed)
         else:
             outcome.left_out.append((document.doc_id, document.error.message, document.error.remedy))
             self.first_error = self.first_error or document.error

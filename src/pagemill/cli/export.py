@@ -81,7 +81,9 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
                 exporter.to_stream(sys.stdout.buffer)
                 sys.stdout.flush()
     of = f" of {number(exporter.outcome.documents, 'document')}" if exporter.outcome.documents else ""
-    console.note(f"{number(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}")
+    failed = exporter.outcome.failed
+    lacking = f", {failed:,} of them failed and without content: pagemill status {out}" if failed else ""
+    console.note(f"{number(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}{lacking}")
     for column, pages in missing.items():
         if pages:
             console.note(f"{number(pages, 'page')} without {column}: embed them with pagemill embed {out}")

@@ -153,9 +153,26 @@ def test_a_page_that_cannot_be_opened_leaves_its_document_out_unless_it_is_not_w
     absent = msgspec.structs.replace(record(scans / "three.pdf", "three", 7), status=Status.FAILED, regions=[])
     out = write_run(tmp_path / "run", [good, absent, record(scans / "one.jpg", "one")])
     outcome = export(out)
-    assert [name for name, _, _ in outcome.left_out] == ["three"]
+    assert [(name, "--status done" in (remedy or "")) for name, _, remedy in outcome.left_out] == [("three", True)]
     outcome = export(out, status=Status.DONE, overwrite=True)
-    assert (outcome.left_out, outcome.documents) == ([], 2)
+    assert (outcome.left_out, outcome.documents, outcome.failed) == ([], 2, 0)
+
+
+def test_failed_pages_that_can_be_opened_are_counted(tmp_path: Path, scans: Path) -> None:
+    failed = msgspec.structs.replace(record(scans / "three.pdf", "three", 2), status=Status.FAILED, regions=[])
+    outcome = export(write_run(tmp_path / "run", [record(scans / "three.pdf", "three", 1), failed]))
+    assert (outcome.pages, outcome.failed, outcome.left_out) == (2, 1, [])
+
+
+def test_a_row_that_failed_stops_the_export_of_its_dataset_with_a_remedy_that_helps(tmp_path: Path) -> None:
+    shard = tmp_path / "shard.parquet"
+    pq.write_table(pa.table({"image": [scan("good"), b"no image"]}), shard)
+    failed = msgspec.structs.replace(record(shard, "shard", 2), status=Status.FAILED, regions=[])
+    out = write_run(tmp_path / "run", [record(shard, "shard", 1), failed])
+    with pytest.raises(InputError) as caught:
+        export(out)
+    assert "--status done" in (caught.value.remedy or "")
+    assert export(out, status=Status.DONE).pages == 1
 
 
 def test_rows_of_a_dataset_become_documents_in_page_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

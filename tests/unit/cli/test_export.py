@@ -48,6 +48,14 @@ def test_exports_go_beside_the_run(run: Path, tmp_path: Path, format_name: str, 
     assert invoke(run, "-f", format_name, "--overwrite", "-q").stderr == ""
 
 
+@pytest.mark.parametrize("format_name", ["jsonl", "chunks", "doclingdocument", "csv-tables"])
+def test_failed_pages_are_counted(run: Path, format_name: str) -> None:
+    result = invoke(run, "-f", format_name)
+    assert result.return_value == ExitCode.OK
+    assert f", 1 of them failed and without content: pagemill status {run}" in " ".join(result.stderr.split())
+    assert "of them" not in invoke(run, "-f", format_name, "--status", "done", "--overwrite").stderr
+
+
 def test_records_go_to_standard_output(run: Path) -> None:
     result = invoke(run, "-f", "jsonl", "--status", "failed", "-o", "-")
     assert [json.loads(line)["page_id"] for line in result.stdout.splitlines()] == ["report_3"]
