@@ -223,13 +223,15 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_no_space(error: OSError) -> bool:
-    """Whether the disk is full or over quota."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    """Whether the disk is full or over quota, or the file as large as the system or its filesystem allows."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def unwritable(where: object, error: OSError, *, remedy: str, no_space_remedy: str) -> OutputError:
     """What an error of the system means for a file or folder to be written."""
     message = f"cannot write {where}: {error.strerror or error}"
+    if error.errno == errno.EFBIG:
+        no_space_remedy = "Raise the limit of file sizes (ulimit -f), or write to a filesystem that takes larger files."
     if is_no_space(error):
         return NoSpaceError(message, remedy=no_space_remedy)
     return OutputError(message, remedy=remedy)

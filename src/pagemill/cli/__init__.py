@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 import click
 
 from pagemill._version import __version__
-from pagemill.errors import ExitCode, PagemillError, is_no_space
+from pagemill.errors import ExitCode, PagemillError, is_no_space, unwritable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -119,8 +119,9 @@ def exit_status(action: Callable[[], object]) -> int:
         return error.exit_code
     except Exception as error:
         if isinstance(error, OSError) and is_no_space(error):  # behind a redirection
-            _print_error(f"cannot write the output: {error.strerror}", "Free some space.")
-            return ExitCode.NO_SPACE
+            full = unwritable("the output", error, remedy="", no_space_remedy="Free some space.")
+            _print_error(full.message, full.remedy)
+            return full.exit_code
         traceback.print_exc()
         _print_error("this is a defect of pagemill. Please report it with the lines above.", None)
         return ExitCode.INTERNAL

@@ -91,6 +91,23 @@ def test_messages_on_a_full_disk_do_not_end_the_work(tmp_path: Path) -> None:
     assert (work.returncode, (tmp_path / "out").read_text()) == (ExitCode.PAGES_FAILED, "done")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no limit of file sizes")
+def test_output_over_the_limit_of_file_sizes_is_no_defect(tmp_path: Path) -> None:
+    limited = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n{_COMMAND}"
+    with (tmp_path / "output").open("wb") as output:
+        work = subprocess.run(
+            [sys.executable, "-c", limited, "work", str(tmp_path / "out"), "--lines", "100000"],
+            input=b"\n",
+            stdout=output,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            check=False,
+        )
+    assert work.returncode == ExitCode.NO_SPACE
+    assert b"ulimit" in work.stderr
+    assert b"Traceback" not in work.stderr
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo terminals")
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_no_color_is_heeded_on_a_terminal(environment: dict[str, str], coloured: bool) -> None:

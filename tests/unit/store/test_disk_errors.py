@@ -30,7 +30,7 @@ def full(code: int) -> OSError:
     return OSError(code, os.strerror(code))
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES])
 @pytest.mark.parametrize("step", [1, 2])
 def test_a_crop_that_cannot_be_written_leaves_no_trace_of_the_page(
     store, monkeypatch: pytest.MonkeyPatch, code: int, step: int
@@ -45,9 +45,9 @@ def test_a_crop_that_cannot_be_written_leaves_no_trace_of_the_page(
         with pytest.raises(OutputError) as caught:
             run.write_page(page, crops, b"preview")
         monkeypatch.undo()
-        no_space = code in (errno.ENOSPC, errno.EDQUOT)
+        no_space = code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         assert caught.value.exit_code is (ExitCode.NO_SPACE if no_space else ExitCode.OUTPUT)
-        assert "space" in (caught.value.remedy or "") or not no_space
+        assert ("ulimit" if code == errno.EFBIG else "space") in (caught.value.remedy or "") or not no_space
         assert store.states() == {"doc_1": "DONE", "doc_2": "RUNNING"}
         assert store.files("crops") == set()
         store.check(run)
