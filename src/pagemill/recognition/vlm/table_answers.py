@@ -24,6 +24,7 @@ _RAISED = str.maketrans("0123456789+-=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻�
 _LOWERED = str.maketrans("0123456789+-=()n", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙ")
 _OPENING = re.compile(r"<table(?=[\s/>])", re.IGNORECASE)
 _TABLE_EDGE = re.compile(r"<(/?)(table|tr|td|th)(?=[\s/>])[^<>]{0,1000}>?", re.IGNORECASE)
+_CELL = re.compile(r"<t[dh](?=[\s/>])", re.IGNORECASE)
 _MARK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
 _BAR = re.compile(r"(?<!\\)\|")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
@@ -36,12 +37,19 @@ def read_table(text: str) -> tuple[Table, str] | None:
     None if it contains no table, or one over the limits.
     """
     if _OPENING.search(text):
-        pieces = split_tables(text)
-        # A model may split a table, or see several in one region: keep all of their rows.
-        parsed = [parse_table(_protected(piece)) for piece, is_table in pieces if is_table]
-        tables = [each for each in parsed if each is not None]
-        table = _stacked(tables)
-        beside = " ".join([piece for piece, is_table in pieces if not is_table] + [part.caption for part in tables[1:]])
+        tables: list[Table] = []
+        around: list[str] = []
+        for piece, is_table in split_tables(text):
+            found = parse_table(_protected(piece)) if is_table else None
+            if found is not None:
+                around.append(found.caption if tables else "")
+                # A model may split a table, or see several in one region: keep all of their rows.
+                tables.append(found)
+            elif is_table and _CELL.search(piece):
+                return None  # over the limits: without this one, the others would pass for all that was read
+            else:
+                around.append(piece)
+        table, beside = _stacked(tables), " ".join(around)
     elif _OTSL.search(text):
         table, beside = parse_otsl(text)
     else:

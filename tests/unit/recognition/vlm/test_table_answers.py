@@ -94,6 +94,21 @@ def test_words_beside_a_table_are_told_and_further_tables_are_rows():
     )
 
 
+def test_a_table_over_the_limits_is_not_lost_beside_another_one():
+    small, wide = "<table><tr><td>small</td></tr></table>", "<tr>" + "<td>wide</td>" * 500 + "</tr>"
+    large = f"<table>{wide}{'<tr><td>long</td></tr>' * 500}</table>"
+    assert read_table(large) is None  # the cleanup keeps the text of the answer, with a problem
+    assert read_table(small + large) is None
+    assert read_table(large + small) is None
+
+
+@pytest.mark.parametrize("inside", ["words", "<caption>words</caption>", "<tr>words</tr>"])
+def test_words_of_a_table_without_cells_are_told(inside: str):
+    answer = read_table(f"<table>{inside}</table><table><tr><td>1</td></tr></table>")
+    assert answer is not None
+    assert (answer[0].to_html(), answer[1]) == ("<table><tr><td>1</td></tr></table>", "words")
+
+
 def test_a_table_in_a_cell_ends_no_table():
     answer = read_table("<table><tr><td>a<table><tr><td>in</td></tr></table></td><td>z</td></tr></table> after")
     assert answer is not None
