@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import glob
 import os
@@ -143,21 +144,61 @@ class _Search:
         return Item(uri=uri, name=base_name(uri), origin=self.origin, error=error)
 
     def _glob(self, pattern: Path, text: str) -> Iterator[Item]:
-        found = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - may be absolute
+        patterns = list(self._plain(pattern))
+        found = {match for plain in patterns for match in glob.glob(str(plain))}  # noqa: PTH207 - may be absolute
         matches = sorted(_without_runs(found, pattern), key=natural_key)
-        broken = [self._broken(place, error) for place, error in _unreadable_folders(pattern)]
+        broken = [self._broken(place, error) for place, error in _unreadable_folders(patterns)]
         yield from broken
         if not matches and not broken:
             raise MissingInputError(f"nothing matches {text!r}", remedy="Check the pattern, and quote it in the shell.")
-        for match in matches:
-            path = Path(match)
-            if os.path.isdir(path):  # noqa: PTH112 - of a path that cannot be looked up, False
-                if self.recursive:
-                    yield from self._walk(path)
-            elif os.path.isfile(path):  # noqa: PTH113
-                yield self._file(path, match)
-            else:
-                yield from self._lost(path)
+        given: set[str] = set()
+        for match in matches:  # a folder before what is in it
+            for item in self._match(Path(match), by_name=not glob.has_magic(pattern.name)):
+                if item.uri not in given:
+                    given.add(item.uri)
+                    yield item
+
+    def _match(self, path: Path, *, by_name: bool) -> Iterator[Item]:
+        """What a pattern matches: a file, or with ``recursive`` the files of a folder."""
+        if os.path.isdir(path):  # noqa: PTH112 - of a path that cannot be looked up, False
+            if self.recursive and (by_name or not path.is_symlink()):
+                yield from self._walk(path)
+            elif self.recursive:
+                self._skip_link(path)
+        elif os.path.isfile(path):  # noqa: PTH113
+            yield self._file(path, str(path))
+        else:
+            yield from self._lost(path)
+
+    def _plain(self, pattern: Path) -> Iterator[Path]:
+        """A pattern without ``**``: one for each folder that it stands for.
+
+        :func:`glob.glob` would follow linked folders: one that leads back multiplies all files.
+        """
+        if "**" not in pattern.parts:
+            yield pattern
+            return
+        place = pattern.parts.index("**")
+        after = pattern.parts[place + 1 :] or ("*",)
+        for top in glob.glob(os.path.join(Path(*pattern.parts[:place]), "")):  # noqa: PTH118, PTH207 - folders alone
+            for folder in self._folders(Path(top)):
+                yield from self._plain(Path(glob.escape(str(folder)), *after))
+
+    def _folders(self, top: Path) -> Iterator[Path]:
+        """A folder and those below it, without hidden and linked ones."""
+        yield top
+        with contextlib.suppress(OSError), os.scandir(top) as entries:  # _unreadable_folders names it
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._folders(top / entry.name)
+                elif os.path.isdir(entry.path):  # noqa: PTH112
+                    self._skip_link(top / entry.name)
+
+    def _skip_link(self, path: Path) -> None:
+        if str(path) not in self.skipped.linked_folders:
+            self.skipped.linked_folders.append(str(path))
 
     def _lost(self, path: Path) -> Iterator[Item]:
         """The error of a name that promises a document, if there is none behind it; no item for what is no file."""
@@ -206,7 +247,7 @@ class _Search:
                     yield from self._walk(path)
             elif not (entry.is_file(follow_symlinks=False) or os.path.isfile(path)):  # noqa: PTH113
                 if self.recursive and os.path.isdir(path):  # noqa: PTH112
-                    self.skipped.linked_folders.append(str(path))
+                    self._skip_link(path)
                 yield from self._lost(path)
             elif not path.suffix:
                 yield from self._by_content(path)
@@ -229,13 +270,13 @@ class _Search:
             self.skipped.add(path.name)
 
 
-def _unreadable_folders(pattern: Path) -> Iterator[tuple[str, PagemillError]]:
-    """Folders in which a pattern looks for matches and that cannot be listed: glob skips them silently."""
+def _unreadable_folders(patterns: Iterable[Path]) -> Iterator[tuple[str, PagemillError]]:
+    """Folders in which patterns look for matches and that cannot be listed: glob skips them silently."""
     places = set()
-    for index, part in enumerate(pattern.parts):
-        if glob.has_magic(part):
-            folder = Path(*pattern.parts[: index + (part == "**")])
-            places.update(glob.glob(os.path.join(folder, ""), recursive=True))  # noqa: PTH118, PTH207
+    for pattern in patterns:
+        for index, part in enumerate(pattern.parts):
+            if glob.has_magic(part):
+                places.update(glob.glob(os.path.join(Path(*pattern.parts[:index]), "")))  # noqa: PTH118, PTH207
     for place in sorted(places, key=natural_key):
         try:
             with os.scandir(place) as entries:
@@ -244,7 +285,7 @@ def _unreadable_folders(pattern: Path) -> Iterator[tuple[str, PagemillError]]:
             yield place, unreadable(repr(place), error)
 
 
-def _without_runs(matches: list[str], pattern: Path) -> Iterator[str]:
+def _without_runs(matches: Iterable[str], pattern: Path) -> Iterator[str]:
     """Matches that are in no run directory, but for one that the pattern names, as ``out/crops/*.png`` does."""
     wild = next(index for index, part in enumerate(pattern.parts) if glob.has_magic(part))
     is_run = functools.cache(lambda folder: (folder / _RUN).is_dir())

@@ -89,6 +89,31 @@ def test_linked_folders_are_not_followed(tmp_path: Path):
         assert (skipped.linked_folders, skipped.by_suffix) == (linked, {})
 
 
+@pytest.mark.parametrize(
+    ("pattern", "recursive", "found", "linked"),
+    [
+        ("**/*.png", False, ["a.png", "sub/b.png"], ["sub/up"]),
+        ("**", False, ["a.png", "sub/b.png"], ["sub/up"]),
+        ("**", True, ["a.png", "sub/b.png"], ["sub/up"]),
+        ("**/**/*.png", True, ["a.png", "sub/b.png"], ["sub/up"]),
+        ("sub/*", True, ["sub/b.png"], ["sub/up"]),
+        ("sub/up/**/a.png", False, ["sub/up/a.png"], ["sub/up/sub/up"]),  # named links are read
+        ("*/up", True, ["sub/up/a.png", "sub/up/sub/b.png"], ["sub/up/sub/up"]),
+    ],
+)
+def test_patterns_do_not_follow_linked_folders(
+    tmp_path: Path, pattern: str, recursive: bool, found: list[str], linked: list[str]
+):
+    (tmp_path / "sub").mkdir()
+    for name in ("a.png", "sub/b.png"):
+        (tmp_path / name).touch()
+    (tmp_path / "sub" / "up").symlink_to(tmp_path, target_is_directory=True)
+    skipped = SkippedFiles()
+    items = list(expand([f"{tmp_path}/{pattern}"], recursive=recursive, skipped=skipped))
+    assert [Path(item.uri).relative_to(tmp_path).as_posix() for item in items] == found
+    assert [Path(name).relative_to(tmp_path).as_posix() for name in skipped.linked_folders] == linked
+
+
 def test_a_broken_link_does_not_stop_a_folder(tmp_path: Path):
     (tmp_path / "a.png").symlink_to(tmp_path / "gone")
     (tmp_path / "b.png").touch()
