@@ -52,9 +52,9 @@ class RuntimeSettings(Settings):
         help="Order in which the stages of pages run. All but streaming are slower, and there to be compared with it: "
         "see `pagemill profile`.",
     )
-    bytes_in_flight: int = 2 * 2**30
+    bytes_in_flight: ClassVar = 2 * 2**30
     """Maximum number of bytes of decoded pixels in flight."""
-    postponed_bytes: int = 256 * 2**20
+    postponed_bytes: ClassVar = 256 * 2**20
     """Maximum number of bytes of encoded pages that wait for their retry at the end of the input; beyond it pages are
     retried at once."""
 

@@ -1,6 +1,9 @@
+from dataclasses import fields
+
 import pytest
 
 from pagemill.config.machine import RuntimeSettings, _cgroup_quota, available_cores
+from pagemill.config.options import options_of
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,8 @@ def test_zeros_become_numbers_and_others_stay():
     assert (resolved.threads, resolved.pages_in_flight) == (3, 9)
     assert resolved.decoders >= 1
     assert RuntimeSettings().resolved().threads == available_cores()
+
+
+def test_what_cannot_be_chosen_is_no_setting():
+    """Settings are in ``run.json``, and arguments of the class."""
+    assert len(fields(RuntimeSettings)) == len(list(options_of(RuntimeSettings)))
