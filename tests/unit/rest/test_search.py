@@ -72,6 +72,16 @@ async def test_a_job_that_has_just_ended_is_searched_once_it_is_in_the_index(tmp
         assert await found(world, "7", job=job["id"])
 
 
+async def test_a_job_that_is_not_in_the_index_yet_is_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rest_world(tmp_path) as world:
+        monkeypatch.setattr(Library, "put", lambda *_, **__: [])
+        job = await world.finished(image(7))
+        answer = await world.client.get(f"/v1/search?q=7&job={job['id']}")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "10")
+
+
 async def test_a_removed_job_is_not_found(tmp_path: Path) -> None:
     async with rest_world(tmp_path) as world:
         job = await world.finished(image(7))

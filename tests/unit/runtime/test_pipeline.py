@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+import itertools
 import json
 import logging
 import threading
@@ -340,6 +341,28 @@ async def test_jpegs_are_decoded_on_the_device_of_the_layout_engine_and_all_else
     assert replace(page, pixels=one) == replace(usual, pixels=one)
     assert [region.box for region in regions] == [(5.0, 5.0, 95.0, 40.0)]
     assert fake.closed == {"layout"}
+
+
+async def test_pages_are_made_ready_while_the_device_of_the_layout_engine_computes(fake, monkeypatch):
+    detect_text, detect_regions = Detector.detect, Layout.detect
+    pages, read, all_read, seen = 12, itertools.count(1), threading.Event(), []
+
+    def counted(detector, page):
+        if next(read) == pages:
+            all_read.set()
+        return detect_text(detector, page)
+
+    def waiting(layout, batch):
+        if not seen:
+            seen.append(all_read.wait(10))
+        return detect_regions(layout, batch)
+
+    monkeypatch.setattr(Detector, "detect", counted)
+    monkeypatch.setattr(Layout, "detect", waiting)
+    runtime = RuntimeSettings(threads=1, decoders=1, pages_in_flight=pages)
+    async with Pipeline(ParseSettings(crops=False), runtime) as running:
+        assert len(await records(running, [image(shade) for shade in range(1, pages + 1)])) == pages
+    assert seen == [True]
 
 
 async def test_an_engine_that_decodes_nothing_gets_pixels(fake):

@@ -90,7 +90,8 @@ async def test_a_page_that_is_retried_alone_has_the_services_to_itself_for_a_bou
             assert not beside.done()
             beside.cancel()
         else:
-            await asyncio.wait_for(beside, 60)
+            other = await asyncio.wait_for(beside, 60)
+            assert ticket.place == other.place  # whose calls do not wait for those of the page alone
         assert ticket in flight.tickets  # the page alone has not left
 
 
