@@ -345,7 +345,10 @@ class PageReader:
         legible = max(candidates, key=lambda degrees: evidence(samples[degrees]))
         sure = [text for text in samples[legible] if text.confidence >= DOUBTFUL]
         is_chinese = likely[:1] != ["HANGUL"] and 2 * len(sure) > len(quads) and is_ideographic(sure)
-        return likeliest if likely and self._is_unread(likely[0]) and not is_chinese else legible
+        if not likely:
+            return legible
+        unread = not evidence(samples[legible]) or (self._is_unread(likely[0]) and not is_chinese)
+        return likeliest if unread else legible
 
 
 def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
