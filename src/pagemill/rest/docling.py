@@ -251,14 +251,11 @@ async def _watch(server: Server, socket: WebSocket, id: str, api_key: str) -> No
     try:
         headers = dict(socket.headers)
         owner = server.keys.owner(headers | ({"x-api-key": api_key} if api_key else {}))
-        told = await _status(server, id, owner)
-    except (UnauthorizedError, NotFoundError) as error:
+        await _tell(socket, "connection", task=await _status(server, id, owner))
+        async for told in _states(server, id, owner, socket):
+            await _tell(socket, "update", task=told)
+    except (UnauthorizedError, NotFoundError) as error:  # the job may also be removed while it is watched
         await _tell(socket, "error", error=error.message)
-        await socket.close()
-        return
-    await _tell(socket, "connection", task=told)
-    async for told in _states(server, id, owner, socket):
-        await _tell(socket, "update", task=told)
     await socket.close()
 
 

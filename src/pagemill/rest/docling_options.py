@@ -154,7 +154,7 @@ def _language(tag: str) -> str:
 
 def _pipeline(made: Conversion, value: Any) -> None:
     engines = {"standard": LINES, "vlm": VLM}
-    if value not in engines:
+    if value not in tuple(engines):  # which may be a list
         raise UsageError(f"pipeline is {value!r}", remedy=f"Choose one of {', '.join(engines)}.")
     if value == "vlm":  # "standard" is docling's default: the server's own engine
         made.options["recognition_engine"] = VLM
@@ -203,7 +203,7 @@ def _list(name: str, value: Any) -> list[str]:
         if value.startswith("["):
             try:
                 value = msgspec.json.decode(value.encode())
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 raise UsageError(f"{name} is no list", remedy="Send a JSON list, or repeat the field.") from None
         else:
             value = value.split(",")

@@ -242,6 +242,25 @@ def test_the_state_of_a_task_over_a_websocket(tmp_path: Path) -> None:
             assert socket.receive_json()["error"] == "Task not found."
 
 
+def test_a_task_that_is_removed_while_it_is_watched(tmp_path: Path) -> None:
+    app = create_app(ServeSettings(data=tmp_path, runtime=RuntimeSettings(threads=1, decoders=1)))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        server = app.state.server
+        server.runner.add = lambda row: None
+        id = client.post("/v1/convert/file/async", files=files(7)).json()["task_id"]
+
+        async def remove() -> None:
+            server.jobs.end(
+                server.jobs.get(id), "failed", pages=1, ended=0, failed=0, size=0, error=None, document_pages={}
+            )
+            await server.remove(id)
+
+        with client.websocket_connect(f"/v1/status/ws/{id}", headers={"host": "127.0.0.1"}) as socket:
+            assert [socket.receive_json()["message"] for _ in range(2)] == ["connection", "update"]
+            client.portal.call(remove)
+            assert socket.receive_json() == {"message": "error", "task": None, "error": "Task not found."}
+
+
 class TestOptions:
     @pytest.mark.parametrize(
         ("given", "expected"),
@@ -275,7 +294,17 @@ class TestOptions:
     def test_what_is_done_anyway_needs_no_warning(self, given: dict[str, Any]) -> None:
         assert conversion(given).warnings == []
 
-    @pytest.mark.parametrize("given", [{"force_ocr": "maybe"}, {"page_range": "1"}, {"to_formats": {"a": 1}}])
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"force_ocr": "maybe"},
+            {"page_range": "1"},
+            {"to_formats": {"a": 1}},
+            {"to_formats": "[" * 60_000},
+            {"pipeline": ["vlm", "vlm"]},  # a field of a form that comes twice
+            {"image_export_mode": ["embedded"]},
+        ],
+    )
     def test_values_that_make_no_sense(self, given: dict[str, Any]) -> None:
         with pytest.raises(UsageError):
             conversion(given)
