@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     from pagemill.rest.settings import ServeSettings
     from pagemill.runtime.supervisor import Life
-
-log = logging.getLogger(__name__)
 
 _DESCRIPTION = "Turns PDFs, scans and photographs of pages into regions, text, tables, formulas and Markdown."
 
@@ -81,13 +78,5 @@ def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
         )
         refusal.status = error.status_code
         return error_answer(refusal)
-
-    @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> Response:
-        id = request.state.request_id
-        log.error("request %s failed by a defect", id, exc_info=error)
-        return error_answer(
-            PagemillError(f"the request {id} failed by a defect of pagemill", remedy="Report it with the log.")
-        )
 
     return app

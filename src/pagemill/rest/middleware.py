@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
+from pagemill.errors import PagemillError
 from pagemill.rest.errors import ContentTooLargeError, ForbiddenError, HttpError, SlowRequestError, status_of
 from pagemill.rest.runner import error_json
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from pagemill.errors import PagemillError
     from pagemill.rest.server import Server
 
 log = logging.getLogger("pagemill.rest.requests")
@@ -97,6 +97,12 @@ class Guard:
                 raise
             else:
                 await error_answer(error)(scope, receive, send_with_headers)
+        except Exception:
+            if scope["type"] == "websocket" or status:
+                raise
+            log.exception("request %s failed by a defect", id)
+            defect = PagemillError(f"the request {id} failed by a defect of pagemill", remedy="Report it with the log.")
+            await error_answer(defect)(scope, receive, send_with_headers)
         finally:
             if scope["type"] == "http":
                 self._server.counts[f"requests_{status // 100}xx"] += 1

@@ -133,29 +133,27 @@ class Runner:
         async with asyncio.TaskGroup() as tasks:
             while not self._stopping:
                 self._wake.clear()
-                while self._waiting and len(self.active) < self._settings.limits.active_jobs:
-                    row = self._next()
+                while len(self.active) < self._settings.limits.active_jobs and (row := self._next()) is not None:
                     self.active[row.id] = ActiveJob(row)
                     tasks.create_task(self._work(self.active[row.id]))
                 await self._wake.wait()
 
     def add(self, row: JobRow) -> None:
         """Run a job when there is room."""
-        if row.id not in self.active:
-            self._waiting[row.id] = row
+        self._waiting[row.id] = row
         self._wake.set()
 
     async def cancel(self, id: str) -> None:
         """Have a job end; :meth:`run` notes it in the table when its pages in flight are finished."""
         await asyncio.to_thread(self._jobs.cancel, id)
-        if (job := self.active.get(id)) is not None:
-            job.stop("cancel")
-        elif (row := self._waiting.pop(id, None)) is not None:
+        if (row := self._waiting.pop(id, None)) is not None:
             try:
                 await self._end(ActiveJob(row), JobState.CANCELLED, None)
             except Exception:  # the table cannot be written now: it is cancelled when its turn comes
                 self.add(structs.replace(row, cancelled=True))
                 raise
+        elif (job := self.active.get(id)) is not None:
+            job.stop("cancel")
 
     def stop(self) -> None:
         """Start no more jobs, and have those that run end when their pages in flight are finished."""
@@ -166,11 +164,12 @@ class Runner:
             task.cancel()
         self._wake.set()
 
-    def _next(self) -> JobRow:
-        """The oldest waiting job of the owner who has the fewest jobs running."""
+    def _next(self) -> JobRow | None:
+        """The oldest waiting job of the owner who has the fewest jobs running; not one that is just ending."""
         running = Counter(job.row.owner for job in self.active.values())
-        row = min(self._waiting.values(), key=lambda each: (running[each.owner], each.job))
-        return self._waiting.pop(row.id)
+        ready = (row for row in self._waiting.values() if row.id not in self.active)
+        row = min(ready, key=lambda each: (running[each.owner], each.job), default=None)
+        return None if row is None else self._waiting.pop(row.id)
 
     async def _work(self, job: ActiveJob) -> None:
         id = job.row.id

@@ -103,6 +103,22 @@ async def test_jobs_go_on_when_the_table_can_be_written_again(world, monkeypatch
     assert (await world.client.get("/readyz")).status_code == 200
 
 
+async def test_a_job_that_is_retried_at_the_moment_of_its_end_runs_again(world):
+    ended, runs = world.server.runner._ended, []
+
+    def retry(id):
+        runs.append(id)
+        if len(runs) == 1:
+            world.server.jobs.retry(id)
+            world.server.runner.add(world.server.jobs.get(id))
+        else:
+            ended(id)
+
+    world.server.runner._ended = retry
+    job = await world.finished(image())
+    assert (job["state"], runs) == ("finished", [job["id"]] * 2)
+
+
 async def test_a_disk_that_was_full_for_a_while_blocks_no_pages(world, monkeypatch):
     """More pages than are in flight at once were in the way when the disk was full."""
     monkeypatch.setattr(runner, "RETRY_S", 0.0)
@@ -159,6 +175,16 @@ def test_files_are_called_as_the_client_calls_them_whatever_that_is(tmp_path, mo
     text = f"{tmp_path}/inputs/0001.png beside 0002.png and {tmp_path}/inputs, not 10001.png"
     shown = with_names(text, tmp_path / "inputs", documents)
     assert shown == "0002.png beside 0003.png and , not 10001.png"
+
+
+async def test_a_defect_is_an_answer_like_others(world, monkeypatch, caplog):
+    monkeypatch.setattr(world.server.jobs, "find", None)
+    answer = await world.client.get("/v1/jobs")
+    assert (answer.status_code, answer.json()["error"]["category"]) == (500, "internal")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["X-Request-Id"] in answer.json()["error"]["message"]
+    assert [record.exc_info is not None for record in caplog.records if record.levelname == "ERROR"] == [True]
+    assert 'pagemill_requests_total{status="5xx"} 1' in (await world.client.get("/metrics")).text
 
 
 async def test_the_error_of_a_job_names_its_file(world):
