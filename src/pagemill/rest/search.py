@@ -95,7 +95,6 @@ class JobSearch:
         self._server = server
         self._library: Library | None = None
         self._opening = threading.Lock()
-        self._stopped = threading.Event()
         server.on_finished(self._put)
         server.on_removed(self._remove)
         server.add_service(self)
@@ -108,7 +107,6 @@ class JobSearch:
 
     async def __aexit__(self, *_: object) -> None:
         """Stop. What is not indexed then is when the server starts again."""
-        self._stopped.set()
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
 
     async def search(
@@ -187,7 +185,7 @@ class JobSearch:
                 owner=row.owner,
                 collection=row.collection or "",
                 stamp=stamp,
-                stopped=self._stopped.is_set,
+                stopped=self._server.stopping.is_set,
             )
         for message in damages:
             log.warning("job %s: a page is not in the search index: %s", id, message)
@@ -199,7 +197,7 @@ class JobSearch:
             self._index().remove(id)
         for id in ended:
             row = self._server.jobs.get(id)
-            if row is not None and known.get(id) != _stamp(row) and not self._stopped.is_set():
+            if row is not None and known.get(id) != _stamp(row) and not self._server.stopping.is_set():
                 self._logged(lambda id=id: self._put_job(id))  # type: ignore[misc]
 
     def _shown(self, hit: LibraryHit) -> Hit | None:

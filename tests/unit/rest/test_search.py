@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +116,22 @@ async def test_owners_do_not_find_each_others_pages(tmp_path: Path) -> None:
         assert (await world.client.get("/v1/collections")).json() == {"collections": []}
         world.client.headers["X-Api-Key"] = "a wrong key of the test"
         assert (await world.client.get("/v1/search?q=7")).status_code == 401
+
+
+async def test_a_server_stops_while_jobs_are_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    indexing = threading.Event()
+
+    def put(*_: Any, stopped: Callable[[], bool], **__: Any) -> list[str]:
+        indexing.set()
+        while not stopped():
+            time.sleep(0.001)
+        return []
+
+    monkeypatch.setattr(Library, "put", put)
+    async with asyncio.timeout(60):
+        async with rest_world(tmp_path) as world:
+            await world.finished(image(7))
+            await asyncio.to_thread(indexing.wait)
 
 
 async def test_a_lost_index_is_made_again(tmp_path: Path) -> None:
