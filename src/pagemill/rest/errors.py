@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pagemill.errors import (
+    EncryptedError,
     ExitCode,
     InputError,
     LanguageError,
@@ -102,6 +103,7 @@ _STATUS: tuple[tuple[type[PagemillError], int], ...] = (
     (UsageError, 422),
     (LanguageError, 422),
     (InputError, 422),
+    (EncryptedError, 422),
     (NetworkError, 502),
     (LockedError, 409),
     (NoSpaceError, 507),

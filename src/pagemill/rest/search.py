@@ -120,10 +120,10 @@ class JobSearch:
         """
         if job is not None:
             row = await self._server.get(job, owner)
-            if row.has_ended and not await self._is_indexed(row):
+            if row.has_ended and not await asyncio.to_thread(self._is_complete, row):
                 # It has just ended: no hits would mean that its pages do not have the words.
                 await asyncio.wait({asyncio.create_task(self._put(job))}, timeout=_INDEXING_S)
-                if not await self._is_indexed(row):
+                if not await asyncio.to_thread(self._is_complete, row):
                     raise UnavailableError(
                         "the job is not in the search index yet", remedy="Search again later.", retry_after_s=10
                     )
@@ -142,9 +142,14 @@ class JobSearch:
 
         return await asyncio.to_thread(found)
 
-    async def _is_indexed(self, row: JobRow) -> bool:
-        stamps = await asyncio.to_thread(lambda: self._index().runs())
-        return stamps.get(row.id) == _stamp(row)
+    def _is_complete(self, row: JobRow) -> bool:
+        """Whether all pages of a job that has ended are in the index."""
+        if self._index().runs().get(row.id) == _stamp(row):
+            return True
+        reader = self._server.run_reader(row.id)
+        if reader is not None:
+            reader.close()
+        return reader is None  # it ended before there were any
 
     def _index(self) -> Library:
         with self._opening:

@@ -85,6 +85,14 @@ async def test_a_job_that_is_not_in_the_index_yet_is_not_searched(
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "10")
 
 
+async def test_nothing_is_found_in_a_job_that_ended_before_it_had_pages(tmp_path: Path) -> None:
+    async with rest_world(tmp_path, allow_urls=True) as world:
+        request = {"sources": [{"url": "http://127.0.0.1/private.pdf"}]}
+        job = (await world.client.post("/v1/jobs", json=request)).json()["id"]
+        assert (await world.client.get(f"/v1/jobs/{job}?wait=30")).json()["state"] == "failed"
+        assert await found(world, "7", job=job) == []
+
+
 async def test_a_removed_job_is_not_found(tmp_path: Path) -> None:
     async with rest_world(tmp_path) as world:
         job = await world.finished(image(7))

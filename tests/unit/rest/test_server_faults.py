@@ -8,6 +8,7 @@ import re
 import threading
 import zipfile
 
+import pikepdf
 import pytest
 from made_pdfs import pages
 from rest_world import image, rest_world
@@ -305,6 +306,19 @@ async def test_images_of_a_table_are_those_of_the_column_that_was_parsed(world):
     assert (await world.client.get(f"{at}?wait=30")).json()["state"] == "finished"
     (page,) = (await world.client.get(f"{at}/pages")).json()["pages"]
     assert (await world.client.get(f"{at}/pages/{page['n']}/image")).status_code == 200
+
+
+async def test_the_image_of_a_page_that_lacks_its_password_is_an_error_of_the_request(world):
+    file = io.BytesIO()
+    with pikepdf.new() as document:
+        document.add_blank_page()
+        document.save(file, encryption=pikepdf.Encryption(owner="o", user="u"))
+    answer = await world.client.post("/v1/jobs", files=[("files", ("locked.pdf", file.getvalue()))])
+    at = f"/v1/jobs/{answer.json()['id']}"
+    await world.client.get(f"{at}?wait=30")
+    (page,) = (await world.client.get(f"{at}/pages")).json()["pages"]
+    answer = await world.client.get(f"{at}/pages/{page['n']}/image")
+    assert (answer.status_code, answer.json()["error"]["category"]) == (422, "encrypted")
 
 
 async def test_files_in_an_archive_have_names_of_their_own(world):
