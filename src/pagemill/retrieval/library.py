@@ -33,7 +33,7 @@ from pagemill.retrieval.ranking import reciprocal_rank_fusion, similarities
 from pagemill.retrieval.spelling import without_noise
 from pagemill.retrieval.tokens import match_expression
 from pagemill.store.database import Database, database_errors, is_damage
-from pagemill.store.files import output_errors
+from pagemill.store.files import output_errors, write_whole
 
 if TYPE_CHECKING:
     from pagemill.store.reading import RunReader
@@ -242,7 +242,7 @@ class Library:
                 return
             numbers = [page for (page,) in view.query("SELECT page FROM run_pages")]
             self._engine().fit(_text(view, page) for page in numbers)
-        self._fitted.write_text(str(pages))
+        write_whole(self._fitted, [str(pages).encode()])
 
     def _counted(self) -> int:
         """Pages of which the rarity of n-grams was computed; 0 if it was not."""
@@ -260,7 +260,13 @@ class Library:
         path = self._folder / STATISTICS
         version = path.stat().st_mtime_ns if path.exists() else 0
         if self._loaded is None or self._loaded[0] != version:
-            self._loaded = version, NgramEngine(EngineSettings(folder=self._folder, dimension=DIMENSION))
+            settings = EngineSettings(folder=self._folder, dimension=DIMENSION)
+            try:
+                self._loaded = version, NgramEngine(settings)
+            except DamagedRunError:  # counted again by the next put
+                with output_errors(path):
+                    path.unlink()
+                self._loaded = 0, NgramEngine(settings)
         return self._loaded[1]
 
     def _create(self) -> None:

@@ -9,7 +9,8 @@ from small_run import damage_record
 from synthetic_run import open_run, page, region, write, write_run
 
 from pagemill.document.labels import Label
-from pagemill.errors import UsageError
+from pagemill.embedding.ngram_engine import STATISTICS
+from pagemill.errors import OutputError, UsageError
 from pagemill.retrieval import database
 from pagemill.retrieval import library as library_module
 from pagemill.retrieval.library import Library
@@ -123,6 +124,22 @@ def test_a_damaged_library_is_made_again(tmp_path: Path, out: Path, content: byt
     assert again.runs() == {}
     put(again, "a", out)
     assert found(again, "wheel") == [("a", "mill_1")]
+
+
+def test_damaged_statistics_are_made_again(library: Library, out: Path, tmp_path: Path) -> None:
+    put(library, "a", out)
+    statistics = tmp_path / "library" / STATISTICS
+    statistics.write_bytes(b"damaged")
+    again = Library(tmp_path / "library")
+    assert found(again, "shuters")[0] == ("a", "mill_2")
+    put(again, "a", out)
+    assert statistics.stat().st_size > 1000
+
+
+def test_statistics_that_cannot_be_written_are_an_error_with_a_remedy(library: Library, out: Path) -> None:
+    library._fitted.mkdir()
+    with pytest.raises(OutputError):
+        put(library, "a", out)
 
 
 @pytest.mark.parametrize(("query", "top"), [(" ", 10), ("wheel", 0), ("wheel", 1001)])
