@@ -59,11 +59,13 @@ class ServerProcess:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        word = rest = ""
+        word = rest = said = ""
         try:
             async with asyncio.timeout(_WATCHDOG_START_S):
                 word, _, rest = (await process.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
                 said = rest or (await process.stderr.read(_TAIL_BYTES)).decode("utf-8", "replace").strip()
+        except TimeoutError:
+            said = f"its watchdog did not start within {_WATCHDOG_START_S:g} s"
         finally:
             if word != "started":
                 process.stdin.close()

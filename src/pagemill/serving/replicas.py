@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -184,8 +185,7 @@ def _log_folder(given: Path | None, *, make: bool) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if given is None:
-            old_first = sorted(folder.glob("*.log*"), key=lambda path: path.stat().st_mtime)
-            for path in old_first[:-_LOGS_KEPT]:
+            for path in sorted(folder.glob("*.log*"), key=_changed)[:-_LOGS_KEPT]:
                 path.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
@@ -193,6 +193,13 @@ def _log_folder(given: Path | None, *, make: bool) -> Path:
             remedy="Set XDG_STATE_HOME to a folder that can be written.",
         ) from error
     return folder
+
+
+def _changed(path: Path) -> float:
+    """When a file was changed; long ago if another server has just deleted it."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    return 0.0
 
 
 def _value(words: tuple[str, ...], name: str) -> str | None:

@@ -134,5 +134,6 @@ def test_old_logs_are_forgotten(tmp_path: Path):
     folder.mkdir(parents=True)
     for number in range(40):
         (folder / f"old-{number}.log").touch()
+    (folder / "gone.log").symlink_to("nothing")  # as one that another server deletes at this moment
     prepare(ServingOptions(profile="l4"))
     assert len([*folder.iterdir()]) == 20

@@ -1,6 +1,20 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+import pytest
+
+from pagemill.errors import ServerError
+from pagemill.serving import process
+from pagemill.serving.process import ServerProcess
 from pagemill.serving.server import without_secrets
+
+
+async def test_a_watchdog_that_does_not_start_is_an_error_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(process, "_WATCHDOG_START_S", 0)
+    with pytest.raises(ServerError, match="watchdog did not start"):
+        await ServerProcess.start(["true"], environment=os.environ, log=tmp_path / "log", grace_s=0.1)
 
 
 def test_keys_are_not_shown():
