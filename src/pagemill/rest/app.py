@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from pagemill._version import __version__
 from pagemill.errors import PagemillError
-from pagemill.rest import docling, glmocr, job_routes, result_routes, search, server_routes, web_app
+from pagemill.rest import docling, glmocr, job_routes, result_routes, search_routes, server_routes, web_app
 from pagemill.rest.errors import HttpError, NotFoundError
 from pagemill.rest.middleware import Guard, error_answer
 from pagemill.rest.server import Server
@@ -52,9 +52,8 @@ def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.server = server
-    for module in (server_routes, job_routes, result_routes, docling, glmocr, web_app):
+    for module in (server_routes, job_routes, result_routes, search_routes, docling, glmocr, web_app):
         app.include_router(module.router(server))
-    app.include_router(search.router(server, search.JobSearch(server)))
     app.add_middleware(Guard, server=server)
 
     @app.exception_handler(PagemillError)
@@ -65,18 +64,12 @@ def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        refusal = HttpError(f"{place}: {first['msg']}", remedy="See /openapi.json.")
-        refusal.status = 422
-        return error_answer(refusal)
+        return error_answer(HttpError(f"{place}: {first['msg']}", remedy="See /openapi.json.", status=422))
 
     @app.exception_handler(HTTPException)
     async def failed(request: Request, error: HTTPException) -> Response:
-        refusal = (
-            NotFoundError("there is nothing at this address")
-            if error.status_code == 404
-            else HttpError(str(error.detail))
-        )
-        refusal.status = error.status_code
-        return error_answer(refusal)
+        if error.status_code == 404:
+            return error_answer(NotFoundError("there is nothing at this address"))
+        return error_answer(HttpError(str(error.detail), status=error.status_code))
 
     return app

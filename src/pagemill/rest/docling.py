@@ -18,7 +18,7 @@ from pagemill.errors import PagemillError, UsageError
 from pagemill.rest.archives import zipped
 from pagemill.rest.docling_options import Conversion, conversion
 from pagemill.rest.docling_results import ConvertedDocument, failure, task_status
-from pagemill.rest.errors import NotFoundError, UnauthorizedError, status_of
+from pagemill.rest.errors import NotFoundError, UnauthorizedError, sentence, status_of
 from pagemill.rest.middleware import error_answer
 from pagemill.rest.results import JobResults
 from pagemill.rest.sending import Sending, from_base64, noted, sending, waited
@@ -64,7 +64,7 @@ class _Route(APIRoute):
                 return await handle(request)
             except PagemillError as error:
                 answer = error_answer(error)
-                body = msgspec.json.decode(answer.body) | {"detail": _detail(error)}
+                body = msgspec.json.decode(answer.body) | {"detail": sentence(error.message, error.remedy)}
                 headers = {
                     name: answer.headers[name] for name in ("retry-after", "www-authenticate") if name in answer.headers
                 }
@@ -292,7 +292,3 @@ async def _tell(
     socket: WebSocket, message: str, *, task: dict[str, Any] | None = None, error: str | None = None
 ) -> None:
     await socket.send_json({"message": message, "task": task, "error": error})
-
-
-def _detail(error: PagemillError) -> str:
-    return ". ".join(filter(None, [error.message, error.remedy]))

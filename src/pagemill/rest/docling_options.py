@@ -18,45 +18,28 @@ IMAGE_MODES = ("placeholder", "embedded", "referenced")
 TARGETS = ("inbody", "zip")
 _LAST_PAGE = 999_999_999
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
-_WITHOUT_EFFECT: dict[str, Any] = {
-    "from_formats": "files are recognized by their content",
-    "ocr_engine": "the engine is chosen by language",
-    "ocr_preset": "the engine is chosen by language",
-    "ocr_custom_config": "the engine is chosen by language",
-    "pdf_backend": "there is one",
-    "table_mode": "there is one",
-    "table_cell_matching": "cells take their text from the page",
-    "document_timeout": "pages have time limits",
-    "abort_on_error": "the other pages are read",
-    "do_table_structure": "tables are always read",
-    "images_scale": "pictures are as on the page",
-    "include_page_images": "images of pages are at /v1/jobs/{id}/pages/{n}/image",
-    "md_compact_tables": "tables are as in pagemill's Markdown",
-    "do_pdf_heading_hierarchy": "headings have levels",
-    "do_code_enrichment": "code is read as text",
-    "do_formula_enrichment": "formulas are read as LaTeX by the engine",
-    "do_picture_classification": "classes are those of layout detection",
-    "do_chart_extraction": "start the server with --describe",
-    "do_picture_description": "start the server with --describe",
+_WITHOUT_EFFECT: dict[str, tuple[str, str | bool | None]] = {
+    "from_formats": ("files are recognized by their content", None),
+    "ocr_engine": ("the engine is chosen by language", "auto"),
+    "ocr_preset": ("the engine is chosen by language", "auto"),
+    "ocr_custom_config": ("the engine is chosen by language", None),
+    "pdf_backend": ("there is one", None),
+    "table_mode": ("there is one", "accurate"),
+    "table_cell_matching": ("cells take their text from the page", True),
+    "document_timeout": ("pages have time limits", None),
+    "abort_on_error": ("the other pages are read", False),
+    "do_table_structure": ("tables are always read", True),
+    "images_scale": ("pictures are as on the page", None),
+    "include_page_images": ("images of pages are at /v1/jobs/{id}/pages/{n}/image", False),
+    "md_compact_tables": ("tables are as in pagemill's Markdown", False),
+    "do_pdf_heading_hierarchy": ("headings have levels", True),
+    "do_code_enrichment": ("code is read as text", False),
+    "do_formula_enrichment": ("formulas are read as LaTeX by the engine", False),
+    "do_picture_classification": ("classes are those of layout detection", False),
+    "do_chart_extraction": ("start the server with --describe", False),
+    "do_picture_description": ("start the server with --describe", False),
 }
-"""Options of docling-serve that are accepted, and why they have no effect."""
-_HARMLESS: dict[str, tuple[Any, ...]] = {
-    "ocr_engine": ("auto",),
-    "ocr_preset": ("auto",),
-    "abort_on_error": (False,),
-    "do_table_structure": (True,),
-    "table_cell_matching": (True,),
-    "include_page_images": (False,),
-    "do_code_enrichment": (False,),
-    "do_picture_classification": (False,),
-    "do_chart_extraction": (False,),
-    "do_picture_description": (False,),
-    "do_formula_enrichment": (False,),
-    "do_pdf_heading_hierarchy": (True,),
-    "md_compact_tables": (False,),
-    "table_mode": ("accurate",),
-}
-"""Values that say what is done anyway."""
+"""Options of docling-serve that are accepted: why they have no effect, and the value that says what is done anyway."""
 
 
 class Conversion(msgspec.Struct, kw_only=True):
@@ -95,18 +78,12 @@ def conversion(given: Mapping[str, Any], target: str = "inbody") -> Conversion:
         if translate := _TRANSLATED.get(name):
             translate(made, value)
         elif name in _WITHOUT_EFFECT:
-            if not _says_the_same(name, value):
-                made.warnings.append(f"the option {name} has no effect: {_WITHOUT_EFFECT[name]}")
+            why, harmless = _WITHOUT_EFFECT[name]
+            if (_flag(name, value) if isinstance(harmless, bool) else value) != harmless:
+                made.warnings.append(f"the option {name} has no effect: {why}")
         else:
             made.warnings.append(f"the option {name[:100]!r} is not known and has no effect")
     return made
-
-
-def _says_the_same(name: str, value: Any) -> bool:
-    known = _HARMLESS.get(name, ())
-    if known and isinstance(known[0], bool):
-        return _flag(name, value) in known
-    return value in known
 
 
 def _to_formats(made: Conversion, value: Any) -> None:

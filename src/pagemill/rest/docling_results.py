@@ -18,7 +18,7 @@ from pagemill.export.blocks import Kind, blocks
 from pagemill.export.docling_document import docling_document
 from pagemill.export.html import document_html
 from pagemill.export.markdown import document_markdown, page_markdown, plain_content
-from pagemill.rest.errors import NotFoundError
+from pagemill.rest.errors import NotFoundError, sentence
 from pagemill.rest.jobs import JobState
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def failure(results: JobResults) -> dict[str, Any]:
     error = results.row.error or {"category": "cancelled", "message": "the job was cancelled", "remedy": None}
     return {
         "category": _CATEGORIES.get(error["category"], "unknown"),
-        "message": ". ".join(filter(None, [error["message"], error["remedy"]])),
+        "message": sentence(error["message"], error["remedy"]),
         "retryable": error["category"] in ("timeout", "network", "no_space"),
         "phase": "execution",
         "details": {},

@@ -26,10 +26,13 @@ class HttpError(PagemillError):
     retryable = False
     status = 400
 
-    def __init__(self, message: str, *, remedy: str | None = None, retry_after_s: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, remedy: str | None = None, retry_after_s: int | None = None, status: int | None = None
+    ) -> None:
         super().__init__(message, remedy=remedy)
         self.retry_after_s = retry_after_s
         """When to try again."""
+        self.status = status or self.status
 
 
 class UnauthorizedError(HttpError):
@@ -108,6 +111,11 @@ _STATUS: tuple[tuple[type[PagemillError], int], ...] = (
     (LockedError, 409),
     (NoSpaceError, 507),
 )
+
+
+def sentence(message: str, remedy: str | None) -> str:
+    """An error as one text, for clients of APIs that have no remedies."""
+    return f"{message}. {remedy}" if remedy else message
 
 
 def status_of(error: PagemillError) -> int:

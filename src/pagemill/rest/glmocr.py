@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from pagemill.document.labels import TASK_OF_LABEL, Task
 from pagemill.document.page import Status
 from pagemill.errors import InputError, PagemillError, UsageError
-from pagemill.rest.errors import status_of
+from pagemill.rest.errors import sentence, status_of
 from pagemill.rest.jobs import JobState
 from pagemill.rest.result_routes import shortfall
 from pagemill.rest.sending import Sending, from_base64, sending, waited
@@ -60,8 +60,7 @@ def router(server: Server) -> APIRouter:
             results = await waited(server, row, f"See /v1/jobs/{row.id}.")
             return JSONResponse(await asyncio.to_thread(_answer, results), headers=await shortfall(results))
         except PagemillError as error:  # their clients expect a text
-            said = ". ".join(filter(None, [error.message, error.remedy]))
-            return JSONResponse({"error": said}, status_code=status_of(error))
+            return JSONResponse({"error": sentence(error.message, error.remedy)}, status_code=status_of(error))
 
     return routes
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from pagemill.errors import UsageError
 from pagemill.rest.errors import UnavailableError
 from pagemill.rest.jobs import MAX_NUMBER, JobState
-from pagemill.rest.models import ErrorAnswer, Job, Jobs, NewJob
+from pagemill.rest.models import ERRORS, Job, Jobs, NewJob
 from pagemill.rest.sending import MAX_NAME, sending
 from pagemill.rest.server import Server
 from pagemill.rest.uploads import body_of
@@ -22,7 +22,6 @@ from pagemill.rest.uploads import body_of
 _MAX_JSON = 1 << 20
 _LONGEST_WAIT_S = 60.0
 _FIELDS = frozenset({"options", "collection"})
-_ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorAnswer}, "5XX": {"model": ErrorAnswer}}
 _MULTIPART: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -49,7 +48,7 @@ _MULTIPART: dict[str, Any] = {
 
 def router(server: Server) -> APIRouter:
     """The routes below ``/v1/jobs`` that are about jobs as a whole."""
-    routes = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=_ERRORS)
+    routes = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=ERRORS)
     owner_of = Depends(server.owner)
 
     @routes.post("", status_code=202, openapi_extra=_MULTIPART)
@@ -153,7 +152,7 @@ async def _accept(server: Server, request: Request, owner: str, idempotency: str
         idempotency is not None and await asyncio.to_thread(server.jobs.by_idempotency, owner, idempotency) is not None
     )
     async with sending(server, owner, is_known=is_known) as job:
-        if request.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
             sent = _new_job(b"".join([chunk async for chunk in body_of(request, _MAX_JSON)]))
             for each in sent.sources:
                 job.add_url(each.url)

@@ -63,7 +63,7 @@ class Guard:
         self._server = server
         settings = server.settings
         self._allowed = {name.lower() for name in settings.allowed_hosts}
-        self._names = self._allowed | ({*_LOOPBACK_NAMES, settings.host.lower()} if settings.is_loopback else set())
+        self._names = self._allowed | _LOOPBACK_NAMES | {settings.host.lower()}
         self._limits = settings.limits
         self._max_bytes = int(_BASE64 * settings.limits.max_job_bytes) + _LARGEST_OVERHEAD
 
@@ -112,7 +112,7 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._names and self._server.settings.is_loopback and _name(host) not in self._names:
+        if self._server.settings.is_loopback and _name(host) not in self._names:
             raise ForbiddenError(
                 "the Host header does not name this server", remedy="Name it with --allowed-host, if it is one."
             )

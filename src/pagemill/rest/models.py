@@ -49,6 +49,10 @@ class ErrorAnswer(BaseModel):
     error: Error
 
 
+ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorAnswer}, "5XX": {"model": ErrorAnswer}}
+"""Of routes, in the words of FastAPI."""
+
+
 class JobPages(BaseModel):
     """How far a job is."""
 
@@ -141,6 +145,49 @@ class NewJob(BaseModel):
     sources: list[Source]
     options: dict[str, Any] = {}
     collection: str | None = None
+
+
+class Snippet(BaseModel):
+    """A text around the best hits."""
+
+    text: str
+    marks: list[tuple[int, int]] = Field(description="Start and end of each hit, in code points.")
+
+
+class Hit(BaseModel):
+    """A page that was found."""
+
+    job: str
+    document: str
+    name: str
+    n: int
+    page_number: int | None
+    score: float
+    snippet: Snippet
+    box: tuple[float, float, float, float] | None = Field(description="Of the best region, in pixels of the page.")
+    region_id: int | None
+    label: str | None
+
+
+class Hits(BaseModel):
+    """Pages that were found, best first."""
+
+    hits: list[Hit]
+
+
+class Collection(BaseModel):
+    """A collection of jobs."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"name": "reports", "jobs": 3, "pages": 240}})
+    name: str
+    jobs: int
+    pages: int
+
+
+class Collections(BaseModel):
+    """The collections of the key."""
+
+    collections: list[Collection]
 
 
 class Options(BaseModel):

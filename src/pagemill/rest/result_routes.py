@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from pagemill.rest.models import ErrorAnswer, Pages
+from pagemill.rest.models import ERRORS, Pages
 from pagemill.rest.results import LONGEST_SIDE, MOST_PAGES, JobResults, split_name
 from pagemill.rest.server import Server
 
-_ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorAnswer}, "5XX": {"model": ErrorAnswer}}
 SANDBOX = "sandbox; default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'"
 """Content security policy of what comes out of documents: no scripts, no origin, no requests but for pictures."""
 _LONG = {"Cache-Control": "private, max-age=3600"}
@@ -23,7 +22,7 @@ _EMBEDDED = {"Cross-Origin-Resource-Policy": "cross-origin"}
 
 def router(server: Server) -> APIRouter:
     """The routes below ``/v1/jobs/{id}`` with results."""
-    routes = APIRouter(prefix="/v1/jobs/{id}", tags=["results"], responses=_ERRORS)
+    routes = APIRouter(prefix="/v1/jobs/{id}", tags=["results"], responses=ERRORS)
     owner_of = Depends(server.owner)
 
     @routes.get("/pages")

@@ -118,9 +118,8 @@ class JobResults:
             condition = "(p.document, ifnull(p.page_number, -1), p.source, p.page) > (?, ?, ?, ?)"
             values += place
         if status is not None:
-            states = [state for state, name in _STATES.items() if name == status]
             condition += " AND p.state = ?"
-            values += [int(states[0]) if states else 0]
+            values.append(int(PageState[status.upper()]))
         with reader:
             rows = reader.query(
                 f"{_PAGE_ROWS} WHERE {condition}"
@@ -162,26 +161,22 @@ class JobResults:
                         "document": doc_id,
                         "page_number": number,
                         "status": _STATES[PageState(state)],
-                        "errors": self._errors(reader, record) if state == PageState.FAILED else [],
+                        "errors": self._decoded(reader, record).errors if state == PageState.FAILED else [],
                     },
                 )
                 for record, source, page, state, doc_id, number in rows
             ]
 
-    def record(self, n: int) -> PageResult:
-        """The record of a page.
+    def record_json(self, n: int) -> bytes:
+        """The record of a page, as in ``ocr_results.jsonl``.
 
         Raises:
             NotFoundError: There is none.
         """
-        if (reader := self.reader()) is not None:
-            with reader:
-                return self._record(reader, n)
-        raise _no_page()
-
-    def record_json(self, n: int) -> bytes:
-        """The record of a page, as in ``ocr_results.jsonl``."""
-        return encode_line(self.record(n))
+        if (reader := self.reader()) is None:
+            raise _no_page()
+        with reader:
+            return encode_line(self._record(reader, n))
 
     def document(self, document: str, suffix: str) -> tuple[str, Iterator[bytes]]:
         """A document in a format: the media type and the content, piece by piece.
@@ -303,7 +298,7 @@ class JobResults:
         told: dict[str, Any] = {
             "n": source * PAGES_OF_A_SOURCE + page,
             "document": doc_id,
-            "name": self._names().get(doc_id, doc_id),
+            "name": self.name_of(doc_id),
             "page_number": number,
             "page_idx": position,
             "status": _STATES[PageState(state)],
@@ -326,9 +321,6 @@ class JobResults:
             told["errors"] = [{"category": category, "message": self._plain(message or ""), "component": "worker"}]
         return told
 
-    def _errors(self, reader: RunReader, record: int) -> Any:
-        return msgspec.to_builtins(self._decoded(reader, record).errors)
-
     def _decoded(self, reader: RunReader, record: int) -> PageResult:
         (page,) = reader.record(record)
         return self.named(page)
@@ -347,8 +339,9 @@ class JobResults:
     def _plain(self, text: str) -> str:
         return with_names(text, self.folder / "inputs", self.documents)
 
-    def _names(self) -> dict[str, str]:
-        return {each.id: each.name for each in self.documents}
+    def name_of(self, doc_id: str) -> str:
+        """As the client calls a document of the run: by the name of its file, or by the id that a row of it gives."""
+        return next((each.name for each in self.documents if each.id == doc_id), doc_id)
 
     def file_names(self, *reserved: str) -> dict[str, str]:
         """By document, a name for its files in an archive: the client's where it is safe and nobody else's."""

@@ -35,7 +35,6 @@ MAX_BODY_BYTES = 128 * 2**20
 """Of a JSON body with files in it. Larger files are sent as multipart/form-data."""
 MAX_NAME = 200
 """Characters of the name of a collection, and of an idempotency key."""
-_WRITTEN_AT_ONCE = 1 << 20
 _REQUEST = "request.sha256"
 
 
@@ -85,16 +84,10 @@ class Sending:
         file = self.folder.parent / "body"
         with output_errors(file):
             stream = await asyncio.to_thread(file.open, "wb")
-            waiting, size = list[bytes](), 0
             with stream:
                 async with aclosing(body_of(request, MAX_BODY_BYTES)) as chunks:  # type: ignore[type-var]
                     async for chunk in chunks:
-                        waiting.append(chunk)
-                        size += len(chunk)
-                        if size >= _WRITTEN_AT_ONCE:
-                            await asyncio.to_thread(stream.writelines, waiting)
-                            waiting, size = [], 0
-                await asyncio.to_thread(stream.writelines, waiting)
+                        await asyncio.to_thread(stream.write, chunk)
         async with self.server.bodies:
             with output_errors(file):
                 body = await asyncio.to_thread(file.read_bytes)
@@ -254,9 +247,7 @@ async def waited(server: Server, row: JobRow, remedy: str) -> JobResults:
     if not (await server.wait(row.id, row.owner, SYNC_WAIT_S)).has_ended:
         if server.stopping.is_set():
             raise UnavailableError("the server is stopping", remedy=remedy, retry_after_s=10)
-        late = HttpError(f"the job takes longer than {SYNC_WAIT_S:.0f} s", remedy=remedy)
-        late.status = 504
-        raise late
+        raise HttpError(f"the job takes longer than {SYNC_WAIT_S:.0f} s", remedy=remedy, status=504)
     return await server.results(row.id, row.owner)
 
 

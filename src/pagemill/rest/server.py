@@ -23,6 +23,7 @@ from pagemill.rest.keys import KeyRing
 from pagemill.rest.models import job_model
 from pagemill.rest.results import MOST_PAGES, JobResults
 from pagemill.rest.runner import Runner
+from pagemill.rest.search import JobSearch
 from pagemill.runtime.flight import FlightControl
 from pagemill.runtime.shared import SharedPipeline
 from pagemill.runtime.supervisor import Life
@@ -30,15 +31,13 @@ from pagemill.store.files import output_errors
 from pagemill.store.lock import RunLock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from pagemill.rest.jobs import JobRow
     from pagemill.rest.models import Job
     from pagemill.rest.runner import ActiveJob
     from pagemill.rest.settings import ServeSettings
-    from pagemill.store.reading import RunReader
 
 log = logging.getLogger(__name__)
 
@@ -78,9 +77,7 @@ class Server:
         """For the metrics."""
         self.bodies = asyncio.Semaphore(_BODIES_AT_ONCE)
         self.changes = Changes()
-        self._finished: list[Callable[[str], Awaitable[None]]] = []
-        self._removed: list[Callable[[str], Awaitable[None]]] = []
-        self._services: list[AbstractAsyncContextManager[object]] = []
+        self.search = JobSearch(self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._accepting: Counter[str] = Counter()
 
@@ -97,8 +94,7 @@ class Server:
                 SharedPipeline(self.settings.parse, self.settings.runtime, self.settings.layout)
             )
             await self.pipeline.prepare()
-            for service in self._services:
-                await stack.enter_async_context(service)
+            await stack.enter_async_context(self.search)
             # Images that clients look at are decoded beside the pages of jobs, but few at once.
             self.image_flight = FlightControl(max_pages=4, max_bytes=2**30)
             self.runner = Runner(
@@ -133,18 +129,6 @@ class Server:
             raise UnavailableError("the server is starting or stopping", retry_after_s=5)
         if (await asyncio.to_thread(shutil.disk_usage, self.settings.data)).free < _LEAST_FREE_BYTES:
             raise NoSpaceError("the disk of the server is nearly full", remedy="Remove jobs.")
-
-    def add_service(self, service: AbstractAsyncContextManager[object]) -> None:
-        """Have something run as long as the server; called before the server is entered."""
-        self._services.append(service)
-
-    def on_finished(self, callback: Callable[[str], Awaitable[None]]) -> None:
-        """Have a function called with the id of each job that has ended, after that is stored."""
-        self._finished.append(callback)
-
-    def on_removed(self, callback: Callable[[str], Awaitable[None]]) -> None:
-        """Have a function called with the id of each job that is removed."""
-        self._removed.append(callback)
 
     async def owner(self, request: HTTPConnection) -> str:
         """Whose request it is; for routes: ``Depends(server.owner)``.
@@ -202,14 +186,11 @@ class Server:
         Raises:
             NotFoundError: There is no such job.
         """
-        row = await self.get(id, owner)
-        documents = await asyncio.to_thread(self.jobs.documents, row.job)
-        return JobResults(row, documents, self.settings.jobs_folder / id)
+        return await asyncio.to_thread(self.results_of, await self.get(id, owner))
 
-    def run_reader(self, id: str) -> RunReader | None:
-        """The run of a job for reading, to be closed; None while there is none. Blocks."""
-        row = self.jobs.get(id)
-        return None if row is None else JobResults(row, [], self.settings.jobs_folder / id).reader()
+    def results_of(self, row: JobRow) -> JobResults:
+        """What a job has produced so far. Blocks."""
+        return JobResults(row, self.jobs.documents(row.job), self.settings.jobs_folder / row.id)
 
     def active(self, id: str) -> ActiveJob | None:
         """How far a running job is."""
@@ -304,7 +285,7 @@ class Server:
         self.changes.notify(id)
         await self.discard(id)
         self.counts["removed"] += 1
-        await self._call(self._removed, id)
+        self.search.remove(id)
 
     async def sweep(self) -> None:
         """Remove the jobs that ended long ago, and the oldest of those that take too much space."""
@@ -319,18 +300,11 @@ class Server:
                 total -= size
 
     def _ended(self, id: str) -> None:
-        """A job has ended: call those who want to know, beside the runner."""
+        """A job has ended: put it into the index, beside the runner."""
         self.counts["ended"] += 1
-        task = asyncio.create_task(self._call(self._finished, id))
+        task = asyncio.create_task(self.search.put(id))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _call(self, callbacks: Sequence[Callable[[str], Awaitable[None]]], id: str) -> None:
-        for callback in callbacks:
-            try:
-                await callback(id)
-            except Exception:
-                log.exception("what follows the end of job %s failed", id)
 
     async def _sweep_now_and_then(self) -> None:
         while True:

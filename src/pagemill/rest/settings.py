@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,6 +10,7 @@ from pagemill.config.machine import RuntimeSettings
 from pagemill.config.options import Settings, option
 from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.errors import UsageError
+from pagemill.serving.addresses import is_loopback
 
 MIB = 2**20
 SHORTEST_KEY = 16
@@ -132,12 +132,7 @@ class ServeSettings(Settings):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches the server."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     @property
     def jobs_folder(self) -> Path:

@@ -68,9 +68,11 @@ async def test_all_pages_of_one_job_are_found_among_better_ones_of_others(tmp_pa
         assert (await world.client.get("/v1/search?q=7&job=0123")).status_code == 404
 
 
-async def test_a_job_that_has_just_ended_is_searched_once_it_is_in_the_index(tmp_path: Path) -> None:
+async def test_a_job_that_has_just_ended_is_searched_once_it_is_in_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with rest_world(tmp_path) as world:
-        world.server._finished.clear()  # as long as other jobs are indexed
+        monkeypatch.setattr(world.server.runner, "_ended", lambda id: None)  # as long as other jobs are indexed
         job = await world.finished(image(7))
         assert await found(world, "7", job=job["id"])
 
