@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pagemill.cluster.units import Unit, UnitSource
 from pagemill.document.catalogue import Catalogue
-from pagemill.document.identity import AllBut, KnownSource, WaitingPage
+from pagemill.document.identity import AllBut, KnownSource
 from pagemill.sources.items import is_url
 
 
@@ -33,21 +33,7 @@ class UnitCatalogue(Catalogue):
         source = sources.pop(0) if sources else None  # a file that is twice in the unit is met twice, in this order
         if source is None or source.digest != digest:
             return KnownSource(ended=AllBut(()))
-        return _known(source)
-
-
-def _known(source: UnitSource) -> KnownSource:
-    waiting = {
-        page.page: WaitingPage(
-            page_id=page.page_id,
-            attempts=page.attempts,
-            death=page.death,
-            doc_id=page.doc_id,
-            position=page.position,
-        )
-        for page in source.pages
-    }
-    return KnownSource(copy=source.copy, ended=AllBut(waiting), waiting=waiting)
+        return KnownSource(copy=source.copy, ended=AllBut(source.pages), waiting=source.pages)
 
 
 def _address(uri: str) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from pagemill._version import __version__
 from pagemill.config.machine import RuntimeSettings
 from pagemill.config.settings import LayoutChoice, ParseSettings
+from pagemill.document.identity import WaitingPage
 from pagemill.document.page import PageError
 from pagemill.sources.base import PageRef
 from pagemill.sources.items import is_url
@@ -20,18 +21,6 @@ from pagemill.sources.options import SourceOptions
 UNIT_PAGES = 16
 """Pages of a unit: what one Ray task parses, and what is sent back at once. A task costs Ray about 10 ms, which is
 nothing against 16 pages; a worker that dies costs the pages of its units in flight."""
-
-
-class UnitPage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A page of a unit, with what the run directory knows of it."""
-
-    page: int
-    """In the source: :attr:`pagemill.document.identity.PageKey.page`."""
-    page_id: str
-    doc_id: str
-    position: int
-    attempts: int = 0
-    death: str | None = None
 
 
 class UnitSource(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -43,7 +32,8 @@ class UnitSource(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     size: int | None
     """Of a local file when it was planned, with ``modified_ns``: a file that keeps both is not read for its digest."""
     modified_ns: int | None
-    pages: list[UnitPage]
+    pages: dict[int, WaitingPage]
+    """By their number in it (:attr:`pagemill.document.identity.PageKey.page`), with what the run knows of them."""
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -121,16 +111,14 @@ def make_unit(number: int, refs: Iterable[PageRef], *, alone: bool = False) -> U
         uri, digest, copy = identity = (ref.document.uri, ref.key.digest, ref.key.copy)
         if not sources or (sources[-1].uri, sources[-1].digest, sources[-1].copy) != identity:
             size, modified_ns = _stat(uri)
-            sources.append(UnitSource(uri=uri, digest=digest, copy=copy, size=size, modified_ns=modified_ns, pages=[]))
-        page = UnitPage(
-            page=ref.key.page,
+            sources.append(UnitSource(uri=uri, digest=digest, copy=copy, size=size, modified_ns=modified_ns, pages={}))
+        sources[-1].pages[ref.key.page] = WaitingPage(
             page_id=ref.page_id,
             doc_id=ref.document.doc_id,
             position=ref.position,
             attempts=ref.attempts,
             death=ref.death,
         )
-        sources[-1].pages.append(page)
     return Unit(number=number, sources=sources, alone=alone)
 
 

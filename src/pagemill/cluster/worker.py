@@ -180,9 +180,10 @@ class PageWorker:
         problems: dict[str, PageError] = {}
         task = asyncio.current_task()
         self._parsing.add(task)
-        wanted = {page.page_id for source in unit.sources for page in source.pages}
+        asked = [page for source in unit.sources for page in source.pages.values()]
+        wanted = {page.page_id for page in asked}
         self._metrics.admitted(len(wanted))
-        attempts = max(page.attempts for source in unit.sources for page in source.pages)
+        attempts = max(page.attempts for page in asked)
         try:
             settings = self._task.settings
             async with JobPipeline(self._pipeline, settings, Turn(number=unit.number), own_describer=False) as pipeline:

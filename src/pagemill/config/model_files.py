@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pagemill.config.file_download import fetch_file, network_reason
-from pagemill.config.model_cards import ModelCard, card_names, load_card
+from pagemill.config.model_cards import ModelCard, ModelKind, card_names, load_card
 from pagemill.errors import (
     MissingInputError,
     NetworkError,
@@ -48,6 +48,13 @@ def find_model(card: ModelCard) -> Path | None:
         return None
     folder = Path(found).parent
     return folder if is_complete(folder) else None
+
+
+def downloaded_files(kind: ModelKind) -> Iterator[tuple[ModelCard, Path]]:
+    """The models of a kind that are one file and on this machine: card and file."""
+    for card in map(load_card, card_names()):
+        if card.kind is kind and (folder := find_model(card)):
+            yield card, folder / card.files[0].name
 
 
 def find_in_mirror(repository: str) -> Path | None:

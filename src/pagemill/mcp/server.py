@@ -82,9 +82,8 @@ def create_server(documents: Documents) -> MCPServer[Any]:
             await context.report_progress(parsed.pages_finished + parsed.pages_failed, parsed.pages_total)
 
         with _reported():
-            ranges = PageRanges.parse(pages) if pages else None
             parsed = await documents.parse(
-                source, pages=ranges, languages=languages or (), wait_s=wait_seconds, tell=tell
+                source, pages=_ranges(pages), languages=languages or (), wait_s=wait_seconds, tell=tell
             )
             return plain(parsed)
 
@@ -304,18 +303,7 @@ def _tables(page: PageResult) -> Iterator[Table]:
 
 def _table_text(table: Table, format: str) -> str:
     if format == "json":
-        cells = [
-            {
-                "row": cell.row,
-                "column": cell.column,
-                "row_span": cell.row_span,
-                "column_span": cell.column_span,
-                "header": cell.header,
-                "text": cell.text,
-            }
-            for cell in table.cells
-        ]
-        return json_text({"rows": table.rows, "columns": table.columns, "cells": cells})
+        return json_text({"rows": table.rows, "columns": table.columns, "cells": table.cells})
     if format == "csv":
         text = io.StringIO()
         csv.writer(text).writerows(table_rows(table))

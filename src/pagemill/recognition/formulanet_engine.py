@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from pagemill.checkpoints.onnx_session import cpu_session
-from pagemill.config.model_cards import ModelKind, card_names, load_card
-from pagemill.config.model_files import find_model
+from pagemill.config.model_cards import ModelKind
+from pagemill.config.model_files import downloaded_files
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import FormulaOffer, RecognizedFormula
@@ -125,12 +125,10 @@ def as_input(crop: Pixels) -> NDArray[np.float32] | None:
 
 def offers() -> list[FormulaOffer]:
     """The models of this engine that are on this machine."""
-    found = []
-    for card in map(load_card, card_names()):
-        if card.kind is ModelKind.FORMULAS and (folder := find_model(card)):
-            create = functools.partial(FormulaNetRecognizer, folder / card.files[0].name)
-            found.append(FormulaOffer(name=card.name, create=create))
-    return found
+    return [
+        FormulaOffer(name=card.name, create=functools.partial(FormulaNetRecognizer, model))
+        for card, model in downloaded_files(ModelKind.FORMULAS)
+    ]
 
 
 def _vocabulary(metadata: Mapping[str, Any]) -> dict[int, str]:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.checkpoints.onnx_session import cpu_session, load
-from pagemill.config.model_cards import ModelKind, card_names, load_card
-from pagemill.config.model_files import find_model
+from pagemill.config.model_cards import ModelKind
+from pagemill.config.model_files import downloaded_files
 from pagemill.document.geometry import as_array, shared_areas, union_box
 from pagemill.errors import CorruptInputError, MissingDependencyError
 from pagemill.imaging.types import Pixels
@@ -269,16 +269,11 @@ def offers() -> list[RecognizerOffer]:
         languages = languages_covered_by(frozenset(dictionary()[index] for index in _classes(latin=latin)))
         make = functools.partial(RapidOcrRecognizer, latin=latin)
         found.append(RecognizerOffer(name=name, languages=languages, create=make))
-    for card in map(load_card, card_names()):
-        if card.kind is ModelKind.LINES and (folder := find_model(card)):
-            model = folder / card.files[0].name
-            languages = languages_covered_by(frozenset(dictionary(model)))
-            create = functools.partial(RapidOcrRecognizer, model=model)
-            found.append(
-                RecognizerOffer(
-                    name=f"{DOWNLOADED}:{card.name.removeprefix(DOWNLOADED + '-')}", languages=languages, create=create
-                )
-            )
+    for card, model in downloaded_files(ModelKind.LINES):
+        name = f"{DOWNLOADED}:{card.name.removeprefix(DOWNLOADED + '-')}"
+        languages = languages_covered_by(frozenset(dictionary(model)))
+        make = functools.partial(RapidOcrRecognizer, model=model)
+        found.append(RecognizerOffer(name=name, languages=languages, create=make))
     return found
 
 

@@ -16,10 +16,11 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.direction import runs_leftwards
 from pagemill.errors import PageTimeoutError, WorkerCrashError
@@ -86,8 +87,8 @@ class TesseractRecognizer:
             paths = [Path(folder, f"{index}.pgm") for index in range(len(lines))]
             widths = []
             for path, line in zip(paths, lines, strict=True):
-                image = _enlarged(_grey(line))
-                path.write_bytes(_grey_map(image))
+                image = _enlarged(cv2.cvtColor(line, cv2.COLOR_RGB2GRAY))
+                path.write_bytes(cv2.imencode(".pgm", image)[1].tobytes())
                 widths.append(image.shape[1])
             listing = Path(folder, "lines.txt")
             listing.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
@@ -166,22 +167,13 @@ def _has_ink(line: Pixels) -> bool:
     return int(line.max()) - int(line.min()) >= _LEAST_CONTRAST
 
 
-def _enlarged(line: Pixels) -> Pixels:
-    """A line in the height that Tesseract reads best."""
-    height, width = line.shape[:2]
+def _enlarged(line: NDArray[Any]) -> NDArray[Any]:
+    """A grey line in the height that Tesseract reads best."""
+    height, width = line.shape
     scale = min(_LINE_HEIGHT / height, _MAX_WIDTH / width)
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     interpolation = cv2.INTER_CUBIC if scale > 1 else cv2.INTER_AREA
-    return np.asarray(cv2.resize(line, size, interpolation=interpolation), np.uint8)
-
-
-def _grey(image: Pixels) -> Pixels:
-    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8)
-
-
-def _grey_map(grey: Pixels) -> bytes:
-    """Encode a grey image as a binary portable grey map."""
-    return cv2.imencode(".pgm", grey)[1].tobytes()
+    return cv2.resize(line, size, interpolation=interpolation)
 
 
 def offers() -> list[RecognizerOffer]:

@@ -128,8 +128,8 @@ class Runner:
 
     async def run(self) -> None:
         """Run all unfinished jobs, and those that are added, until :meth:`stop`."""
-        for row in await asyncio.to_thread(self._jobs.unfinished):
-            self._waiting.setdefault(row.id, row)
+        for each in await asyncio.to_thread(self._jobs.unfinished):
+            self._waiting.setdefault(each.id, each)
         async with asyncio.TaskGroup() as tasks:
             while not self._stopping:
                 self._wake.clear()

@@ -75,20 +75,20 @@ def parsed(unit, *, fails=(), without=()):
     """The result of a unit; some pages fail for a cause that may be gone, others are not given."""
     pages = []
     for source in unit.sources:
-        for page in source.pages:
-            failed = page.page in fails
+        for number, page in source.pages.items():
+            failed = number in fails
             record = PageResult(
                 page_id=page.page_id,
                 page_idx=page.position,
-                page_key=str(PageKey(source.digest, page.page, source.copy)),
-                page_number=page.page,
+                page_key=str(PageKey(source.digest, number, source.copy)),
+                page_number=number,
                 doc_id=page.doc_id,
                 source=source.uri,
                 attempts=page.attempts + 1,
                 status=Status.FAILED if failed else Status.DONE,
                 errors=[PageError(component="layout", category="engine", message="broken")] if failed else [],
             )
-            if page.page not in without:
+            if number not in without:
                 line = encode_line(record)
                 pages.append(UnitPageResult(record=line, crops=[], preview=None, retryable=failed, unserved=False))
     error = PageError(component="source", category="corrupt", message="no space")
@@ -97,7 +97,7 @@ def parsed(unit, *, fails=(), without=()):
 
 
 def numbers(unit):
-    return [page.page for source in unit.sources for page in source.pages]
+    return [number for source in unit.sources for number in source.pages]
 
 
 async def run_with(tmp_path, worker, *, look=lambda: (2, {"worker"}), exchange=None, show=lambda counts: None):

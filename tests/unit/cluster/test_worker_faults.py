@@ -13,9 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from pagemill.cluster.exchange import Exchange
-from pagemill.cluster.units import Unit, UnitPage, UnitResult, UnitSource, WorkerTask, decode_result, encode
+from pagemill.cluster.units import Unit, UnitResult, UnitSource, WorkerTask, decode_result, encode
 from pagemill.config.machine import RuntimeSettings
 from pagemill.config.settings import LayoutChoice, ParseSettings
+from pagemill.document.identity import WaitingPage
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import NoSpaceError
 from pagemill.parsing.page import ParsedPage
@@ -146,7 +147,7 @@ def worker(module, tmp_path, monkeypatch):
 
 
 def parse(worker, uri="a.pdf"):
-    pages = [UnitPage(page=number, page_id=f"a-{number}", doc_id="a", position=number - 1) for number in (1, 2, 3)]
+    pages = {number: WaitingPage(page_id=f"a-{number}", doc_id="a", position=number - 1) for number in (1, 2, 3)}
     source = UnitSource(uri=uri, digest=DIGEST, copy=0, size=None, modified_ns=None, pages=pages)
     return decode_result(worker({"unit": encode(Unit(number=0, sources=[source]))})["result"])
 

@@ -11,7 +11,7 @@ from pagemill.serving.process import ServerProcess
 from pagemill.serving.server import without_secrets
 
 
-async def test_a_watchdog_that_does_not_start_is_an_error_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_watchdog_that_does_not_start_is_a_server_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(process, "_WATCHDOG_START_S", 0)
     with pytest.raises(ServerError, match="watchdog did not start"):
         await ServerProcess.start(["true"], environment=os.environ, log=tmp_path / "log", grace_s=0.1)

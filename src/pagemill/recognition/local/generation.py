@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pagemill.checkpoints.devices import compute_with, free_memory
 from pagemill.checkpoints.loading import quietly
 from pagemill.config.machine import available_cores
@@ -118,14 +120,7 @@ class Generator:
         if (penalty := sampling.repetition_penalty or 1.0) != 1.0:
             processors.append(RepetitionPenalty(penalty, inputs["attention_mask"]))
         if (guard := sampling.vllm_xargs) is not None:
-            processors.append(
-                NoRepeatNGram(
-                    prompt,
-                    ngram_size=guard.ngram_size,
-                    window_size=guard.window_size,
-                    whitelist_token_ids=guard.whitelist_token_ids,
-                )
-            )
+            processors.append(NoRepeatNGram(prompt, **msgspec.structs.asdict(guard)))
         if sampling.temperature > 0:
             processors.append(
                 SeededSampling(
@@ -135,7 +130,7 @@ class Generator:
                     seed=sampling.seed or 0,
                 )
             )
-        room = _text_config(self._model.model).max_position_embeddings - prompt
+        room = self._model.model.config.get_text_config().max_position_embeddings - prompt
         return {
             "max_new_tokens": max(1, min(sampling.max_tokens, room)),
             "do_sample": False,  # the processors sample
@@ -161,14 +156,10 @@ def _planned_batch(model: LocalModel, card: ModelCard) -> int:
     most, free = _MOST[model.device.type], free_memory(model.device)
     if free is None:
         return most
-    text = _text_config(model.model)
+    text = model.model.config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     token = 2 * text.num_hidden_layers * heads * width * model.dtype.itemsize
     image = card.image.max_pixels // card.image.multiple**2
     longest = min(image + card.sampling.max_tokens, text.max_position_embeddings)
     return max(1, min(most, int(free * _MEMORY_SHARE / (token * longest))))
-
-
-def _text_config(model: Any) -> Any:
-    return model.config.get_text_config()

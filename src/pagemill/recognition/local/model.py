@@ -58,8 +58,6 @@ def find_checkpoint(card: ModelCard, weights: str | None) -> Path:
     Raises:
         MissingInputError: It is not on this machine, or not whole.
     """
-    from pathlib import Path
-
     if weights is None:
         folder = find_model(card)
         if folder is None:

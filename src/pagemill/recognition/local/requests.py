@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pagemill.imaging.types import Pixels
 
 _DATA = "data:image/jpeg;base64,"
-_NGRAM_FIELDS = frozenset({"ngram_size", "window_size", "whitelist_token_ids"})
 
 
 class NGramGuard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,7 +73,7 @@ def check_card(card: ModelCard) -> None:
     """
     known = {"seed", "skip_special_tokens", "vllm_xargs"}
     unknown = sorted(card.sampling.extra.keys() - known)
-    unknown += sorted(card.sampling.extra.get("vllm_xargs", {}).keys() - _NGRAM_FIELDS)
+    unknown += sorted(card.sampling.extra.get("vllm_xargs", {}).keys() - set(NGramGuard.__struct_fields__))
     if unknown:
         raise UsageError(
             f"the model card {card.name} has the sampling field {unknown[0]}, which models in this process do not know",
