@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from multiprocessing import get_context
@@ -213,16 +213,11 @@ def _key(stamp: str, sample: Sample, prediction: Prediction) -> str:
 
 
 def _kept(path: Path) -> Iterator[_KeptScore]:
-    """Lines of a file of scores; the last one may be torn, if the process was killed."""
-    try:
-        with path.open("rb") as file:
-            while line := file.readline(_MAX_LINE):
-                try:
-                    yield msgspec.json.decode(line, type=_KeptScore)
-                except msgspec.DecodeError:
-                    return
-    except OSError:
-        return
+    """Lines of a file of scores; a process that was killed leaves a torn one, which the next goes on from."""
+    with suppress(OSError), path.open("rb") as file:
+        while line := file.readline(_MAX_LINE):
+            with suppress(msgspec.DecodeError):
+                yield msgspec.json.decode(line, type=_KeptScore)
 
 
 def _table(benchmark: Benchmark, scores: Iterable[SampleScore]) -> str:

@@ -147,7 +147,10 @@ class PageStream:
 
     async def _admit(self, tasks: asyncio.TaskGroup) -> None:
         try:
-            async with aclosing(self._schedule.admitted(self._source.pages())) as refs:
+            async with (
+                aclosing(self._source.pages()) as source,
+                aclosing(self._schedule.admitted(source)) as refs,
+            ):
                 async for ref in refs:
                     await self._take(ref, tasks)
                     if self._postponed_bytes > self._max_postponed_bytes:

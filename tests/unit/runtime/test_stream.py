@@ -196,6 +196,24 @@ async def test_a_consumer_that_is_cancelled_leaves_no_task_and_no_open_source():
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+async def test_a_stream_has_ended_only_when_its_source_is_closed():
+    class SlowToClose(Source):
+        async def pages(self):
+            try:
+                for ref in self.refs:
+                    yield ref
+            finally:
+                await turns()
+                self.closed = True
+
+    source = SlowToClose(*map(page, range(1, 10)))
+    running = stream(source, at_once, pages=1)
+    pages = running.pages()
+    await anext(pages)
+    await pages.aclose()
+    assert source.closed
+
+
 async def test_stopping_lets_the_pages_in_flight_land_and_begins_no_other():
     go = asyncio.Event()
     begun = []
