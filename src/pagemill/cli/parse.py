@@ -73,13 +73,7 @@ def command(
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs
         from pagemill.app.profile import profiled
-        from pagemill.cli.parse_progress import (
-            ParseProgress,
-            print_skipped_files,
-            print_skipped_links,
-            print_skipped_tables,
-            print_summary,
-        )
+        from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
         from pagemill.cli.progress import messages
         from pagemill.cluster.pipeline import ClusterPipeline
         from pagemill.profiling.telemetry import exported
@@ -113,9 +107,7 @@ def command(
             return RECYCLE
         if not quiet:
             print_summary(outcome, life.vitals, output, time.monotonic() - start)
-            print_skipped_files(outcome.skipped_files, console)
-            print_skipped_links(outcome.skipped_links, console)
-            print_skipped_tables(outcome.skipped_tables, console)
+            print_skipped(outcome, console)
         return outcome.exit_code
 
     return supervise(

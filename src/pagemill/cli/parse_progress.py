@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pagemill.app.reporting import ParseDisplay, RunOutcome
@@ -150,24 +150,16 @@ def print_summary(
         console.say("The next run into this output retries them.")
 
 
-def print_skipped_files(by_suffix: Mapping[str, int], console: LenientConsole) -> None:
-    """Name the files of input folders that were not read, by how many have which suffix; nothing if there are none."""
-    if by_suffix:
+def print_skipped(outcome: RunOutcome, console: LenientConsole) -> None:
+    """Name what was not read of the inputs; nothing if all was."""
+    if by_suffix := outcome.skipped_files:
         files = number(sum(by_suffix.values()), "file")
         kinds = "another kind" if files.startswith("1 ") else "other kinds"
         console.note(f"skipped: {files} of {kinds} ({', '.join(counts(by_suffix))})")
-
-
-def print_skipped_links(names: Sequence[str], console: LenientConsole) -> None:
-    """Name the linked folders of input folders, which were not read; nothing if there are none."""
-    if names:
-        console.note(f"skipped: {number(len(names), 'linked folder')}, read only if named: {_some(names)}")
-
-
-def print_skipped_tables(names: Sequence[str], console: LenientConsole) -> None:
-    """Name the tables without images beside the pages of a dataset; nothing if there are none."""
-    if names:
-        console.note(f"{number(len(names), 'table')} without images skipped: {_some(names)}")
+    if links := outcome.skipped_links:
+        console.note(f"skipped: {number(len(links), 'linked folder')}, read only if named: {_some(links)}")
+    if tables := outcome.skipped_tables:
+        console.note(f"{number(len(tables), 'table')} without images skipped: {_some(tables)}")
 
 
 def _some(names: Sequence[str]) -> str:

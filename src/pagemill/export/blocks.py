@@ -15,7 +15,8 @@ from itertools import accumulate
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, PageResult, Region, Status
-from pagemill.document.sections import Sections, heading_level
+from pagemill.export.context import Sections, heading_level
+from pagemill.export.embedding_text import is_said
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import is_list
 from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
@@ -116,11 +117,6 @@ def blocks(pages: Iterable[PageResult], *, furniture: bool = False) -> Iterator[
             yield block
 
 
-def is_furniture(region: Region) -> bool:
-    """Whether a region is left out of what a document says."""
-    return TASK_OF_LABEL[region.label] is Task.ABANDON and region.label is not Label.FOOTNOTE
-
-
 def _of_page(page: PageResult, sections: Sections, furniture: bool) -> list[Block]:
     if page.status is Status.FAILED:
         return []
@@ -128,7 +124,7 @@ def _of_page(page: PageResult, sections: Sections, furniture: bool) -> list[Bloc
     found = [
         block
         for region in page.regions
-        if region.label is Label.SEAL or (furniture and is_furniture(region))
+        if region.label is Label.SEAL or (furniture and not is_said(region))
         for block in renderer.beside(region)
     ] + page_parts(renderer)
     return sorted(found, key=lambda block: (block.region.label is Label.FOOTNOTE, block.region.index))

@@ -8,30 +8,44 @@ from typing import NamedTuple
 
 from pagemill.document.labels import TITLES, Category, Label, category_of
 from pagemill.document.page import Region
+from pagemill.export.embedding_text import is_said
 from pagemill.export.markdown import plain_content
 from pagemill.export.parts import captions_of
 
 CONTEXT_CHARACTERS = 600
 """Of the text before an element, and of that after it: two paragraphs. Not measured."""
 
+LONGEST_HEADING = 200
+"""Characters of a heading in a section path, which stands with every region below it; real ones are shorter."""
 _HALF = CONTEXT_CHARACTERS + 1
-_LONGEST_HEADING = 300
+_DEFAULT_LEVEL = 2
 _SPOKEN = frozenset({Category.TITLE, Category.TEXT, Category.LIST})
 
 
-class OpenHeadings:
-    """Follows a document through its headings: under which ones a region stands."""
+def heading_level(region: Region) -> int | None:
+    """Level of a heading with a text, 1 for a title; None for what is no heading."""
+    if region.label not in TITLES or not (region.content or "").strip():
+        return None
+    return region.level or (1 if region.label is Label.DOC_TITLE else _DEFAULT_LEVEL)
+
+
+class Sections:
+    """Follows the headings of one document, whose regions are given one by one in reading order, over its pages."""
 
     def __init__(self) -> None:
         self._open: list[tuple[int, str]] = []
 
-    def enter(self, region: Region) -> tuple[str, ...]:
-        """The headings above the next region in reading order, the outermost first; a heading is not above itself."""
-        if region.label not in TITLES or region.level is None or not region.content:
-            return tuple(text for _, text in self._open)
-        self._open = [(level, text) for level, text in self._open if level < region.level]
+    def path(self, region: Region) -> tuple[str, ...]:
+        """The headings above a region, outermost first; above a heading those of lower levels. Furniture has none."""
+        if not is_said(region):
+            return ()
+        level = heading_level(region)
+        if level is not None:
+            self._open = [(above, text) for above, text in self._open if above < level]
         path = tuple(text for _, text in self._open)
-        self._open.append((region.level, one_line(region)[:_LONGEST_HEADING]))
+        if level is not None:
+            text = one_line(region)
+            self._open.append((level, text if len(text) <= LONGEST_HEADING else f"{text[: LONGEST_HEADING - 1]}…"))
         return path
 
 
@@ -63,7 +77,7 @@ class PageContext:
 
 def one_line(region: Region) -> str:
     """What a region says in one line, without markup."""
-    return " ".join(plain_content(region).lstrip("#* ").split())
+    return " ".join(plain_content(region).split())
 
 
 def _is_spoken(region: Region) -> bool:

@@ -11,7 +11,7 @@ from pagemill.document.geometry import normalise_1000
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Category, category_of
 from pagemill.document.page import Content, ImageCrop, PageFacts, PageResult, Region
-from pagemill.export.context import OpenHeadings, PageContext
+from pagemill.export.context import PageContext, Sections
 from pagemill.export.markdown import page_markdown
 
 DOCJSON_VERSION = "2.0"
@@ -73,13 +73,13 @@ def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
     Args:
         pages: In page order, all of one document; at least one.
     """
-    headings = OpenHeadings()
+    sections = Sections()
     count = 0
     for page in pages:
         if not count:
             head = {"schema_version": DOCJSON_VERSION, "doc_id": page.doc_id, "source": page.source}
             yield json_text(head)[:-1] + ',"pages":[\n'
-        yield (",\n" if count else "") + json_text(_page_of(page, headings))
+        yield (",\n" if count else "") + json_text(_page_of(page, sections))
         count += 1
     yield f'\n],"page_count":{count}}}\n'
 
@@ -101,7 +101,7 @@ def pages_from_docjson(data: bytes | str) -> list[PageResult]:
         raise ValueError(f"not DocJSON: {error}") from error
 
 
-def _page_of(page: PageResult, headings: OpenHeadings) -> DocumentPage:
+def _page_of(page: PageResult, sections: Sections) -> DocumentPage:
     crops = {crop.region: _same(crop, Crop) for crop in page.image_crops}
     context = PageContext(page.regions)
     elements: list[Element] = []
@@ -115,7 +115,7 @@ def _page_of(page: PageResult, headings: OpenHeadings) -> DocumentPage:
                 id=_element_id(page, region.index),
                 category=category,
                 caption_of=None if region.caption_of is None else _element_id(page, region.caption_of),
-                section=headings.enter(region),
+                section=sections.path(region),
                 before=around.before if around else "",
                 after=around.after if around else "",
                 crop=crops.get(region.index),

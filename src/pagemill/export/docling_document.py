@@ -19,7 +19,8 @@ from pagemill.document.identity import PageKey
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageResult, Region
-from pagemill.export.blocks import Block, Kind, blocks, is_furniture
+from pagemill.export.blocks import Block, Kind, blocks
+from pagemill.export.embedding_text import is_said
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
 from pagemill.tables.table import Table
@@ -334,7 +335,7 @@ def _scale(page: PageResult) -> float:
 
 
 def _layer(region: Region) -> dict[str, str]:
-    return {"content_layer": "furniture"} if is_furniture(region) else {}
+    return {} if is_said(region) else {"content_layer": "furniture"}
 
 
 def _marked(text: str) -> tuple[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import msgspec
 import zstandard
 
+from pagemill.document.json_text import json_bytes
 from pagemill.document.page import PageResult
 
 MAX_LINE_BYTES = 512 * 2**20
@@ -15,7 +15,6 @@ MAX_LINE_BYTES = 512 * 2**20
 _LEVEL = 1
 """Of zstd: 0.23 of a line of real pages; level 3 takes twice as long for the same, level 9 nine times."""
 
-_encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(PageResult)
 
 
@@ -29,15 +28,8 @@ class ParsedText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_line(record: PageResult | ParsedText) -> bytes:
-    """One record as one line of UTF-8 JSON, newline included.
-
-    Lone surrogates, which UTF-8 cannot hold but broken PDFs contain, become U+FFFD.
-    """
-    try:
-        return _encoder.encode(record) + b"\n"
-    except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(record), ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode() + b"\n"
+    """One record as one line of JSON, newline included."""
+    return json_bytes(record) + b"\n"
 
 
 def decode_page(line: bytes) -> PageResult:

@@ -12,13 +12,7 @@ import pytest
 
 from pagemill.app.reporting import RunOutcome
 from pagemill.cli import parse_progress
-from pagemill.cli.parse_progress import (
-    ParseProgress,
-    print_skipped_files,
-    print_skipped_links,
-    print_skipped_tables,
-    print_summary,
-)
+from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
 from pagemill.cli.progress import LenientConsole, ProgressBar
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.parsing.page import ParsedPage
@@ -228,33 +222,21 @@ def test_a_bar_is_drawn_on_a_terminal_alone_and_not_when_quiet():
         assert all((part in file.getvalue()) == (terminal and not quiet) for part in ("texts", "4/5", "a note"))
 
 
-def test_files_of_other_kinds_are_named_in_one_line():
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ({"skipped_files": {".gif": 1, ".docx": 2}}, "skipped: 3 files of other kinds (.docx 2, .gif 1)"),
+        ({"skipped_files": {".gif": 1}}, "skipped: 1 file of another kind (.gif 1)"),
+        ({"skipped_links": ["old", "new"]}, "skipped: 2 linked folders, read only if named: old, new"),
+        ({"skipped_tables": ["QA"]}, "1 table without images skipped: QA"),
+        (
+            {"skipped_tables": [str(number) for number in range(12)]},
+            "12 tables without images skipped: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more",
+        ),
+        ({}, None),
+    ],
+)
+def test_what_was_not_read_of_the_inputs_is_named_in_one_line(found, line):
     file = io.StringIO()
-    console = LenientConsole(file=file)
-    print_skipped_files({}, console)
-    print_skipped_files({".gif": 1, ".docx": 2}, console)
-    print_skipped_files({".gif": 1}, console)
-    assert file.getvalue().splitlines() == [
-        "skipped: 3 files of other kinds (.docx 2, .gif 1)",
-        "skipped: 1 file of another kind (.gif 1)",
-    ]
-
-
-def test_linked_folders_are_named_in_one_line():
-    file = io.StringIO()
-    console = LenientConsole(file=file)
-    print_skipped_links([], console)
-    print_skipped_links(["scans/old", "scans/new"], console)
-    assert file.getvalue().splitlines() == ["skipped: 2 linked folders, read only if named: scans/old, scans/new"]
-
-
-def test_skipped_tables_are_named_in_one_line():
-    file = io.StringIO()
-    console = LenientConsole(file=file)
-    print_skipped_tables([], console)
-    print_skipped_tables(["QA"], console)
-    print_skipped_tables([str(number) for number in range(12)], console)
-    assert file.getvalue().splitlines() == [
-        "1 table without images skipped: QA",
-        "12 tables without images skipped: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more",
-    ]
+    print_skipped(RunOutcome(RunSummary(started=datetime.now(UTC)), **found), LenientConsole(file=file))
+    assert file.getvalue().splitlines() == ([line] if line else [])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, Region
-from pagemill.document.sections import LONGEST_HEADING, Sections, heading_level
+from pagemill.export.context import LONGEST_HEADING, Sections, heading_level
 
 
 def region(label, content="words", **fields):
