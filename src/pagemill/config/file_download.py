@@ -6,16 +6,16 @@ import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path
 from socket import gaierror
 from ssl import SSLCertVerificationError
-from typing import IO
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-from pagemill.errors import NetworkError, OutputError
+from pagemill.errors import NetworkError, unwritable
 
 _CHUNK = 2**20
 _MOST_BYTES = 2 * 2**30
@@ -37,50 +37,51 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
 
     Raises:
         NetworkError: It could not be fetched, came with another hash, or ``HF_HUB_OFFLINE`` forbids the network.
-        OutputError: It cannot be written.
+        OutputError: It cannot be written; NoSpaceError when the disk is full.
     """
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
         raise NetworkError(f"cannot download {url}: HF_HUB_OFFLINE is set", remedy="Unset it, and run it again.")
     address = mirror.rstrip("/") + urlsplit(url).path if mirror else url
+    digest = hashlib.sha256()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        part = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for block in _blocks(address):
+                    digest.update(block)
+                    file.write(block)
+            if digest.hexdigest() != sha256:
+                raise NetworkError(
+                    f"{address} is not the file that was expected (sha256 {digest.hexdigest()}, not {sha256})",
+                    remedy="Nothing was kept. Try it again, or another --mirror; if it stays so, report it.",
+                )
+            part.chmod(0o644)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
-        raise OutputError(f"cannot write {target}: {error}") from error
-    part = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            digest = _copied(address, file)
-        if digest != sha256:
-            raise NetworkError(
-                f"{address} is not the file that was expected (sha256 {digest}, not {sha256})",
-                remedy="Nothing was kept. Try it again, or another --mirror; if it stays so, report it.",
-            )
-        part.chmod(0o644)
-        part.replace(target)
-    except OSError as error:
-        raise OutputError(f"cannot write {target}: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)
+        remedy = "Make sure that you may write there, or name another folder with --to."
+        no_space_remedy = "Free some space, or name another disk with --to."
+        raise unwritable(target, error, remedy=remedy, no_space_remedy=no_space_remedy) from error
 
 
-def _copied(address: str, file: IO[bytes]) -> str:
-    """Copy what an address holds into a file; its SHA-256."""
-    digest, done = hashlib.sha256(), 0
+def _blocks(address: str) -> Iterator[bytes]:
+    """What an address holds, block by block."""
+    done = 0
     try:
         with urlopen(address, timeout=_TIMEOUT_S) as answer:
             while block := answer.read(_CHUNK):
                 done += len(block)
                 if done > _MOST_BYTES:
                     raise NetworkError(f"{address} does not end")
-                digest.update(block)
-                file.write(block)
-    except (URLError, HTTPException, TimeoutError, ConnectionError, ValueError) as error:
+                yield block
+    except (OSError, HTTPException, ValueError) as error:
         raise NetworkError(
             f"cannot download {address}: {network_reason(error)}",
             remedy="Check the network and --mirror, then run it again.",
         ) from error
-    return digest.hexdigest()
 
 
 def network_reason(error: BaseException) -> str:

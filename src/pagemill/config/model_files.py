@@ -87,7 +87,7 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         folder = mirror / card.name
     if card.files:
         folder = folder or own_cache() / card.name
-        _require_space(folder, card)
+        require_space(card.name, card.download_bytes, folder, option="--to")
         for file in card.files:
             if not (folder / file.name).is_file():
                 fetch_file(file.url, folder / file.name, file.sha256, mirror=endpoint)
@@ -97,7 +97,8 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
     with hub_errors(card.repository):
         from huggingface_hub import constants, snapshot_download
 
-        _require_space(folder or Path(constants.HF_HUB_CACHE), card)
+        cache = Path(constants.HF_HUB_CACHE)
+        require_space(card.name, card.download_bytes, folder or cache, option="--to")
         for patterns in (_SMALL_FILES, _WEIGHTS):  # weights last: if they exist, so does the rest
             fetched = Path(
                 snapshot_download(card.repository, local_dir=folder, allow_patterns=list(patterns), endpoint=endpoint)
@@ -169,12 +170,23 @@ def _mirror() -> Path | None:
     return Path(value).expanduser() if value else None
 
 
-def _require_space(folder: Path, card: ModelCard) -> None:
+def require_space(name: str, size: int, folder: Path, *, option: str) -> None:
+    """Make sure that a download fits on a disk.
+
+    Args:
+        name: What is to be fetched.
+        size: Bytes of it that are missing.
+        folder: Where to; it need not exist.
+        option: Names another disk.
+
+    Raises:
+        NoSpaceError: It does not.
+    """
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
-    if free < card.download_bytes * _SPARE:
+    if free < size * _SPARE:
         raise NoSpaceError(
-            f"{card.name} needs {card.download_bytes / 1e9:.1f} GB, and {folder} has {free / 1e9:.1f} GB free",
-            remedy="Free some space, or name another disk with --to.",
+            f"{name} needs {size / 1e9:.1f} GB more, and {folder} has {free / 1e9:.1f} GB free",
+            remedy=f"Free some space, or name another disk with {option}.",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from glob import escape
@@ -12,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from pagemill.config.model_files import hub_errors
+from pagemill.config.model_files import hub_errors, require_space
 from pagemill.document.names import safe_name
-from pagemill.errors import CorruptInputError, MissingInputError, NetworkError, NoSpaceError, UsageError
+from pagemill.errors import CorruptInputError, MissingInputError, NetworkError, UsageError
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress, is_document
 from pagemill.sources.items import natural_key
 from pagemill.sources.options import SourceOptions
@@ -23,7 +22,6 @@ MANIFEST = ".pagemill-download.json"
 """In the folder of a copy: what was fetched. Written last, so that a copy without it is not whole."""
 _CHUNK = 2**20
 _MAX_MANIFEST = 64 * 2**20
-_SPARE = 1.05  # of the download: overhead of the file system
 _SMALL = 10**8
 _LEVELS = 4
 
@@ -127,7 +125,7 @@ class DatasetCopy:
             known = {each: size for each, size in earlier.items() if self._is_here(each)}
             missing = [each for each in wanted if each not in known]
             size = sum(entries[each].size for each in missing)
-            self._require_space(size)
+            require_space(name, size, self.folder, option="--download")
             amount = f"{size / 1e9:.1f} GB" if size > _SMALL else f"{size / 1e6:.1f} MB"
             say(f"fetching {name}: {len(missing):,} of {len(wanted):,} files, {amount}, to {self.folder}")
             if missing:
@@ -152,14 +150,6 @@ class DatasetCopy:
             return size is not None and (self.folder / name).stat().st_size == size
         except OSError:
             return False
-
-    def _require_space(self, size: int) -> None:
-        free = shutil.disk_usage(self.folder).free
-        if free < size * _SPARE:
-            raise NoSpaceError(
-                f"{self.address.name} needs {size / 1e9:.1f} GB more, and {self.folder} has {free / 1e9:.1f} GB free",
-                remedy="Free some space, or name another disk with --download.",
-            )
 
 
 def copies(inputs: Sequence[str | Path | bytes], options: SourceOptions) -> list[DatasetCopy]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ssl import SSLError
 from urllib.error import HTTPError, URLError
 
 import numpy as np
@@ -18,7 +21,7 @@ from pagemill.config import file_download
 from pagemill.config.file_download import fetch_file
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, download_model, find_model
-from pagemill.errors import NetworkError, OutputError, UsageError
+from pagemill.errors import NetworkError, NoSpaceError, OutputError, UsageError
 from pagemill.recognition import formulanet_engine
 
 BYTES = b"weights" * 100_000
@@ -99,6 +102,29 @@ def test_offline_nothing_is_asked(server, tmp_path, monkeypatch):
     with pytest.raises(NetworkError, match="HF_HUB_OFFLINE"):
         fetch_file(URL, tmp_path / "tiny.onnx", SHA256, mirror=server.url)
     assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind"),
+    [("read", NetworkError), ("write", NoSpaceError)],
+)
+def test_what_breaks_in_the_middle_is_told_apart(monkeypatch, tmp_path, broken, kind):
+    class Answer(io.BytesIO):
+        def read(self, _):
+            if broken == "read":
+                raise SSLError(1, "record layer failure")
+            return b"x"
+
+    class Full(io.BytesIO):
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(file_download, "urlopen", lambda *_, **__: Answer())
+    if broken == "write":
+        monkeypatch.setattr(file_download.os, "fdopen", lambda *_: Full())
+    with pytest.raises(kind):
+        fetch_file(URL, tmp_path / "tiny.onnx", SHA256)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made(server, tmp_path):
