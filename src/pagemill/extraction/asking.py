@@ -113,7 +113,7 @@ class ValueReader:
             is_refused = isinstance(error, RequestRefusedError)
             if is_refused and len(parts) > 1:
                 if "image" in error.message.lower():  # vLLM names the limit of images for each prompt
-                    self.most_pages = max(1, len(parts) // 2)
+                    self.most_pages = min(self.most_pages, max(1, len(parts) // 2))
                 return [_shown(parts, spent), *await self._halves(parts, pages)]
             return [self._result(parts, None, spent, error.category, error.message, error.remedy)]
         if values is None and flaw in (Flaw.TRUNCATED, Flaw.REPETITION) and len(parts) > 1:

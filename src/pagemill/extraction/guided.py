@@ -107,15 +107,17 @@ class GuidedModel:
         shrinks = 0
         while True:
             spent.attempts += 1
-            asked = standard_sampling(sampling) if self._is_standard else sampling
+            # As they were when it was sent: requests in flight together are refused for the same cause.
+            is_guided, is_standard = self._is_guided, self._is_standard
+            asked = standard_sampling(sampling) if is_standard else sampling
             try:
-                answer = await self.client.ask(write(asked, image, is_guided=self._is_guided))
+                answer = await self.client.ask(write(asked, image, is_guided=is_guided))
             except RequestRefusedError as error:
                 smaller = None
                 own = {"top_k", "repetition_penalty", *sampling.extra}
-                if self._is_guided and _ABOUT_GUIDING.search(error.message):
+                if is_guided and _ABOUT_GUIDING.search(error.message):
                     self._is_guided = False
-                elif not self._is_standard and any(name in error.message for name in own):
+                elif not is_standard and any(name in error.message for name in own):
                     self._is_standard = True
                 elif error.status in (400, 413) and image is not None:
                     if shrinks < MAX_SHRINKS:

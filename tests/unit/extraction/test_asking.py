@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from extraction_pages import INVOICE, FakeClient, answer, page
@@ -158,6 +160,40 @@ async def test_a_server_without_guided_decoding():
     client = FakeClient(refused, answer(GOOD))
     assert (await extracted(client)).status == "done"
     assert ["response_format" in request for request in client.requests] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [("response_format", "response_format json_schema is not supported"), ("top_k", "top_k is not known")],
+)
+async def test_requests_in_flight_together_are_refused_for_the_same_cause(refused, message):
+    def reply(request):
+        return RequestRefusedError(message, status=400) if refused in request else answer(GOOD)
+
+    class Together(FakeClient):
+        """Answers the first two requests when both are there."""
+
+        both = asyncio.Barrier(2)
+
+        async def ask(self, body):
+            if len(self.requests) < 2:
+                self.requests.append(json.loads(body))
+                await self.both.wait()
+            return await super().ask(body)
+
+    card = load_card("glm-ocr")
+    sampling = msgspec.structs.replace(card.sampling, top_k=5)
+    values = ValueReader(msgspec.structs.replace(card, sampling=sampling), Together(reply), SCHEMA)
+    await values.check()
+    shown = values.with_image(parts(1)[0], np.full((900, 900, 3), 200, dtype=np.uint8))
+    results = await asyncio.gather(values.read([shown], 1), values.read([shown], 1))
+    assert [result.request.attempts for (result,) in results] == [2, 2]
+    images = [_image_of(request) for request in values.client.requests]
+    assert images == [images[0]] * len(images)  # none is made smaller
+
+
+def _image_of(request: dict) -> str:
+    return next(piece["image_url"]["url"] for piece in request["messages"][0]["content"] if "image_url" in piece)
 
 
 async def test_a_server_that_takes_one_image():
