@@ -19,7 +19,7 @@ from pagemill.config.machine import RuntimeSettings
 from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.document.labels import FORMULAS, Label
 from pagemill.document.page import ContentFormat, PageResult, Status
-from pagemill.errors import InputError, UnsupportedInputError, UsageError
+from pagemill.errors import InputError, UnsupportedInputError, UsageError, unreadable
 from pagemill.evaluation.benchmark import FAILURES, Benchmark, Kind, Sample, contained
 from pagemill.export.markdown import plain_content
 from pagemill.imaging.formats import HEAD_BYTES, sniff
@@ -210,7 +210,7 @@ def _head(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise unreadable(str(path), error) from error
 
 
 def _suffix(head: bytes, given: str) -> str:

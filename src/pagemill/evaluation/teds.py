@@ -13,7 +13,7 @@ reference scorer makes inner nodes, apted misses it now and then (`docs/evaluati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -83,7 +83,7 @@ def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> f
     if predicted is None or true is None:
         return 0.0
     nodes = max(descendants(predicted), descendants(true))
-    one, two = (_table_tree(element, structure_only, ("td", "th")) for element in (predicted, true))
+    one, two = (table_tree(element, structure_only, ("td", "th")) for element in (predicted, true))
     return _similarity(one, two, nodes)
 
 
@@ -115,7 +115,7 @@ def reference_teds(
     if not nodes:
         return 0.0  # it divides by 0
     try:
-        one, two = (_table_tree(element, structure_only, ("td",), strict=True) for element in (predicted, true))
+        one, two = (table_tree(element, structure_only, ("td",), strict=True) for element in (predicted, true))
     except ValueError:
         return 0.0
     return _similarity(one, two, nodes, most_nodes)
@@ -183,22 +183,6 @@ def _body_table(text: str) -> HtmlElement | None:
     return root.find("body/table")
 
 
-def _table_tree(
-    element: HtmlElement, structure_only: bool, cells: tuple[str, ...], strict: bool = False
-) -> LabelledTree:
-    tree = LabelledTree()
-    waiting = [(element, -1)]
-    while waiting:
-        element, parent = waiting.pop()
-        if element.tag in cells:
-            label = ("td", span_of(element, "colspan", strict), span_of(element, "rowspan", strict))
-            tree.add(parent, label, "" if structure_only else _tokens(element))
-            continue
-        number = tree.add(parent, str(element.tag))
-        waiting += [(child, number) for child in element.iterchildren(etree.Element, reversed=True)]
-    return tree
-
-
 def _tokens(cell: HtmlElement) -> Sequence[str]:
     """Characters and inline tags of a cell, in document order."""
     if not len(cell):
@@ -213,6 +197,39 @@ def _tokens(cell: HtmlElement) -> Sequence[str]:
         if child.tag != "td":
             tokens += list(child.tail or "")
     return tokens
+
+
+def table_tree(
+    element: HtmlElement,
+    structure_only: bool,
+    cells: tuple[str, ...],
+    content: Callable[[HtmlElement], Sequence[str]] = _tokens,
+    *,
+    strict: bool = False,
+) -> LabelledTree:
+    """The tree of a table.
+
+    Args:
+        element: The table.
+        structure_only: Leave the cells' content out.
+        cells: Tags of its cells.
+        content: What a cell says.
+        strict: As of :func:`span_of`.
+
+    Raises:
+        ValueError: A span is no number, and ``strict``.
+    """
+    tree = LabelledTree()
+    waiting = [(element, -1)]
+    while waiting:
+        element, parent = waiting.pop()
+        if element.tag in cells:
+            label = ("td", span_of(element, "colspan", strict), span_of(element, "rowspan", strict))
+            tree.add(parent, label, "" if structure_only else content(element))
+            continue
+        number = tree.add(parent, str(element.tag))
+        waiting += [(child, number) for child in element.iterchildren(etree.Element, reversed=True)]
+    return tree
 
 
 def _rename_costs(one: LabelledTree, two: LabelledTree) -> NDArray[np.float64]:

@@ -16,16 +16,8 @@ from pagemill.tables.table import Table
 
 INDEX = "tables.csv"
 INDEX_COLUMNS = (
-    "file",
-    "page_id",
-    "doc_id",
-    "page_number",
-    "region",
-    "rows",
-    "columns",
-    "header_rows",
-    "merged_cells",
-    "caption",
+    *("file", "page_id", "doc_id", "page_number", "region"),
+    *("rows", "columns", "header_rows", "merged_cells", "caption"),
 )
 _FORMULA_START = re.compile(r"\s*[=+\-@＝＋－＠]")
 _NUMBER = re.compile(r"[+\-－＋]?\s?\(?[$€£¥₩]?\s?\d[\d.,'\u00a0\u202f ]*\)?\s?[%‰]?|-+")

@@ -22,22 +22,8 @@ ROW_GROUP_BYTES = 64 * 2**20
 """Texts and pictures after which a row group ends; both bounds hold whichever comes first."""
 _COLUMNS = (
     *("page_id", "page_idx", "doc_id", "source", "page_number", "page_key", "status", "attempts", "missing", "text"),
-    *(
-        "markdown",
-        "regions",
-        "crops",
-        "errors",
-        "languages",
-        "text_source",
-        "confidence",
-        "review",
-        "signals",
-        "width",
-        "height",
-        "scale",
-        "dpi",
-    ),
-    *("rotation", "timings", "metadata", "schema_version"),
+    *("markdown", "regions", "crops", "errors", "languages", "text_source", "confidence", "review", "signals"),
+    *("width", "height", "scale", "dpi", "rotation", "timings", "metadata", "schema_version"),
 )
 _LEFT_OUT = ("lines", "polygon")  # of regions
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Any
@@ -40,6 +40,7 @@ _SAME_PLACE = 0.001
 """Greatest distance of one place from itself by rounding, in points."""
 _UNMAPPED = 0xFFFD
 """Stands for every glyph without a usable Unicode value."""
+_NOTHING = (0.0, 0.0, 0.0, 0.0)
 _EMPTY = 0.01
 """Share of its box that is drawn of a glyph, up to which it is white space; of full stops it is twice that."""
 _HYPHENS = {0x02, 0xAD, 0xFFFE}
@@ -112,7 +113,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         left_out = max(0, pdfium.FPDFText_CountChars(text_page.raw) - _MAX_CHARACTERS)
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
     placed = np.concatenate([np.reshape(images, (-1, 4)), glyphs.boxes[~glyphs.is_space]])
-    sheet = _media_box(page, affine) or (0.0, 0.0, width, height)
+    sheet = _read_box(pdfium.FPDFPage_GetMediaBox, page.raw, affine) or (0.0, 0.0, width, height)
     on_sheet = ((placed[:, 2:] > sheet[:2]) & (placed[:, :2] < sheet[2:])).all(axis=1)
     hidden = on_page & glyphs.look["invisible"]
     shown = on_page & ~hidden
@@ -175,14 +176,6 @@ def page_to_pixels(page: PdfPage, width: int, height: int) -> Floats:
     return np.stack([(along_x - origin) / 1000.0, (along_y - origin) / 1000.0, origin], axis=1)
 
 
-def _media_box(page: PdfPage, affine: Floats) -> Box | None:
-    """The sheet from which a crop box cuts the page, in pixels; None where the page has no such box of its own."""
-    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-    if not pdfium.FPDFPage_GetMediaBox(page.raw, left, bottom, right, top):
-        return None
-    return _in_pixels((left.value, bottom.value, right.value, top.value), affine)
-
-
 def _objects(page: Any, affine: Floats) -> Iterator[tuple[Any, int, Floats, int]]:
     """All drawing objects, form contents included, with the map from their parent's space to pixels.
 
@@ -243,14 +236,15 @@ def _silent(text_page: Any, texts: Sequence[tuple[Any, Floats]]) -> Iterator[Sym
 
 def _bounds(handle: Any, matrix: Floats) -> Box | None:
     """The box of an object in pixels."""
+    return _read_box(pdfium.FPDFPageObj_GetBounds, handle, matrix)
+
+
+def _read_box(read: Callable[..., int], of: Any, matrix: Floats) -> Box | None:
+    """The box that a function of PDFium tells of something, in pixels; None where it has none."""
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-    if not pdfium.FPDFPageObj_GetBounds(handle, left, bottom, right, top):
+    if not read(of, left, bottom, right, top):
         return None
-    return _in_pixels((left.value, bottom.value, right.value, top.value), matrix)
-
-
-def _in_pixels(box: Box, matrix: Floats) -> Box:
-    corners = matrix @ np.array([box[::2], box[1::2], [1.0, 1.0]])
+    corners = matrix @ np.array([[left.value, right.value], [bottom.value, top.value], [1.0, 1.0]])
     (x1, y1), (x2, y2) = corners.min(axis=1).tolist(), corners.max(axis=1).tolist()
     return x1, y1, x2, y2
 
@@ -298,7 +292,7 @@ def _glyphs(
             styles.append((size, angle, bold, invisible or rank < cover, annotation, False))
         style[i] = index
     for i in np.flatnonzero(codes == 0).tolist():  # some producers give it to spaces, some to all that they do not know
-        unmapped[i] |= _is_drawn(text_page, i, area(rectangles[i, [0, 3, 2, 1]]))
+        unmapped[i] |= area(_drawn_box(text_page, i) or _NOTHING) > _EMPTY * area(rectangles[i, [0, 3, 2, 1]])
     _decode(codes, unmapped, style, fonts)
     unmapped |= _unusable(codes)
     codes[np.isin(codes, list(_HYPHENS))] = ord("-")
@@ -326,22 +320,21 @@ def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_
             glyphs.boxes[i, 1::2] = baseline - size, baseline + 0.3 * size
 
 
-def _is_drawn(text_page: Any, index: int, size: float) -> bool:
-    """Whether a glyph, whose box has this area in page space, shows something."""
-    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
-    if not pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
-        return False
-    return area((left.value, bottom.value, right.value, top.value)) > _EMPTY * size
-
-
-def _ink(text_page: Any, index: int, matrix: Floats) -> Box | None:
-    """The box of what is drawn of a glyph in pixels, to a hundredth."""
+def _drawn_box(text_page: Any, index: int) -> Box | None:
+    """The box of what is drawn of a glyph, in page space; None where PDFium does not know."""
     left, right, bottom, top = (ctypes.c_double() for _ in range(4))
     if not pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
         return None
+    return left.value, bottom.value, right.value, top.value
+
+
+def _ink(text_page: Any, index: int, matrix: Floats) -> Box | None:
+    """The same in pixels, to a hundredth."""
+    if (box := _drawn_box(text_page, index)) is None:
+        return None
     (a, b, c), (d, e, f) = matrix.tolist()  # as floats: twice as fast as arrays of two points
-    xs = [a * x + b * y + c for x in (left.value, right.value) for y in (bottom.value, top.value)]
-    ys = [d * x + e * y + f for x in (left.value, right.value) for y in (bottom.value, top.value)]
+    xs = [a * x + b * y + c for x in box[::2] for y in box[1::2]]
+    ys = [d * x + e * y + f for x in box[::2] for y in box[1::2]]
     return round(min(xs), 2), round(min(ys), 2), round(max(xs), 2), round(max(ys), 2)
 
 

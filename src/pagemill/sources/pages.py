@@ -70,14 +70,8 @@ class PageReferences:
             finished: How many of these had ended before this stream began.
         """
         document = self._document(source, pages, finished)
-        yield self._page(
-            source,
-            document,
-            0,
-            document.doc_id,
-            error=_as_data(error, source.item.uri),
-            missing=missing,
-        )
+        data = _as_data(error, source.item.uri)
+        yield self._page(source, document, 0, document.doc_id, error=data, missing=missing)
 
     def of_pdf(
         self,

@@ -53,7 +53,7 @@ def test_inputs_are_staged_once_and_bad_ones_fail(tmp_path: Path):
     failures: dict[str, str] = {}
     for _ in range(2):  # the second time everything is there
         places = module._stage(samples, tmp_path / "inputs", failures, lambda *_: None)
-    assert failures == {"two": f"{broken} cannot be read: No such file or directory"}
+    assert failures == {"two": f"{broken} does not exist"}
     assert (places["one"].document, places["three"].document, places["three"].page) == ("0000000", "0000000", 2)
     assert [path.name for path in (tmp_path / "inputs").iterdir()] == ["0000000.png"]
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lxml import etree, html
+from lxml import html
 
 from pagemill.errors import InputError, MissingInputError, TooLargeError
 from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.files import read_text
-from pagemill.evaluation.teds import LabelledTree, check_nodes, descendants, span_of
+from pagemill.evaluation.teds import LabelledTree, check_nodes, descendants, table_tree
 from pagemill.evaluation.text import indel_similarity
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ def _table_score(true: str, predicted: str, structure_only: bool) -> float | Non
     check_nodes(nodes)
     if not nodes:
         return 0.0
-    return 1.0 - _table_tree(one, structure_only).distance(_table_tree(two, structure_only)) / nodes
+    first, second = (table_tree(element, structure_only, ("td",), _cell_text) for element in (one, two))
+    return 1.0 - first.distance(second) / nodes
 
 
 def _outer_table(tables: Sequence[str]) -> HtmlElement | None:
@@ -197,20 +198,6 @@ def _outer_table(tables: Sequence[str]) -> HtmlElement | None:
     text = f"<html><body><table>{content}</table></body></html>".replace("\0", "")
     root = html.document_fromstring(text.encode("utf-8", errors="replace"), parser=parser)
     return root.find("body/table")
-
-
-def _table_tree(element: HtmlElement, structure_only: bool) -> LabelledTree:
-    tree = LabelledTree()
-    waiting = [(element, -1)]
-    while waiting:
-        element, parent = waiting.pop()
-        if element.tag == "td":
-            label = ("td", span_of(element, "colspan"), span_of(element, "rowspan"))
-            tree.add(parent, label, "" if structure_only else _cell_text(element))
-            continue
-        number = tree.add(parent, str(element.tag))
-        waiting += [(child, number) for child in element.iterchildren(etree.Element, reversed=True)]
-    return tree
 
 
 def _cell_text(cell: HtmlElement) -> str:

@@ -16,6 +16,7 @@ from pagemill.errors import CorruptInputError, InputError, MissingInputError, la
 from pagemill.evaluation import benchmark as base
 from pagemill.evaluation.benchmark import Figure, Prediction, Rules, Sample, SampleScore
 from pagemill.evaluation.benchmarks.olmocr_tables import Grid, html_grids, markdown_grids
+from pagemill.evaluation.benchmarks.omnidocbench.elements import images, replaced
 from pagemill.evaluation.files import read_json_lines
 
 BASELINE = "baseline"
@@ -247,28 +248,14 @@ def _is_ordered(test: PageTest, markdown: str) -> bool:
 
 def _is_sound(test: PageTest, markdown: str) -> bool:
     if test.max_length is not None:
-        skips = test.max_length_skips_image_alt_tags
-        content = "".join(map(_without_images, markdown.split("\n"))) if skips else markdown
+        skipped = images(markdown) if test.max_length_skips_image_alt_tags else ()
+        content = replaced(markdown, [(start, end) for start, end, _ in skipped], "")
         return sum(character.isalnum() for character in content) <= test.max_length
     if not any(character.isalnum() for character in markdown):
         return False
     if any(repeats > test.max_repeats for repeats in final_repeats(markdown)):
         return False
     return not (test.check_disallowed_characters and _DISALLOWED.search(markdown))
-
-
-def _without_images(line: str) -> str:
-    """A line without ``![…](…)``; once through the line."""
-    kept: list[str] = []
-    place = 0
-    while (
-        (start := line.find("![", place)) >= 0
-        and (middle := line.find("](", start + 2)) >= 0
-        and (end := line.find(")", middle + 2)) >= 0
-    ):
-        kept.append(line[place:start])
-        place = end + 1
-    return "".join(kept) + line[place:]
 
 
 def final_repeats(text: str) -> list[int]:
