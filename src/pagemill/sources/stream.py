@@ -133,23 +133,22 @@ class InputStream:
         options = self._options
         items = islice(expand(self._inputs, recursive=options.recursive, download=options.download), files, None)
         async for item in on_thread(items):
-            more: int | None = 1  # a file that cannot be read gives one, with its error
+            more = 1  # a file that cannot be read gives one, with its error
             with suppress(PagemillError, OSError):
-                more, file_format = await asyncio.to_thread(self._cheap_count, item)
-                if more is None and file_format is FileFormat.PDF and pdfs < MAX_PDFS:
+                count, file_format = await asyncio.to_thread(self._cheap_count, item)
+                if count is None and file_format is FileFormat.PDF and pdfs < MAX_PDFS:
                     assert isinstance(item.content, Path)
                     pdfs += 1
-                    info = await self._decoder.probe_pdf(item.content, self._options.password)
+                    info = await self._decoder.probe_pdf(item.content, options.password)
                     # One record for those that are missing.
-                    more = info.page_count + (info.announced > info.page_count)
-                if more is not None:
-                    more = len(self._options.wanted(more, file_format)) or min(more, 1)
-            if more is None:
-                return
+                    count = info.page_count + (info.announced > info.page_count)
+                if count is None:
+                    return
+                more = len(options.wanted(count, file_format)) or min(count, 1)
             pages += more
-            if self._options.limit is not None and pages >= self._options.limit:
+            if options.limit is not None and pages >= options.limit:
                 break
-        self.total = min(pages, self._options.limit or pages)
+        self.total = min(pages, options.limit or pages)
 
     def _cheap_count(self, item: Item) -> tuple[int | None, FileFormat | None]:
         """Page references that a file gives, without reading much of it; its format.

@@ -288,10 +288,11 @@ async def test_the_total_is_known_while_the_stream_waits(shards: Path, tmp_path:
     frames = [Image.new("1", (8, 8)) for _ in range(4)]
     frames[0].save(shards / "fax.tif", save_all=True, append_images=frames[1:])
     (shards / "broken.png").touch()
+    pdf(shards / "locked.pdf", "secret")
     pdf(shards / "long.pdf", 10)
     for options, expected in (
-        (SourceOptions(), 6 + 4 + 1 + 10),
-        (SourceOptions(pages=PageRanges.parse("2-3")), 6 + 2 + 1 + 2),
+        (SourceOptions(), 6 + 4 + 1 + 1 + 10),
+        (SourceOptions(pages=PageRanges.parse("2-3")), 6 + 2 + 1 + 1 + 2),
         (SourceOptions(limit=5), 5),
     ):
         source = InputStream([shards], options=options, decoder=Probe())
