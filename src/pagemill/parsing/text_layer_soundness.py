@@ -25,7 +25,7 @@ from pagemill.document.geometry import (
     shared_areas,
     union_box,
 )
-from pagemill.document.labels import TASK_OF_LABEL, Task
+from pagemill.document.labels import PICTURES, TASK_OF_LABEL, Task
 from pagemill.document.page import TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.transforms import crop
@@ -186,20 +186,29 @@ def _rules(edges: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def holds_unsaid_text(
     detected: Sequence[DetectedRegion], lines: Sequence[TextLine], images: Sequence[Box], pixels: Pixels
 ) -> bool:
-    """Whether layout surely sees text or a table, on no image, where a layer says little: letters drawn as shapes."""
-    said, pictured = as_array(line.box for line in lines), as_array(images)
+    """Whether layout surely sees text or a table, in no picture, where a layer says little.
+
+    Letters drawn as shapes, and text that is an image: a region of it, or a line or word in a region of other text.
+    """
+    said = as_array(line.box for line in lines)
     slanting = np.array([_slants(line) for line in lines], dtype=bool)
+    pictures = as_array(region.box for region in detected if region.label in PICTURES)
     sure = [
         region.box
         for region in detected
         if TASK_OF_LABEL[region.label] in (Task.TEXT, Task.TABLE)
         and (region.score or 0.0) >= PARSING.sure_text
-        and not shared_areas(as_array([region.box]), pictured).any()
+        and not _is_within(region.box, pictures)
     ]
-    return any(
-        not _reaches_into(said, slanting, box) or _unread_ink_in(box, pixels, said[~slanting]) > PARSING.unread_ink
-        for box in sure
-    )
+    if not all(_reaches_into(said, slanting, box) for box in sure):
+        return True
+    pasted = (image for image in images if _is_within(image, as_array(sure)))
+    return any(_unread_ink_in(box, pixels, said[~slanting]) > PARSING.unread_ink for box in chain(sure, pasted))
+
+
+def _is_within(box: Box, regions: NDArray[np.float64]) -> bool:
+    """Whether most of a box is in one of the regions."""
+    return bool((shared_areas(regions, as_array([box])) >= PARSING.region_covered * area(box)).any())
 
 
 def _unread_ink_in(region: Box, pixels: Pixels, boxes: NDArray[np.float64]) -> float:

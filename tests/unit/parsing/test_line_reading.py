@@ -107,9 +107,9 @@ async def test_characters_without_unicode_values_are_said_also_of_a_layer_that_i
         (0.7, INKED, (), None, 90, False, ["recognition takes the page for turned by 90 degrees"]),
         (0.5, INKED, (), None, 0, False, []),
         (0.7, (0.0, 16.0, 40.0, 36.0), (), None, 0, False, []),
-        (0.7, INKED, ((0.0, 0.0, 40.0, 18.0),), None, 0, False, []),
+        (0.7, INKED, ((0.0, 0.0, 40.0, 18.0),), None, 0, True, []),
     ],
-    ids=["letters as shapes", "touches a line", "unread script", "turned", "unsure", "holds a line", "a picture"],
+    ids=["letters as shapes", "touches a line", "unread script", "turned", "unsure", "holds a line", "an image"],
 )
 async def test_text_that_a_sound_layer_lacks_is_read(score, box, images, raised, rotation, is_read, said):
     prose = "A paper mill is a simple machine with a long memory. " * 9

@@ -231,6 +231,36 @@ def test_numbers_in_the_layer_do_not_say_the_items_behind_them(right, found):
     assert holds_unsaid_text([region], lines, [], page_with_strips(tops)) is found
 
 
+PASTED = DetectedRegion(box=(50, 330, 620, 500), label=Label.TEXT, score=0.9, source="e")
+
+
+@pytest.mark.parametrize(
+    ("others", "found"),
+    [([], True), ([replace(PASTED, label=Label.IMAGE, box=(40, 320, 640, 520))], False)],
+    ids=["an image of text", "lettering of a picture"],
+)
+def test_a_region_of_text_that_is_an_image_is_unsaid_but_not_what_layout_takes_for_a_picture(others, found):
+    pixels = page_with_strips(range(340, 500, 40))
+    assert holds_unsaid_text([PASTED, *others], [line(PROSE)], [PASTED.box], pixels) is found
+
+
+@pytest.mark.parametrize(
+    ("said", "image", "found"),
+    [
+        ([380, 420], (50, 330, 620, 360), True),
+        ([340, 380, 420], (50, 330, 620, 360), False),
+        ([380, 420], (700, 330, 780, 360), False),
+        ([380, 420], (0, 0, 800, 600), False),
+    ],
+    ids=["a line is an image", "behind a line", "beside the text", "background"],
+)
+def test_an_image_in_a_region_of_text_is_unsaid_where_it_shows_a_line(said, image, found):
+    tops = [340, 380, 420]
+    lines = [line("Said in the layer", (58.0, top - 4.0, 610.0, top + 16.0)) for top in said]
+    region = DetectedRegion(box=(50, 330, 620, 440), label=Label.TEXT, score=0.9, source="e")
+    assert holds_unsaid_text([region], lines, [image], page_with_strips(tops)) is found
+
+
 def read_words(*words):
     """A line that was read, of words with their left and right edges."""
     boxes = tuple(Word(text, (left, 10.0, right, 30.0)) for text, left, right in words)
