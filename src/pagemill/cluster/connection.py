@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from typing import Any
 
 from pagemill.config.machine import RaySettings, available_cores
 from pagemill.errors import NetworkError, lacks_extra
+
+_CONNECT_S = 10.0  # not measured; a cluster that runs answers within milliseconds
 
 _VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
@@ -30,6 +33,7 @@ def connect(address: str) -> None:
         import ray.data
     except ImportError as error:
         raise lacks_extra(f"--ray needs another package ({error})", "ray") from error
+    _probe(address)
     here: dict[str, Any] = {"num_cpus": available_cores(), "include_dashboard": False} if address == "local" else {}
     try:
         with _silenced():
@@ -41,10 +45,25 @@ def connect(address: str) -> None:
                 f"Ray does not start on this machine: {reason}",
                 remedy="Check that memory and the disk of /tmp/ray have room, or leave out --ray.",
             ) from error
-        raise NetworkError(
-            f"the Ray cluster {address!r} does not answer: {reason}",
-            remedy="Check the address with `ray status --address HOST:PORT`, or use --ray local.",
-        ) from error
+        raise _unreachable(address, reason) from error
+
+
+def _probe(address: str) -> None:
+    """Fail where nothing listens at HOST:PORT. Ray would try for ten minutes and more, deaf to Ctrl-C."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():  # auto, local, and what Ray itself refuses
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise _unreachable(address, str(error)) from error
+
+
+def _unreachable(address: str, reason: str) -> NetworkError:
+    return NetworkError(
+        f"the Ray cluster {address!r} does not answer: {reason}",
+        remedy="Check the address with `ray status --address HOST:PORT`, or use --ray local.",
+    )
 
 
 @contextmanager

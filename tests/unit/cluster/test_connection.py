@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from types import SimpleNamespace
 
@@ -17,26 +18,43 @@ from pagemill.errors import NetworkError
 from pagemill.serving.spec import What
 
 
-@pytest.mark.parametrize(
-    ("address", "told"), [("local", "on this machine"), ("head:6379", "'head:6379' does not answer")]
-)
-def test_ray_that_does_not_start_is_no_defect(monkeypatch, address, told):
+@pytest.fixture
+def listening():
+    """Address where a process listens, as the head of a cluster does."""
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        yield f"127.0.0.1:{head.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(("address", "told"), [("local", "on this machine"), (None, "127.*' does not answer")])
+def test_ray_that_does_not_start_is_no_defect(monkeypatch, listening, address, told):
     def init(**_):
         raise Exception("The current node timed out during startup.\nAn opaque reason.")  # as Ray does
 
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))
     monkeypatch.setitem(sys.modules, "ray.data", SimpleNamespace())
     with pytest.raises(NetworkError, match=f"{told}: The current node timed out during startup. An opaque"):
+        connect(address or listening)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "[::1]:1", "127.0.0.1:99999999"])
+def test_an_address_where_nothing_listens_is_refused_without_ray(monkeypatch, address):
+    def init(**_):
+        raise AssertionError("Ray would try for minutes")
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))
+    monkeypatch.setitem(sys.modules, "ray.data", SimpleNamespace())
+    with pytest.raises(NetworkError, match="does not answer: ") as caught:
         connect(address)
+    assert "--ray local" in caught.value.remedy
 
 
-def test_ray_prints_nothing_when_it_starts(monkeypatch, capfd):
+def test_ray_prints_nothing_when_it_starts(monkeypatch, capfd, listening):
     def init(**_):
         os.write(2, b"I logging.cc: Set ray log level\n")  # as its library does
 
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))
     monkeypatch.setitem(sys.modules, "ray.data", SimpleNamespace())
-    connect("head:6379")
+    connect(listening)
     os.write(2, b"ours\n")
     assert capfd.readouterr().err == "ours\n"
 
