@@ -167,7 +167,7 @@ def test_a_page_of_a_hub_dataset_is_not_parsed_twice(hub, tmp_path):
     [
         ("hf://datasets/mills/nothing", "no such dataset"),
         (f"hf://datasets/{REPO}/no-split", "no-split"),
-        ("hf://datasets/mills", "is no address on the Hub"),
+        ("hf://datasets/mills", "is not an address on the Hub"),
     ],
 )
 def test_a_dataset_that_is_not_there_is_refused_before_anything_is_created(hub, tmp_path, address, message):

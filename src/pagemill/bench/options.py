@@ -27,7 +27,9 @@ def _numbers(kind: type[int] | type[float], largest: float = float("inf")) -> Ca
             values = ()
         if not values or not all(0 < value <= largest for value in values):
             most = f", at most {largest:,.0f}" if largest < float("inf") else ""
-            raise UsageError(f"{given!r} is no list of numbers", remedy=f"Separate positive numbers by commas{most}.")
+            raise UsageError(
+                f"{given!r} is not a list of numbers", remedy=f"Separate positive numbers by commas{most}."
+            )
         return values
 
     return parse

@@ -172,13 +172,13 @@ def load_card(name: str | Path, kind: ModelKind | None = None) -> ModelCard:
     Raises:
         UsageError: There is no such card, it is of another kind, or the file is not valid; the message names the field.
     """
-    card = _card(name)
+    card = _card(name, kind)
     if kind not in (None, card.kind):
         raise UsageError(f"{card.name} is a model for {card.kind}, not for {kind}", remedy="See: pagemill models list")
     return card
 
 
-def _card(name: str | Path) -> ModelCard:
+def _card(name: str | Path, kind: ModelKind | None) -> ModelCard:
     if isinstance(name, Path) or name.endswith(".toml"):
         try:
             text = Path(name).read_text(encoding="utf-8")
@@ -188,13 +188,15 @@ def _card(name: str | Path) -> ModelCard:
     cards = builtin("models")
     if name in cards:
         return _parse(cards[name], name)
-    for card in (_parse(text, known) for known, text in cards.items()):
+    known = [_parse(text, builtin_name) for builtin_name, text in cards.items()]
+    for card in known:
         if card.repository and card.repository.lower() == name.lower():
             return card
+    choice = ", ".join(card.name for card in known if kind in (None, card.kind))
     raise UsageError(
         f"there is no model card {name!r}",
-        remedy=f"Known: {', '.join(cards)}; or pass the path of your own card, MODEL.toml. For a variant of a model, "
-        "use the card of that model with the variant's files as its weights: a folder, downloaded with hf download.",
+        remedy=f"Known: {choice}; or pass the path of your own card, MODEL.toml. For a variant of a model, use the "
+        "card of that model with the variant's files as its weights: a folder, downloaded with hf download.",
     )
 
 

@@ -148,9 +148,9 @@ class RecognitionSettings(Settings):
         """
         if self.reading is not None or self.engine not in (VLM, TRANSFORMERS):
             return self.reading
-        from pagemill.config.model_cards import load_card
+        from pagemill.config.model_cards import ModelKind, load_card
 
-        return load_card(self.model).reads
+        return load_card(self.model, ModelKind.RECOGNITION).reads
 
     @property
     def text_layer(self) -> TextLayerMode:

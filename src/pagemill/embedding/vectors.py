@@ -264,7 +264,7 @@ def _map_vectors(paths: VectorPaths, info: VectorsInfo, count: int) -> NDArray[A
         with reading_errors(paths.vectors):
             vectors = np.load(paths.vectors, mmap_mode="r" if count else None, allow_pickle=False)
         if not isinstance(vectors, np.ndarray):  # several, in a zip file
-            raise ValueError("it is no array")
+            raise ValueError("it is not an array")
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise _damaged(paths, f"{paths.vectors.name} cannot be read: {error}") from error
     if vectors.shape != (count, info.dimension) or vectors.dtype != info.stored:

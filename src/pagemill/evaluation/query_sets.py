@@ -64,7 +64,7 @@ def read_query_texts(path: Path) -> tuple[tuple[str, str], ...]:
     readers = {".jsonl": _json_lines, ".parquet": _table, ".csv": _comma_separated, ".tsv": _comma_separated}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise UnsupportedInputError(f"{path} is no file of queries", remedy="Give a .jsonl, .parquet, .csv or .tsv.")
+        raise UnsupportedInputError(f"{path} is not a file of queries", remedy="Give a .jsonl, .parquet, .csv or .tsv.")
     queries: dict[str, str] = {}
     with _input_errors(str(path), path, _COLUMNS):
         if reader is _table and is_qa_table(_columns(path)):

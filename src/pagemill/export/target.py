@@ -31,7 +31,7 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
         if path.is_dir():
             raise OutputError(f"{path} is a directory, and this format is one file", remedy="Name a file with -o.")
         if path.exists() and not path.is_file():
-            raise OutputError(f"{path} is no regular file", remedy="Name a file with -o, or - for standard output.")
+            raise OutputError(f"{path} is not a regular file", remedy="Name a file with -o, or - for standard output.")
         if path.exists() and not overwrite:
             raise OutputError(
                 f"{path} exists already", remedy="Name another file with -o, or replace it with --overwrite."

@@ -41,7 +41,7 @@ def token_counter(file: Path | None) -> Callable[[str], int]:
         tokenizer = Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises no class of its own
         raise InputError(
-            f"{file} is no tokenizer: {error}", remedy="Name the tokenizer.json of a model with a fast tokenizer."
+            f"{file} is not a tokenizer: {error}", remedy="Name the tokenizer.json of a model with a fast tokenizer."
         ) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -130,7 +130,7 @@ class ExtractionSchema:
             return cls(getattr(given, "__name__", "schema"), msgspec.json.schema(given))
         except TypeError as error:
             raise UsageError(
-                f"{given!r} is no schema: {error}", remedy="Pass a JSON Schema, its file, or a type."
+                f"{given!r} is not a schema: {error}", remedy="Pass a JSON Schema, its file, or a type."
             ) from error
 
     @property

@@ -218,7 +218,7 @@ def _image_format(file: IO[bytes], name: str, limits: DecodeLimits) -> FileForma
     file.seek(0)
     if file_format is None or not file_format.is_image:
         raise UnsupportedInputError(
-            f"{name} is no image that pagemill reads", remedy="Convert it to PNG, JPEG, WebP, BMP or TIFF."
+            f"{name} is not an image that pagemill reads", remedy="Convert it to PNG, JPEG, WebP, BMP or TIFF."
         )
     return file_format
 

@@ -111,9 +111,9 @@ def rotate_quarter(pixels: Pixels, degrees: int) -> Pixels:
     """Turn an image clockwise by a multiple of 90 degrees; the result is C-contiguous.
 
     Raises:
-        ValueError: ``degrees`` is no multiple of 90.
+        ValueError: ``degrees`` is not a multiple of 90.
     """
     if degrees % 90:
-        raise ValueError(f"{degrees} is no multiple of 90 degrees")
+        raise ValueError(f"{degrees} is not a multiple of 90 degrees")
     turns = degrees // 90 % 4
     return np.ascontiguousarray(np.rot90(pixels, -turns)) if turns else pixels

@@ -62,10 +62,17 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
     if read.script is not None:
         all_of_it = read.foreign * 2 >= len(read.lines)
         where = "most of the page" if all_of_it else "1 line" if read.foreign == 1 else f"{read.foreign} lines"
+        language = LANGUAGE_OF_SCRIPT[read.script]
+        why, remedy = "no installed engine reads", remedy_for([language])
+        if read.named:
+            why, remedy = (
+                "none of the named languages is written in",
+                f"Add {language} to --lang. If it is not installed: {remedy}",
+            )
         yield _of_reading(
             category=UNRELIABLE if all_of_it else UNREAD_SCRIPT,
-            message=f"{where} in {title_of_script(read.script)}, which no installed engine reads",
-            remedy=remedy_for([LANGUAGE_OF_SCRIPT[read.script]]),
+            message=f"{where} in {title_of_script(read.script)}, which {why}",
+            remedy=remedy,
         )
     elif lines and read.quality is not None and read.quality < POORLY_READ:
         yield _of_reading(

@@ -259,6 +259,6 @@ def remedy_for(languages: Sequence[str]) -> str:
     """The shell command that installs Tesseract with languages; says so where it has none."""
     known = [TESSDATA_NAMES[language] for language in languages if language in TESSDATA_NAMES]
     if not known:
-        return "Languages are two-letter codes such as en, ko, ja; docs/languages.md says what reads which."
+        return "Give two-letter codes such as en, ko, ja. `pagemill doctor parse` lists the scripts that are read here."
     packages = " ".join(f"tesseract-ocr-{name.replace('_', '-')}" for name in known)
     return f"apt-get install tesseract-ocr {packages} (macOS: brew install tesseract tesseract-lang)"

@@ -107,9 +107,12 @@ class ReadPage(NamedTuple):
     hanja: int = 0
     """Lines of Korean text in which the primary engine saw Chinese characters, which the Korean engine cannot write."""
     script: str | None = None
-    """A script of the page that no engine reads, a key of ``LANGUAGE_OF_SCRIPT``; its lines hold look-alikes."""
+    """A script of the page that no engine of the plan reads, a key of ``LANGUAGE_OF_SCRIPT``; its lines hold
+    look-alikes."""
     foreign: int = 0
     """Lines in it."""
+    named: bool = False
+    """Whether the user named the languages: an installed engine may read the script if its language is named, too."""
     signs: int = 0
     """Characters of lines that run down the page of which only the ink was found."""
 
@@ -377,6 +380,7 @@ def _finish(lines: list[Line], plan: Plan, rotation: int, script: str | None, fo
         hanja=sum(line.hanja for line in lines),
         script=script,
         foreign=foreign,
+        named=plan.languages is not None,
     )
 
 

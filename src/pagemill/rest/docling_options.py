@@ -141,7 +141,9 @@ def _page_range(made: Conversion, value: Any) -> None:
     try:
         first, last = (int(each) for each in _list("page_range", value))
     except ValueError:
-        raise UsageError("page_range is no pair of page numbers", remedy="Send two numbers, such as [1, 5].") from None
+        raise UsageError(
+            "page_range is not a pair of page numbers", remedy="Send two numbers, such as [1, 5]."
+        ) from None
     if not 1 <= first <= last:
         raise UsageError(f"page_range is {first} to {last}", remedy="Pages count from 1, and a range goes upwards.")
     if first > 1 or last <= _LAST_PAGE:
@@ -181,9 +183,9 @@ def _list(name: str, value: Any) -> list[str]:
             try:
                 value = msgspec.json.decode(value.encode())
             except (msgspec.DecodeError, RecursionError):
-                raise UsageError(f"{name} is no list", remedy="Send a JSON list, or repeat the field.") from None
+                raise UsageError(f"{name} is not a list", remedy="Send a JSON list, or repeat the field.") from None
         else:
             value = value.split(",")
     if not isinstance(value, list) or len(value) > 1000:
-        raise UsageError(f"{name} is no list", remedy="Send a JSON list, or repeat the field.")
+        raise UsageError(f"{name} is not a list", remedy="Send a JSON list, or repeat the field.")
     return [str(each).strip() for each in value if str(each).strip()]

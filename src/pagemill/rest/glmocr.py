@@ -78,7 +78,7 @@ async def _take_images(job: Sending, body: bytes) -> None:
     try:
         images = msgspec.json.decode(body, type=ParseRequest).images
     except (msgspec.DecodeError, RecursionError):
-        raise UsageError("the body is no JSON object with images") from None
+        raise UsageError("the body is not a JSON object with images") from None
     del body
     for image in [images] if isinstance(images, str) else images:
         if image.startswith(("http://", "https://")):

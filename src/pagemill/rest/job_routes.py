@@ -170,7 +170,7 @@ def _new_job(body: bytes) -> NewJob:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         at = ".".join(map(str, first["loc"]))[:100]
-        raise UsageError(f"the body is no job: {at} {first['msg']}", remedy="See /openapi.json.") from None
+        raise UsageError(f"the body is not a job: {at} {first['msg']}", remedy="See /openapi.json.") from None
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -38,9 +38,12 @@ def listen(host: str, port: int) -> socket.socket:
             listening.close()
             raise
     except OSError as error:
+        foreign = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
         raise UsageError(
             f"cannot listen at {host} port {port}: {error.strerror or error}",
-            remedy="Choose another --port, or end the program that uses this one.",
+            remedy="Give an address of this machine with --host; 0.0.0.0 is all of them."
+            if foreign
+            else "Choose another --port, or end the program that uses this one.",
         ) from error
     return listening
 

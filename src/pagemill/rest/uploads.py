@@ -99,7 +99,7 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
     """
     kind, parameters = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not parameters.get(b"boundary"):
-        raise HttpError("the request is no multipart/form-data", remedy="Send files as in curl -F files=@report.pdf.")
+        raise HttpError("the request is not multipart/form-data", remedy="Send files as in curl -F files=@report.pdf.")
     parts = _Parts(folder, limits, known)
     try:
         try:

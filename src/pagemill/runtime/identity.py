@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pagemill.config.model_cards import load_card
+from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.modes import (
     EMBEDDED_TABLES,
     TRANSFORMERS,
@@ -109,7 +109,7 @@ def _card_digest(settings: RecognitionSettings) -> str | None:
     """
     if settings.engine not in (VLM, TRANSFORMERS):
         return None
-    card = load_card(settings.model)
+    card = load_card(settings.model, ModelKind.RECOGNITION)
     decides = {
         "prompts": card.prompts,
         "system": card.system,

@@ -48,7 +48,7 @@ def plan_for(options: ServingOptions) -> tuple[ModelCard, ServingPlan]:
     card = load_card(options.model)
     if card.kind not in (ModelKind.RECOGNITION, ModelKind.EMBEDDING):
         raise UsageError(
-            f"{card.name} is no model for a server", remedy="'pagemill models list' tells what each is for."
+            f"{card.name} is not a model for a server", remedy="'pagemill models list' says what each is for."
         )
     if not card.server.supported:
         raise UsageError(
@@ -144,7 +144,7 @@ def _model(card: ModelCard, weights: Path | None) -> str:
     mirror = os.environ.get(MODELS_VARIABLE)
     if mirror and not Path(mirror).expanduser().is_dir():
         raise MissingInputError(
-            f"{MODELS_VARIABLE} names {mirror}, which is no folder",
+            f"{MODELS_VARIABLE} names {mirror}, which is not a folder",
             remedy=f"Check it, unset it, or fill it: pagemill models download {card.name} --to {mirror}.",
         )
     if mirrored := find_in_mirror(card.repository):

@@ -167,7 +167,7 @@ def _unsupported(head: bytes, name: str) -> UnsupportedInputError:
     kind = foreign_format(head, PurePosixPath(name).suffix.lower())
     if kind is None:
         return UnsupportedInputError(
-            f"{name!r} is no document that pagemill reads",
+            f"{name!r} is not a document that pagemill reads",
             remedy="Convert it to PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow or Parquet; content decides, not the name.",
         )
     remedy = "Unpack it." if kind == ".zip" else f"Convert it to {'PNG' if kind in IMAGES else 'PDF'}."

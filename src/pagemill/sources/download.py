@@ -55,7 +55,7 @@ class DatasetCopy:
     def __post_init__(self) -> None:
         owner, name = self.address.name.split("/")
         if safe_name(owner) != owner or safe_name(name) != name:
-            raise UsageError(f"{self.address.name!r} is no dataset", remedy="Name it OWNER/NAME.")
+            raise UsageError(f"{self.address.name!r} is not a dataset", remedy="Name it OWNER/NAME.")
         self.folder = self.folder.expanduser() / owner / name
         self._manifest = _read(self.folder)
 

@@ -40,7 +40,7 @@ class PageRanges:
                 last = int(match["last"] or sys.maxsize) if match["dash"] else first
             if not 1 <= first <= last:
                 raise UsageError(
-                    f"{part.strip()!r} is no page range",
+                    f"{part.strip()!r} is not a page range",
                     remedy="Write ranges as in 1,3-5,8-; pages count from 1, and a range goes upwards.",
                 )
             ranges.append((first, last))

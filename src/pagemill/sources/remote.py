@@ -202,7 +202,7 @@ def _of_hub(uri: str, error: Exception) -> PagemillError | None:
     if isinstance(error, (HfUriError, HFValidationError, NotImplementedError)) or type(error) is ValueError:
         reason = " ".join(str(error).split())
         remedy = "Write hf://datasets/OWNER/NAME[@revision][:config][/split]."
-        return UnsupportedInputError(f"{uri!r} is no address on the Hub: {reason}", remedy=remedy)
+        return UnsupportedInputError(f"{uri!r} is not an address on the Hub: {reason}", remedy=remedy)
     return None
 
 

@@ -141,3 +141,10 @@ def test_the_guide_has_the_same_table():
         ]
         for card in map(load_card, card_names())
     }
+
+
+def test_an_unknown_model_is_answered_with_those_of_its_kind():
+    with pytest.raises(UsageError) as caught:
+        load_card("nope", ModelKind.RECOGNITION)
+    assert "glm-ocr" in caught.value.remedy
+    assert "pp-doclayout-v3" not in caught.value.remedy

@@ -153,7 +153,7 @@ def test_a_file_that_was_put_into_an_export_is_not_deleted(tmp_path: Path) -> No
 
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OutputError, match="no regular file"), whole_file(tmp_path / "pipe", overwrite=True):
+    with pytest.raises(OutputError, match="not a regular file"), whole_file(tmp_path / "pipe", overwrite=True):
         pass
     assert (tmp_path / "pipe").is_fifo()
 

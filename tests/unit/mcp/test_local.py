@@ -72,7 +72,7 @@ def test_neither_folders_nor_pipes(root: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(InputError, match="is a folder") as error:
         file_below(root, "sub")
     assert "mill.pdf" in str(error.value.remedy)
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match="is not a file"):
         file_below(root, "pipe")
     monkeypatch.setattr(folder, "MAX_BYTES", 4)
     with pytest.raises(InputError, match="GiB"):
@@ -179,5 +179,5 @@ def test_the_oldest_documents_are_deleted(root: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_root_must_be_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         LocalDocuments(tmp_path / "nothing", tmp_path / "cache")

@@ -214,6 +214,17 @@ async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_
 
 
 @pytest.mark.parametrize(
+    ("named", "remedy"), [(False, "apt-get install "), (True, "Add th to --lang. If it is not inst")]
+)
+async def test_a_script_outside_of_the_named_languages_is_to_be_named_not_installed(named, remedy):
+    line = TextLine(text="CUCLIU", box=(2.0, 2.0, 30.0, 10.0), engine="e")
+    read = ReadPage(lines=[line], script="THAI", foreign=1, named=named)
+    error = (await parse_page(REF, Services(read=read), ParseSettings())).record.errors[0]
+    assert error.remedy.startswith(remedy)
+    assert ("none of the named languages" in error.message) is named
+
+
+@pytest.mark.parametrize(
     ("lines", "said"),
     [
         (lines_of(0.9), None),

@@ -90,7 +90,7 @@ def test_the_local_mirror_comes_before_the_hub(tmp_path: Path, monkeypatch: pyte
 
 def test_a_mirror_that_is_not_there_is_told_and_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PAGEMILL_MODELS", str(tmp_path / "unmounted"))
-    with pytest.raises(MissingInputError, match=r"PAGEMILL_MODELS names .*unmounted, which is no folder"):
+    with pytest.raises(MissingInputError, match=r"PAGEMILL_MODELS names .*unmounted, which is not a folder"):
         prepare(ServingOptions(profile="l4"))
 
 

@@ -75,7 +75,7 @@ def test_a_download_of_another_commit_that_was_interrupted_does_not_pass_for_the
 
 @pytest.mark.parametrize("name", ["../n", "o/..", "o/ "])
 def test_names_that_lead_elsewhere(tmp_path: Path, name: str):
-    with pytest.raises(UsageError, match="is no dataset"):
+    with pytest.raises(UsageError, match="is not a dataset"):
         DatasetCopy(DatasetAddress(name), tmp_path)
 
 
