@@ -276,6 +276,8 @@ def test_two_users_see_their_own_jobs_at_once(
         other.evaluate(f"location.hash = {json.dumps(addresses[0])}")
         other.wait_for("document.querySelector('.notices .error')")
         assert "no such job" in text(other, ".notices .error")
+        other.click(".notices .error a")
+        other.wait_for("document.querySelector('.job')")
         other.leave()
         assert complaints(other) == []
 

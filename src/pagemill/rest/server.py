@@ -177,7 +177,7 @@ class Server:
         """
         row = await asyncio.to_thread(self.jobs.get, id, owner)
         if row is None:
-            raise NotFoundError("there is no such job")
+            raise NotFoundError("there is no such job", remedy="Check the id; the job may have been removed.")
         return row
 
     async def results(self, id: str, owner: str) -> JobResults:

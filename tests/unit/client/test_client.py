@@ -100,7 +100,7 @@ async def test_a_job_from_files_to_results(world: World, tmp_path: Path) -> None
     await client.remove(job.id)
     with pytest.raises(RequestError, match="no such job") as error:
         await client.job(job.id)
-    assert error.value.status == 404
+    assert (error.value.status, error.value.remedy) == (404, "Check the id; the job may have been removed.")
 
 
 async def test_all_jobs_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,11 @@ export class JobView {
       this.route(this.target);
       if (!isOver(this.job)) await this.follow();
     } catch (error) {
-      if (!signal.aborted) this.notice.replaceChildren(failureNode(error, () => this.start()));
+      if (signal.aborted) return;
+      const gone = error.status === 404;
+      const failure = failureNode(error, gone ? null : () => this.start());
+      if (gone) failure.append(make("a", { href: "#/" }, tr("All jobs")));
+      this.notice.replaceChildren(failure);
     }
   }
 
