@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,11 +13,10 @@ from pagemill.errors import UsageError
 LEVELS = tuple(2**power for power in range(10))
 """Requests in flight: 1, 2, 4, ... 512."""
 _MOST_IN_FLIGHT = 4096
-_LIST = "N[,N...]"
 
 
-def _numbers(kind: type[int] | type[float], largest: float = float("inf")) -> Callable[[Any], tuple[Any, ...]]:
-    """Makes numbers of ``1,2,4``, or of a list, each once."""
+def _several(kind: type[int] | type[float], flag: str, largest: float = float("inf"), **details: Any) -> Any:
+    """An option that takes positive numbers, as ``1,2,4`` or as a list, each once."""
 
     def parse(given: str | Iterable[float]) -> tuple[Any, ...]:
         words = given.split(",") if isinstance(given, str) else [str(value) for value in given]
@@ -32,7 +31,8 @@ def _numbers(kind: type[int] | type[float], largest: float = float("inf")) -> Ca
             )
         return values
 
-    return parse
+    name = "N" if kind is int else "SHARE"
+    return option(flag, default=(), metavar=f"{name}[,{name}...]", parse=parse, **details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +41,10 @@ class LoadOptions(Settings):
 
     HEADING: ClassVar = "Load"
 
-    in_flight: tuple[int, ...] = option(
-        default=(),
-        metavar=_LIST,
-        parse=_numbers(int, _MOST_IN_FLIGHT),
+    in_flight: tuple[int, ...] = _several(
+        int,
+        "--in-flight",
+        _MOST_IN_FLIGHT,
         help="Requests in flight, one level after the other.",
         shown_default="1, 2, 4, ... 512",
     )
@@ -69,35 +69,15 @@ class SweepOptions(Settings):
 
     HEADING: ClassVar = "What to try (every combination)"
 
-    max_num_batched_tokens: tuple[int, ...] = option(
-        "--max-num-batched-tokens",
-        key="sweep_batched_tokens",
-        default=(),
-        metavar=_LIST,
-        parse=_numbers(int),
-        help="Tokens per step of the server.",
+    max_num_batched_tokens: tuple[int, ...] = _several(
+        int, "--max-num-batched-tokens", key="sweep_batched_tokens", help="Tokens per step of the server."
     )
-    max_num_seqs: tuple[int, ...] = option(
-        "--max-num-seqs",
-        key="sweep_num_seqs",
-        default=(),
-        metavar=_LIST,
-        parse=_numbers(int),
-        help="Requests that the server computes at once.",
+    max_num_seqs: tuple[int, ...] = _several(
+        int, "--max-num-seqs", key="sweep_num_seqs", help="Requests that the server computes at once."
     )
-    memory_share: tuple[float, ...] = option(
-        "--gpu-mem-util",
-        key="sweep_memory_share",
-        default=(),
-        metavar="SHARE[,SHARE...]",
-        parse=_numbers(float, 1),
-        help="Share of the memory that vLLM claims.",
+    memory_share: tuple[float, ...] = _several(
+        float, "--gpu-mem-util", 1, key="sweep_memory_share", help="Share of the memory that vLLM claims."
     )
-    max_model_len: tuple[int, ...] = option(
-        "--max-model-len",
-        key="sweep_model_len",
-        default=(),
-        metavar=_LIST,
-        parse=_numbers(int),
-        help="Longest request, response included.",
+    max_model_len: tuple[int, ...] = _several(
+        int, "--max-model-len", key="sweep_model_len", help="Longest request, response included."
     )

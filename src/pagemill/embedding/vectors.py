@@ -233,14 +233,10 @@ def _schema(part: Part) -> pa.Schema:
     )
 
 
-def _info_of(file: pq.ParquetFile) -> VectorsInfo:
-    return msgspec.json.decode((file.schema_arrow.metadata or {})[METADATA], type=VectorsInfo)
-
-
 def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray[np.uint32]]:
     try:
         with reading_errors(paths.ids), paths.ids.open("rb") as ids, pq.ParquetFile(ids) as file:
-            info = _info_of(file)
+            info = msgspec.json.decode((file.schema_arrow.metadata or {})[METADATA], type=VectorsInfo)
             if (info.part, info.format) != (paths.part, _FORMAT):
                 raise ValueError(f"it is of {info.part.plural}, format {info.format}")
             table = file.read()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from pagemill.export.blocks import Kind, blocks
 from pagemill.export.docling_document import docling_document
 from pagemill.export.html import document_html
 from pagemill.export.markdown import document_markdown, page_markdown, plain_content
-from pagemill.rest.errors import NotFoundError, sentence
+from pagemill.rest.errors import sentence
 from pagemill.rest.jobs import JobState
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from pagemill.document.page import PageError, PageResult
     from pagemill.rest.docling_options import Conversion
     from pagemill.rest.results import JobResults
-    from pagemill.store.reading import RunReader
 
 MAX_ERRORS = 1000
 """Errors of pages that an answer lists."""
@@ -69,10 +67,8 @@ class ConvertedDocument:
 
     def content(self, wanted: str) -> Iterator[str]:
         """The document in a format, piece by piece."""
-        with ExitStack() as stack:
-            reader = stack.enter_context(self._reader())
-            for piece in _EXPORTS[wanted](self._pages(reader=reader), self.conversion):
-                yield self._with_pictures(piece, reader)
+        for piece in _EXPORTS[wanted](self._pages(), self.conversion):
+            yield self._with_pictures(piece)
 
     def files(self, formats: list[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
         """Files of an archive, by their suffix."""
@@ -112,19 +108,10 @@ class ConvertedDocument:
         found = [_page_item(page, error) for page in self._pages(regions=False) for error in _counting(page)]
         return [*found[:MAX_ERRORS], *warnings]
 
-    def _reader(self) -> RunReader:
-        reader = self.results.reader()
-        if reader is None:
-            raise NotFoundError("the job has no results")
-        return reader
-
-    def _pages(self, *, reader: RunReader | None = None, regions: bool = True) -> Iterator[PageResult]:
-        with ExitStack() as stack:
-            if reader is None:
-                opened = self.results.reader()
-                if opened is None:
-                    return
-                reader = stack.enter_context(opened)
+    def _pages(self, *, regions: bool = True) -> Iterator[PageResult]:
+        if (reader := self.results.reader()) is None:
+            return
+        with reader:
             for page in self.results.pages_of(reader, self.results.documents[self.number]):
                 if regions:
                     self._name_pictures(page)
@@ -140,7 +127,7 @@ class ConvertedDocument:
             for each in page.image_crops
         ]
 
-    def _with_pictures(self, text: str, reader: RunReader) -> str:
+    def _with_pictures(self, text: str) -> str:
         if self._token not in text:
             return text
 

@@ -58,21 +58,14 @@ def router(server: Server) -> APIRouter:
             return Response(status_code=304)
         return Response(data, media_type="image/webp", headers=_LONG | {"ETag": f'"{tag}"'})
 
-    async def picture(id: str, name: str, owner: str) -> Response:
+    @routes.get("/crops/{name}", response_class=Response)
+    @routes.get("/pages/{n}/crops/{name}", response_class=Response, include_in_schema=False)
+    async def crop(id: str, name: str, owner: str = owner_of) -> Response:
+        """A picture that a record, or a document by its relative link, names."""
         results = await server.results(id, owner)
         data = await asyncio.to_thread(results.crop, name)
         kind = "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
         return Response(data, media_type=kind, headers=_LONG | _EMBEDDED)
-
-    @routes.get("/crops/{name}", response_class=Response)
-    async def crop(id: str, name: str, owner: str = owner_of) -> Response:
-        """A picture that a record, or a document by its relative link, names."""
-        return await picture(id, name, owner)
-
-    @routes.get("/pages/{n}/crops/{name}", response_class=Response)
-    async def crop_of_page(id: str, n: int, name: str, owner: str = owner_of) -> Response:
-        """The same."""
-        return await picture(id, name, owner)
 
     @routes.get("/documents/{name}", response_class=StreamingResponse)
     async def document(id: str, name: str, owner: str = owner_of) -> Response:

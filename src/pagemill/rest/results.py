@@ -186,24 +186,17 @@ class JobResults:
         """
         if suffix not in _EXPORTS:
             raise NotFoundError(f"there is no format {suffix!r}", remedy=f"There are: {', '.join(_EXPORTS)}.")
-        reader = self.reader()
         kind, export = _EXPORTS[suffix]
         file = next((each for each in self.documents if each.id == document), None)
-        found = None
-        if reader is not None:
-            found = next(reader.document(document) if file is None else self.pages_of(reader, file), None)
-        if reader is None or found is None:
-            if reader is not None:
-                reader.close()
+
+        def pages() -> Iterator[PageResult]:
+            if (reader := self.reader()) is not None:
+                with reader:
+                    yield from reader.document(document) if file is None else self.pages_of(reader, file)
+
+        if next(pages(), None) is None:
             raise NotFoundError("there is no such document, or no page of it yet")
-
-        def content() -> Iterator[bytes]:
-            with reader:
-                pages = reader.document(document) if file is None else self.pages_of(reader, file)
-                for piece in export(map(self.named, pages)):
-                    yield piece.encode("utf-8", "replace")
-
-        return kind, content()
+        return kind, (piece.encode("utf-8", "replace") for piece in export(map(self.named, pages())))
 
     def pages_of(self, reader: RunReader, file: JobDocument) -> Iterator[PageResult]:
         """The records of a file. The ids of rows may name documents, also as another file is called here."""

@@ -15,7 +15,8 @@ from pagemill.errors import OutputError, PagemillError
 from pagemill.rest.errors import UnavailableError
 from pagemill.rest.models import Hit, Snippet
 from pagemill.rest.results import PAGES_OF_A_SOURCE
-from pagemill.retrieval.library import DEPTH, Library, LibraryHit
+from pagemill.retrieval.library import Library, LibraryHit
+from pagemill.retrieval.ranking import DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -148,16 +148,14 @@ class Server:
         """
         await self.require_ready()
         limits, waiting = self.settings.limits, await asyncio.to_thread(self.jobs.count_unfinished)
+        refusal = None
         if sum(waiting.values()) + self._accepting.total() >= limits.max_queued:
+            refusal = "the queue is full", "Try again later."
+        elif waiting.get(owner, 0) + self._accepting[owner] >= limits.max_jobs_per_key:
+            refusal = f"{limits.max_jobs_per_key:,} jobs of this key are not finished", "Wait until some are."
+        if refusal is not None:
             self.counts["refused"] += 1
-            raise TooManyError("the queue is full", remedy="Try again later.", retry_after_s=_RETRY_AFTER_S)
-        if waiting.get(owner, 0) + self._accepting[owner] >= limits.max_jobs_per_key:
-            self.counts["refused"] += 1
-            raise TooManyError(
-                f"{limits.max_jobs_per_key:,} jobs of this key are not finished",
-                remedy="Wait until some are.",
-                retry_after_s=_RETRY_AFTER_S,
-            )
+            raise TooManyError(refusal[0], remedy=refusal[1], retry_after_s=_RETRY_AFTER_S)
         self._accepting[owner] += 1
         try:
             yield

@@ -66,7 +66,13 @@ def fitting_languages(view: Database, languages: Sequence[str]) -> list[str]:
         UsageError: One of them is no language.
     """
     tags = [tag for (tag,) in view.query("SELECT DISTINCT language FROM pages")] if languages else []
-    _refuse_unknown_codes(languages, tags)
+    there = {tag.lower() for tag in tags}  # an engine of another package may read more languages
+    # "english" would otherwise be a language without pages.
+    if unknown := {each.lower() for each in languages if not is_known(each)} - there:
+        raise UsageError(
+            f"not a language code: {', '.join(sorted(unknown))}",
+            remedy=f"The codes are: {', '.join(ALPHABETS)}; und-Latn for any in Latin letters.",
+        )
     return [tag for tag in tags if any(may_be(tag, language) for language in languages)]
 
 
@@ -88,14 +94,3 @@ def _fitting(view: Database, table: str, test: str, asked: Sequence[str], values
             remedy=f"There are: {', '.join(f'{value} ({count})' for value, count in counts) or 'none'}.",
         )
     return pages
-
-
-def _refuse_unknown_codes(languages: Sequence[str], tags: Sequence[str]) -> None:
-    """Raise an error for an invalid language: ``english`` would otherwise be a language without pages."""
-    there = {tag.lower() for tag in tags}  # an engine of another package may read more languages
-    unknown = {each.lower() for each in languages if not is_known(each)} - there
-    if unknown:
-        raise UsageError(
-            f"not a language code: {', '.join(sorted(unknown))}",
-            remedy=f"The codes are: {', '.join(ALPHABETS)}; und-Latn for any in Latin letters.",
-        )

@@ -20,13 +20,11 @@ from pagemill.retrieval.building import vectors_stamp
 from pagemill.retrieval.filtering import Allowed, allowed
 from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Ranked, Rankings, SearchHit
 from pagemill.retrieval.presenting import hits_of
-from pagemill.retrieval.ranking import best_first, reciprocal_rank_fusion, similarities
+from pagemill.retrieval.ranking import DEPTH, best_first, reciprocal_rank_fusion, similarities
 from pagemill.retrieval.spelling import without_noise
 from pagemill.retrieval.tokens import match_expression
 from pagemill.store.reading import RunReader
 
-DEPTH = 1000
-"""Pages of each part that enter the fusion."""
 _NO_WORDS = hashlib.sha256(b"").digest()
 
 

@@ -29,7 +29,7 @@ from pagemill.retrieval.filtering import fitting_languages
 from pagemill.retrieval.hits import EVERYTHING, IndexPart, Ranked, Rankings, SearchHit
 from pagemill.retrieval.page_rows import IndexedPages, PageVersion, done_pages, languages_of_run
 from pagemill.retrieval.presenting import hits_of
-from pagemill.retrieval.ranking import reciprocal_rank_fusion, similarities
+from pagemill.retrieval.ranking import DEPTH, reciprocal_rank_fusion, similarities
 from pagemill.retrieval.spelling import without_noise
 from pagemill.retrieval.tokens import match_expression
 from pagemill.store.database import Database, database_errors, is_damage
@@ -38,8 +38,6 @@ from pagemill.store.files import output_errors, write_whole
 if TYPE_CHECKING:
     from pagemill.store.reading import RunReader
 
-DEPTH = 1000
-"""Pages of each part that enter the fusion."""
 DIMENSION = 1024
 """Components of a vector: 2 KiB a page. Not measured against the engine's 4,096."""
 _ROWS = 4096

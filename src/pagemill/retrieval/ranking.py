@@ -13,7 +13,8 @@ K = 60
 """Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods"
 (SIGIR 2009), who fixed it in a pilot and found that it hardly matters.
 """
-
+DEPTH = 1000
+"""Pages of each part that enter the fusion."""
 _ROWS = 4096
 """Rows converted to float32 at a time."""
 

@@ -25,9 +25,12 @@ class ServerProcess:
     """A server that runs, or ran, under its watchdog. Made by :meth:`start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
         self.pid = pid
         """The server's process id, which is also its process group."""
         self._watchdog = process
+        self._lifeline, self._said = process.stdin, process.stdout
         self._grace_s = grace_s
         self._ending = asyncio.create_task(self._follow())
 
@@ -87,8 +90,7 @@ class ServerProcess:
 
     async def stop(self) -> None:
         """Ask it to end, kill it if it does not within the grace, and wait until all its processes are gone."""
-        assert self._watchdog.stdin is not None
-        self._watchdog.stdin.close()
+        self._lifeline.close()
         if await self.wait(self._grace_s + _WATCHDOG_END_S) is None:  # the watchdog is stopped or stuck
             self.kill()
             await self.wait()
@@ -101,13 +103,11 @@ class ServerProcess:
 
     async def _follow(self) -> int:
         """Wait for the watchdog's last line. Without one the watchdog was killed, and the group is killed here."""
-        assert self._watchdog.stdout is not None
-        word, _, status = (await self._watchdog.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
+        word, _, status = (await self._said.readline()).decode("utf-8", "replace").strip().partition(" ")
         if word != "ended":
             self.kill()
         await self._watchdog.wait()
-        assert self._watchdog.stdin is not None
-        self._watchdog.stdin.close()
+        self._lifeline.close()
         return int(status) if word == "ended" else -signal.SIGKILL
 
 
