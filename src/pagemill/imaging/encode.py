@@ -35,6 +35,11 @@ def encode_jpeg(pixels: Pixels, quality: int = 90, subsampling: Literal["444", "
 
 def encode_preview(pixels: Pixels) -> bytes:
     """A small lossy WebP of a page for the report, its longer side at most ``PREVIEW_SIDE`` pixels."""
+    return encode_webp(fit(pixels, PREVIEW_SIDE), quality=60)
+
+
+def encode_webp(pixels: Pixels, *, quality: int) -> bytes:
+    """Encode pixels as a lossy WebP, smaller than a JPEG that looks alike and slower to make."""
     buffer = io.BytesIO()
-    Image.fromarray(fit(pixels, PREVIEW_SIDE)).save(buffer, "WEBP", quality=60, method=2)
+    Image.fromarray(pixels).save(buffer, "WEBP", quality=quality, method=2)
     return buffer.getvalue()

@@ -38,6 +38,12 @@ def fit(pixels: Pixels, longest_side: int) -> Pixels:
     return resize(pixels, max(1, round(width * factor)), max(1, round(height * factor)))
 
 
+def side_of_width(pixels: Pixels, width: int) -> int:
+    """The longer side to :func:`fit` an image to so that it is at most so many pixels wide."""
+    height, own_width = pixels.shape[:2]
+    return max(1, round(float(max(height, own_width)) * min(1.0, width / own_width)))
+
+
 def crop(pixels: Pixels, box: Box, polygon: Sequence[Point] | None = None) -> Pixels:
     """Cut a box out of a page, clipped to the page, grown to whole pixels and never below 1 x 1.
 

@@ -17,7 +17,7 @@ from pagemill.app.parse_process import GOES_ON_AFTER, parse_command
 from pagemill.config.options import build
 from pagemill.errors import ExitCode, InputError, OutputError, PagemillError, UsageError
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.imaging.transforms import fit
+from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.mcp.documents import MAX_ERRORS, Found, ParsedDocument, ParseState, still_parsing
 from pagemill.mcp.folder import file_below, folder_of
 from pagemill.processes import die_with_parent
@@ -277,5 +277,4 @@ class LocalDocuments:
 
 
 def _jpeg(pixels: Pixels, width: int) -> bytes:
-    height, own_width = pixels.shape[:2]
-    return encode_jpeg(fit(pixels, round(min(width, own_width) * max(height, own_width) / own_width)), 80, "420")
+    return encode_jpeg(fit(pixels, side_of_width(pixels, width)), 80, "420")

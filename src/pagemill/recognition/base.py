@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.config.modes import ReadingMode
-from pagemill.document.geometry import Box, Point
+from pagemill.document.geometry import Box, Point, union_box
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import UsageError
@@ -42,6 +42,11 @@ class DetectedLine:
     polygon: Quad
     """Corners clockwise from the line's own top-left, in page pixels."""
     score: float
+
+    @property
+    def box(self) -> Box:
+        """Around the corners."""
+        return union_box((x, y, x, y) for x, y in self.polygon)
 
 
 @dataclass(frozen=True, kw_only=True)

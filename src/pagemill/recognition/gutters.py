@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.document.geometry import Box, area, union_box
+from pagemill.document.geometry import Box, area
 from pagemill.imaging.transforms import crop_quad
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import DetectedLine
@@ -55,7 +55,7 @@ class _Line:
 def cut_at_gutters(page: Pixels, found: Sequence[DetectedLine]) -> list[DetectedLine]:
     """The lines of a page, those across a gutter in two."""
     lines = [
-        _Line(line, union_box((x, y, x, y) for x, y in line.polygon), math.dist(line.polygon[0], line.polygon[3]))
+        _Line(line, line.box, math.dist(line.polygon[0], line.polygon[3]))
         for line in found
         if math.dist(line.polygon[0], line.polygon[1]) > math.dist(line.polygon[0], line.polygon[3])
         and abs(line.polygon[1][1] - line.polygon[0][1]) <= _LEVEL * (line.polygon[1][0] - line.polygon[0][0])
@@ -182,6 +182,5 @@ def _parts(line: _Line, blanks: Sequence[tuple[float, float]]) -> list[DetectedL
 
 def _is_held(part: DetectedLine, boxes: NDArray[np.float64]) -> bool:
     """Whether most of a piece lies in another line."""
-    box = union_box((x, y, x, y) for x, y in part.polygon)
-    sides = np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2])
-    return bool((sides.clip(min=0).prod(axis=1) > _DOUBLE * area(box)).any())
+    sides = np.minimum(boxes[:, 2:], part.box[2:]) - np.maximum(boxes[:, :2], part.box[:2])
+    return bool((sides.clip(min=0).prod(axis=1) > _DOUBLE * area(part.box)).any())

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pagemill.checkpoints.onnx_session import cpu_session, load
 from pagemill.config.model_cards import ModelKind
 from pagemill.config.model_files import downloaded_files
-from pagemill.document.geometry import as_array, shared_areas, union_box
+from pagemill.document.geometry import as_array, shared_areas
 from pagemill.errors import CorruptInputError, MissingDependencyError
 from pagemill.imaging.types import Pixels
 from pagemill.installation import pip_install
@@ -151,7 +151,7 @@ class RapidOcrDetector:
         if len(found) >= MOST_GROUPS:  # an ordinary page
             return found
         groups = letter_groups(page)
-        lines = as_array(union_box((x, y, x, y) for x, y in line.polygon) for line in found)
+        lines = as_array(line.box for line in found)
         unread = shared_areas(as_array(groups), lines) == 0
         for left, top, right, bottom in compress(groups, unread):
             if max(right - left, bottom - top) < _SPARSE * max(page.shape):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
@@ -14,7 +13,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from PIL import Image
 
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import PageImages, WantedPage
@@ -25,7 +23,8 @@ from pagemill.export.docjson import document_json
 from pagemill.export.docling_document import docling_document
 from pagemill.export.html import document_html
 from pagemill.export.markdown import document_markdown
-from pagemill.imaging.transforms import fit
+from pagemill.imaging.encode import encode_webp
+from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.rest.archives import zipped
 from pagemill.rest.errors import NotFoundError
 from pagemill.rest.jobs import MAX_NUMBER, JobState
@@ -39,7 +38,6 @@ from pagemill.store.rows import PageState
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pagemill.imaging.types import Pixels
     from pagemill.rest.jobs import JobDocument, JobRow
     from pagemill.runtime.decoding import DecodingService
     from pagemill.runtime.flight import FlightControl
@@ -266,7 +264,9 @@ class JobResults:
                 async for found in found_pages:
                     try:
                         pixels = await images.pixels(found)
-                        data = await asyncio.to_thread(_webp, pixels, width)
+                        side = LONGEST_SIDE if width is None else min(LONGEST_SIDE, side_of_width(pixels, width))
+                        pixels = await asyncio.to_thread(fit, pixels, side)
+                        data = await asyncio.to_thread(encode_webp, pixels, quality=80)
                     except PagemillError as error:
                         error.message = with_names(error.message, self.folder / "inputs", self.documents)
                         raise
@@ -392,13 +392,3 @@ def _cursor(text: str) -> list[int]:
     if len(numbers) != 4 or any(abs(number) > MAX_NUMBER for number in numbers):
         raise NotFoundError("`after` is not the `next` of an answer")
     return numbers
-
-
-def _webp(pixels: Pixels, width: int | None) -> bytes:
-    longest = LONGEST_SIDE
-    if width is not None:
-        height, own = pixels.shape[:2]
-        longest = min(longest, max(1, round(max(height, own) * min(1.0, width / own))))
-    buffer = io.BytesIO()
-    Image.fromarray(fit(pixels, longest)).save(buffer, "WEBP", quality=80, method=2)
-    return buffer.getvalue()
