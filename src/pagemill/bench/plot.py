@@ -124,7 +124,7 @@ def _panel(
 def _curves(
     series: Sequence[tuple[str, Points]], x: Callable[[float], float], y: Callable[[float], float], right: float
 ) -> list[str]:
-    """Lines with their points; the name of each stands at its end, where no other name is."""
+    """Lines with their points; the name of each is at its end, moved away from other names."""
     parts, names = [], []
     for (name, points), colour in zip(series, _COLOURS, strict=False):
         places = [(x(load), y(value)) for load, value in points]

@@ -1,4 +1,4 @@
-"""What is said of levels and sweeps: a table, the knee, the best setting, what failed."""
+"""Reports of levels and sweeps: a table, the knee, the best setting, what failed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def named(row: Row) -> str:
 
 
 def outcome(row: Row) -> str:
-    """What became of a row, in a line."""
+    """The outcome of a row, in a line."""
     return row.failure or (sentence(row.best) if row.best else "nothing was measured")
 
 

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 KNEE_SHARE = 0.9
 KNEE_RULE = f"the fewest requests in flight with {KNEE_SHARE:.0%} of the highest throughput"
 ROUNDS = 4
-"""A level sends so many requests for each in flight at least, unless its time is over."""
+"""Least number of requests that a level sends for each in flight, unless its time is over."""
 REGIONS = 64
 """Different regions that are drawn."""
 _PAGE = (1654, 2339)
 """A4 at 200 dpi, for models that read whole pages."""
 _TABLES = 8
-"""One region in so many is a table."""
+"""One region in this many is a table."""
 _WARM_UP = 4
 _GOLDEN = (5**0.5 - 1) / 2
-"""Its multiples, without what is before the point, are spread evenly, however many there are."""
+"""The fractional parts of its multiples are spread evenly, however many there are."""
 _TIMEOUT_S = 600.0
 _SAMPLE_S = 0.5
 _HOPELESS = 8
@@ -66,7 +66,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """What the servers say of themselves (``/metrics`` of vLLM), all together; None where they do not say it."""
+    """What the servers report (``/metrics`` of vLLM), all together; None for what they do not report."""
 
     running: float | None = None
     """Mean number of requests that are computed."""
@@ -84,7 +84,7 @@ class ServerLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured with so many requests in flight."""
+    """The figures of one number of requests in flight."""
 
     in_flight: int
     answered: int
@@ -300,7 +300,7 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Sends requests, so many in flight.
+    """Keeps a number of requests in flight.
 
     Args:
         ask: Sends a body and times the answer.

@@ -177,7 +177,7 @@ def measured_profile(row: Row, plan: ServingPlan, *, name: str, of: int, swept: 
 
 
 def _cause(log: str) -> str:
-    """The line of a log's end that tells the cause: what vLLM finds wrong with a setting, or the first exception."""
+    """The line at a log's end with the cause: what vLLM finds wrong with a setting, or the first exception."""
     lines = [_PREFIX.sub("", line) for line in log.splitlines()]
     refused = (line for line in lines if line.startswith("Value error"))
     found = next(refused, None) or next(iter(exceptions(lines)), "")

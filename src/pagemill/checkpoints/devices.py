@@ -62,7 +62,7 @@ _most_threads = 1
 
 
 def compute_with(threads: int, device: torch.device) -> None:
-    """Say with how many threads an inference of a model that is loaded should compute on the CPU.
+    """Set the number of threads with which a loaded model computes on the CPU.
 
     PyTorch has one number for the whole process, so the model that wants most decides, whichever was loaded first: 1 is
     for models whose pages run in parallel in threads of ours; a language model computes one batch at a time, with all

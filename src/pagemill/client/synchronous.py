@@ -150,7 +150,7 @@ class Client:
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # at Ctrl-C the request does not go on in the thread
+            future.cancel()  # at Ctrl-C the request does not continue in the thread
             raise
 
     def _each(self, items: AsyncGenerator[T]) -> Iterator[T]:

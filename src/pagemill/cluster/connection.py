@@ -68,7 +68,7 @@ def _unreachable(address: str, reason: str) -> NetworkError:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Discard what this process prints to standard error: Ray's library tells its log level before it heeds it."""
+    """Discard standard error of this process: Ray logs its start before it applies the log level."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
@@ -109,7 +109,7 @@ def places(cpus: int, cluster: RaySettings) -> int:
 
 
 def living_actors() -> set[str]:
-    """Ids of the actors of this run whose process is there."""
+    """Ids of the actors of this run whose process is alive."""
     import ray
 
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
@@ -117,6 +117,6 @@ def living_actors() -> set[str]:
 
 
 def accelerators(gpus: int) -> int:
-    """Places for servers that take so many GPUs, or a CPU, in the whole cluster."""
+    """Servers that fit into the whole cluster, with ``gpus`` GPUs each, or one CPU for 0."""
     name = "GPU" if gpus else "CPU"
     return sum(int(node["Resources"].get(name, 0)) // max(gpus, 1) for node in _machines())

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What a worker is to do with a unit."""
+    """What a worker should do with a unit."""
 
     PARSE = "parse"
     DIED = "died"

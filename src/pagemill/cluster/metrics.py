@@ -20,7 +20,7 @@ class WorkerMetrics:
         self._count = 0
 
     def admitted(self, pages: int) -> None:
-        """A unit of so many pages is being parsed; a negative number: so many are not any more."""
+        """Count the pages of a unit as in flight; a negative number removes some."""
         self._count += pages
         self._in_flight.set(self._count)
 

@@ -107,7 +107,7 @@ class ClusterRun:
         self._units = math.ceil(pages_in_flight / UNIT_PAGES) + 2  # the first is about to end, the last has just come
         self._workers = 1
         self._offered: dict[int, _Offered] = {}
-        self._settling = False  # a unit that is no longer offered: some of its pages may have to be tried again
+        self._settling = False  # a unit that is no longer offered: some of its pages may be retried
         self._numbers = 0
         self._planned = 0
         self._alone: deque[PageRef] = deque()
@@ -127,7 +127,7 @@ class ClusterRun:
         self._changed.set()
 
     async def pages(self) -> AsyncGenerator[ParsedPage | SkippedPage]:
-        """Yield each page once, when it has ended for good."""
+        """Yield each page once, when no attempt is left to make."""
         await self._living()
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._consume, args=(loop,), name="pagemill.ray", daemon=True).start()
@@ -274,7 +274,7 @@ class ClusterRun:
         await self._changed.wait()
 
     async def _settle(self, result: UnitResult) -> AsyncGenerator[ParsedPage]:
-        """Yield the pages of a unit that have ended for good; the others are tried again, alone."""
+        """Yield the pages of a unit that are final; the others are retried in isolation."""
         offered = self._offered.pop(result.number, None)
         self._exchange.done.remote(result.number)
         self._results_seen = True
@@ -332,7 +332,7 @@ class ClusterRun:
         return bool(self._rates.rates().keys() - {node})
 
     async def _after_failure(self, ref: PageRef, page: ParsedPage) -> ParsedPage | None:
-        """Have a page tried once more, alone; give it back when it has had its attempts."""
+        """Queue a page for an isolated retry; return it when its attempts are used up."""
         attempts = page.record.attempts
         if attempts >= self._max_attempts:
             return page
@@ -343,7 +343,7 @@ class ClusterRun:
         return None
 
     async def _after_death(self, ref: PageRef, *, alone: bool) -> ParsedPage | None:
-        """Have a page that was in flight in a worker that died tried alone; give it up after its attempts.
+        """Queue a page for an isolated retry whose worker died; return it as failed when its attempts are used up.
 
         A death in company is no attempt: machines are taken away, and processes killed, whatever the page.
         """
@@ -370,7 +370,7 @@ class ClusterRun:
                 await self._give_up_waiting()
                 in_flight = sum(len(unit.refs) for unit in self._offered.values())
                 self._show({**self._counts, "in_flight": in_flight})
-                with suppress(PagemillError):  # the next page tells what is wrong with the directory
+                with suppress(PagemillError):  # the next page reports what is wrong with the directory
                     await asyncio.to_thread(write_node_rates, self._task.out, self._rates.rates())
             except Exception as error:
                 await self._ended.put(error)

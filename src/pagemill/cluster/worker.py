@@ -109,7 +109,7 @@ class PageWorker:
             time.sleep(_ROOM_CHECK_S)
 
     def _watch_machine(self) -> None:
-        """Leave when Ray drains the machine: it tells no actor."""
+        """Leave when Ray drains the machine, of which it does not notify actors."""
         node = ray.get_runtime_context().get_node_id()
         while not self._leaving:
             with suppress(Exception):  # a head that does not answer is what the driver sees to

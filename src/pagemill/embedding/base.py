@@ -95,7 +95,7 @@ class EngineSettings(Settings):
         help="Server of the engine vllm; may be repeated.",
     )
     dimension: int | None = option(minimum=1, help="Truncate vectors to N components.", shown_default="all")
-    """An engine that makes vectors of any dimension heeds it; the vectors of others are cut."""
+    """Used by engines that make vectors of any dimension; the vectors of others are cut."""
     batch_size: int | None = option(minimum=1, help="Maximum batch size.", shown_default="by the engine")
     device: str | None = option(help="Device of the engine, such as cuda or cpu.")
     timeout_s: float = 300.0

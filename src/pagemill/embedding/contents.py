@@ -56,7 +56,7 @@ def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]
 
 
 def chunk_content(chunk: Chunk, document: str) -> Content:
-    """A chunk: its id tells its text, and its row is good as long as no page of its document has changed.
+    """A chunk: its id determines its text, and its row is valid as long as no page of its document has changed.
 
     Args:
         chunk: The chunk.

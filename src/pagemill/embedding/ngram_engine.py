@@ -52,7 +52,7 @@ class NgramEngine:
     """Hashed character n-grams; see the module.
 
     Args:
-        settings: Heeds ``dimension`` and keeps its statistics in ``folder``.
+        settings: Uses ``dimension``, and keeps its statistics in ``folder``.
 
     Raises:
         UsageError: A model or server was named, or the dimension is out of range.
@@ -80,7 +80,7 @@ class NgramEngine:
 
     @property
     def identity(self) -> EngineIdentity:
-        """The statistics are no part of it: they weigh queries, and leave all vectors comparable."""
+        """The statistics are not part of it: they weigh queries only, so that all vectors stay comparable."""
         return EngineIdentity(
             engine=self.name,
             model=MODEL,
@@ -166,7 +166,7 @@ def _ngrams(text: str) -> tuple[Hashes, NDArray[np.int64]]:
 
 
 def _windows(text: str, length: int) -> NDArray[np.uint64]:
-    """The code points of every sequence of so many characters, shape (sequences, length)."""
+    """The code points of every sequence of ``length`` characters, shape (sequences, length)."""
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype="<u4").astype(np.uint64)
     if len(codes) < length:
         return np.empty((0, length), dtype=np.uint64)

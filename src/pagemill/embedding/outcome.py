@@ -1,4 +1,4 @@
-"""What came of a go over a run: rows by part, and what has no vector and why."""
+"""The outcome of embedding a run: rows by part, and what has no vector and why."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PartOutcome:
-    """What became of one part."""
+    """The outcome for one part."""
 
     rows: int = 0
     """In the file."""
     embedded: int = 0
     """Of these, made this time."""
     gone: int = 0
-    """Rows of the earlier file whose page or region is no more."""
+    """Rows of the earlier file whose page or region is gone."""
     failed: int = 0
 
 
 @dataclass(slots=True)
 class EmbedOutcome:
-    """What came of it."""
+    """The outcome of embedding a run."""
 
     parts: dict[Part, PartOutcome] = field(default_factory=dict)
     failures: list[tuple[str, str, str | None]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class EmbedOutcome:
     MAX_FAILURES = 20
 
     def add(self, part: Part, name: str, error: PagemillError) -> None:
-        """Take note of an item that failed."""
+        """Record an item that failed."""
         self.parts[part].failed += 1
         self.causes.add(error.category)
         if len(self.failures) < self.MAX_FAILURES:

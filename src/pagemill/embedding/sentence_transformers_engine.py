@@ -55,7 +55,7 @@ class SentenceTransformersEngine:
             )
         try:
             self._model: Any = SentenceTransformer(settings.model, device=settings.device, trust_remote_code=False)
-        except Exception as error:  # whatever the files of a model can be: it is not one
+        except Exception as error:  # the library has no common error for files that are no model
             raise MissingInputError(
                 f"the model {settings.model} cannot be loaded: {error}",
                 remedy="Give the folder of a model that sentence-transformers can load.",
@@ -94,7 +94,7 @@ class SentenceTransformersEngine:
         return vectors
 
     def close(self) -> None:
-        """Let the model go."""
+        """Free the model."""
         del self._model
 
     def _count_cut(self, texts: Sequence[str]) -> None:

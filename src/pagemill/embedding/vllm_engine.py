@@ -142,7 +142,7 @@ class VllmEngine:
         return [{"role": "system", "content": [_text_part(instruction)]}, *messages] if instruction else messages
 
     def _within(self, text: str, room: int) -> str:
-        """Cut a text to so many tokens of the model. Who has no more bytes than that needs not be counted."""
+        """Cut a text to ``room`` tokens of the model. A text of no more bytes than that is not counted."""
         if len(text.encode()) <= room:
             return text
         prompt = {"model": self._model, "prompt": text, "add_special_tokens": False}
@@ -160,7 +160,7 @@ class VllmEngine:
         return self._run(self._client.post(path, msgspec.json.encode(body), lambda reply: (decoder.decode(reply), 1)))
 
     async def _end_requests(self) -> None:
-        pending = asyncio.all_tasks() - {asyncio.current_task()}  # whoever asked was interrupted
+        pending = asyncio.all_tasks() - {asyncio.current_task()}  # their callers were interrupted
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)

@@ -6,7 +6,7 @@ renames; then ``NAME.partial`` goes. After a death the next writer
 
 - finds a ``NAME.partial``: adds to it;
 - finds new ids beside the new array: does the second rename;
-- finds new files that did not come to their renames: deletes them and makes them again.
+- finds new files that were not renamed yet: deletes them and makes them again.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class VectorWriter(contextlib.ExitStack):
         return bytes(self._published.vectors[index])
 
     def _place(self, row: VectorRow) -> int | None:
-        """Where the vector of a row is in the earlier files. A chunk's id tells its text, whatever its document is."""
+        """Where the vector of a row is in the earlier files. Of a chunk the id decides: it determines the text."""
         return self._published.place_of(row.key) if row.key.chunk else self._published.place(row)
 
     def _open_published(self) -> VectorFile:
@@ -237,7 +237,7 @@ def _kept(name: bytes, vector: bytes) -> tuple[bytes, bytes, int]:
 
 
 def _end_renames(paths: VectorPaths) -> None:
-    """Do the second rename of a process that died between the two; delete files that did not come to the first."""
+    """Do the second rename of a process that died between the two; delete files that were not renamed at all."""
     new_vectors, new_ids = paths.temporary(paths.vectors), paths.temporary(paths.ids)
     for unfinished in (paths.temporary(new_vectors), paths.temporary(new_ids)):  # of a death while they were written
         unfinished.unlink(missing_ok=True)

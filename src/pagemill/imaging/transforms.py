@@ -40,8 +40,8 @@ def fit(pixels: Pixels, longest_side: int) -> Pixels:
 
 def side_of_width(pixels: Pixels, width: int) -> int:
     """The longer side to :func:`fit` an image to so that it is at most so many pixels wide."""
-    height, own_width = pixels.shape[:2]
-    return max(1, round(float(max(height, own_width)) * min(1.0, width / own_width)))
+    height, own_width = map(int, pixels.shape[:2])
+    return max(1, round(max(height, own_width) * min(1.0, width / own_width)))
 
 
 def crop(pixels: Pixels, box: Box, polygon: Sequence[Point] | None = None) -> Pixels:

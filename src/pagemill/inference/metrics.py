@@ -1,4 +1,4 @@
-"""What a vLLM server says of itself in ``/metrics``: its queue, its caches, its preemptions."""
+"""The ``/metrics`` of vLLM servers: queue, caches, preemptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tools need: somebody who parses documents, gives their pages and searches them."""
+"""What the tools need: something that parses documents, returns their pages and searches them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Found(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Documents(Protocol):
-    """Parses documents, gives their pages and searches them. An async context manager."""
+    """Parses documents, returns their pages and searches them. An async context manager."""
 
     async def __aenter__(self) -> Documents:
         """Start."""
@@ -109,7 +109,7 @@ class Documents(Protocol):
         ...
 
     async def image(self, document: str, page: PageResult, width: int) -> bytes:
-        """The image of a page as JPEG, at most so many pixels wide."""
+        """The image of a page as JPEG, at most ``width`` pixels wide."""
         ...
 
     async def search(self, query: str, *, document: str | None, languages: Sequence[str], limit: int) -> list[Found]:

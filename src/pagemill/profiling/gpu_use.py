@@ -1,4 +1,4 @@
-"""What the NVIDIA GPUs of this machine do meanwhile, as their driver (NVML) says it."""
+"""The use of the NVIDIA GPUs of this machine over time, as their driver (NVML) reports it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Gpus:
                 self._samples[index].append(GpuSample(now, rates.gpu / 100, rates.memory / 100, used / _GIB, watts))
 
     def use(self) -> tuple[GpuUse, ...]:
-        """The use of each GPU since :meth:`begin`; without those of which there is no sample."""
+        """The use of each GPU since :meth:`begin`, without those that gave no sample."""
         return tuple(self._use(index, samples) for index, samples in sorted(self._samples.items()))
 
     def samples(self) -> dict[str, list[GpuSample]]:

@@ -84,7 +84,7 @@ def profile_html(profile: Profile, trace: Trace, gpus: Mapping[str, Sequence[Gpu
 
 
 def summary_lines(profile: Profile) -> Iterator[str]:
-    """What a profile comes to, for people."""
+    """The summary of a profile, for people."""
     first = "" if profile.first_page_s is None else f", the first page after {profile.first_page_s:.2f} s"
     failed = f" ({profile.failed} failed)" if profile.failed else ""
     yield (

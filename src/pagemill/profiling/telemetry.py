@@ -132,7 +132,7 @@ class PageSpans:
         self._add(stage, page, begun, ended, {"pagemill.stage": stage})
 
     def moved(self, stage: str, size: int) -> None:
-        """Bytes are no spans."""
+        """Nothing: bytes are not exported."""
 
     def ended(self, page: str, *, failed: bool) -> None:
         """End the span of a page."""

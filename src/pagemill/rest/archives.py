@@ -30,7 +30,7 @@ def zipped(members: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """Takes what a zip file is made of, to be given on; it cannot seek."""
+    """An unseekable file that holds what was written until it is taken."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -48,6 +48,6 @@ class _Sink(io.RawIOBase):
         return len(piece)
 
     def take(self) -> bytes:
-        """All pieces so far, which are kept no longer."""
+        """Return and forget all pieces so far."""
         whole, self._pieces, self.size = b"".join(self._pieces), [], 0
         return whole

@@ -127,7 +127,7 @@ def router(server: Server) -> APIRouter:
 
     @routes.get("/v1/status/poll/{id}")
     async def poll(id: str, wait: Annotated[float, Query(ge=0)] = 0, owner: str = owner_of) -> Response:
-        """The state of a task; with ``wait``, when it has ended, or after so many seconds."""
+        """The state of a task; with ``wait``, the answer comes when it has ended, or after that many seconds."""
         if wait:
             with _as_task():
                 await server.wait(id, owner, min(wait, _MOST_WAIT_S))
@@ -240,7 +240,7 @@ async def _status(server: Server, id: str, owner: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _as_task() -> Iterator[None]:
-    """A job that is not there is called as docling-serve calls it: its clients look for these words."""
+    """Report a missing job in the words of docling-serve, which its clients look for."""
     try:
         yield
     except NotFoundError:

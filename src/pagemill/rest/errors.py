@@ -19,7 +19,7 @@ from pagemill.errors import (
 
 
 class HttpError(PagemillError):
-    """A request that is answered with an error."""
+    """An error that is the answer to a request."""
 
     exit_code = ExitCode.USAGE
     category = "request"
@@ -43,7 +43,7 @@ class UnauthorizedError(HttpError):
 
 
 class ForbiddenError(HttpError):
-    """The request is not answered, whoever sends it."""
+    """The server does not allow this request, with any key."""
 
     category = "forbidden"
     status = 403

@@ -1,4 +1,4 @@
-"""Wakes those who watch jobs."""
+"""Wakes tasks that watch jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """Wakes those who wait for a change of a job."""
+    """Wakes tasks that wait for a change of a job."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)

@@ -34,7 +34,7 @@ _KEPT = "%/:?#[]@!$&'()*+,;="
 
 
 def check_url(url: str) -> None:
-    """Refuse what is no http or https URL of a host, before any name is looked up.
+    """Reject anything but an http or https URL of a host, before any name is looked up.
 
     Raises:
         InputError: The URL is something else.
@@ -70,7 +70,7 @@ def require_urls(allowed: bool) -> None:
 
 
 class Fetch:
-    """What fetches URLs on a thread, which another thread can end. Thread-safe."""
+    """A handle with which another thread can abort a fetch. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -85,7 +85,7 @@ class Fetch:
                 self._connection.abort()
 
     def proceed(self, connection: _Pinned | None = None) -> None:
-        """What is connected now is what :meth:`abort` ends.
+        """Set the connection that :meth:`abort` ends.
 
         Raises:
             FetchError: It was aborted.
@@ -231,11 +231,11 @@ class _Pinned(http.client.HTTPConnection):
         self._connected = self.sock  # which http.client forgets when it hands the socket over to the response
 
     def connect(self) -> None:
-        """Never again: the address would not be checked."""
+        """Refuse to reconnect: the address would not be checked."""
         raise http.client.NotConnected
 
     def abort(self) -> None:
-        """End whatever waits for the other side."""
+        """Unblock whatever waits for the other side."""
         self.aborted = True
         with suppress(OSError):
             self._connected.shutdown(socket.SHUT_RDWR)

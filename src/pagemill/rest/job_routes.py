@@ -84,7 +84,7 @@ def router(server: Server) -> APIRouter:
     async def get_job(
         id: str, wait: Annotated[float, Query(ge=0, le=_LONGEST_WAIT_S)] = 0, owner: str = owner_of
     ) -> Job:
-        """A job; with ``wait``, when it has ended, or after so many seconds."""
+        """A job; with ``wait``, the answer comes when it has ended, or after that many seconds."""
         row = await (server.wait(id, owner, wait) if wait else server.get(id, owner))
         return await server.job(row)
 

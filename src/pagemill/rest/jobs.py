@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _REMEDY = "Restore the file from a backup, or start with another --data folder."
 _BUSY_S = 10.0
 MAX_NUMBER = 2**63 - 1
-"""That SQLite can hold."""
+"""The largest integer of SQLite."""
 _APPLICATION_ID = 0x504D4A42  # PMJB
 _FORMAT = 1
 _TABLES = """
@@ -271,15 +271,15 @@ class JobTable:
         return int(self._query("SELECT ifnull(sum(bytes), 0) FROM jobs")[0][0])
 
     def start(self, id: str) -> None:
-        """A job runs."""
+        """Mark a job as running."""
         self._change(id, "state = ?, started = ifnull(started, ?)", (JobState.RUNNING, time.time()))
 
     def opened(self, id: str) -> None:
-        """The run of a job is open; if its failed pages were to be parsed again, they wait for that now."""
+        """Note that the run of a job is open: its failed pages, if they are to be parsed again, are in the queue."""
         self._change(id, "opened = 1, retry = min(2, 2 * retry)")
 
     def requeue(self, id: str, *, pages: int | None, ended: int, failed: int) -> None:
-        """A job that was running is to go on later."""
+        """Put a running job back into the queue."""
         self._change(id, "state = ?, pages = ?, ended = ?, failed = ?", (JobState.QUEUED, pages, ended, failed))
 
     def end(
@@ -294,7 +294,7 @@ class JobTable:
         error: dict[str, Any] | None,
         document_pages: Mapping[str, int],
     ) -> None:
-        """A job has ended."""
+        """Store the end of a job."""
         encoded = None if error is None else msgspec.json.encode(error).decode()
         with self._transaction() as connection:
             connection.execute(
@@ -308,7 +308,7 @@ class JobTable:
             )
 
     def cancel(self, id: str) -> None:
-        """A job is to end; one that waits has ended."""
+        """Note that a job is to end."""
         self._change(id, "cancelled = 1")
 
     def retry(self, id: str) -> bool:
@@ -372,5 +372,5 @@ def _row(row: Sequence[Any]) -> JobRow:
 
 
 def _plain(text: str) -> str:
-    """Text that UTF-8 can hold."""
+    """The text without what UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()

@@ -54,7 +54,7 @@ class KeyRing:
                 "this server needs an API key", remedy="Send it as Authorization: Bearer KEY, or as X-Api-Key: KEY."
             )
         hashed = self._hash(given)
-        # All are compared, and each in constant time: the time of an answer tells nothing about a key.
+        # All are compared, each in constant time: the response time reveals nothing about a key.
         known = [hmac.compare_digest(hashed, each) for each in self._hashes]
         if not any(known):
             raise UnauthorizedError("the API key is wrong", remedy="Ask who runs the server for a key.")

@@ -70,7 +70,7 @@ def job_options(given: Mapping[str, Any], settings: ServeSettings) -> ParseOptio
 
 
 def for_clients(remedy: str) -> str:
-    """A remedy in which options of the command line that jobs have, too, are called as there."""
+    """A remedy with the options of jobs in place of those of the command line."""
     return _FLAG.sub(lambda match: f"the option {key}" if (key := _FLAGS.get(match[0])) else match[0], remedy)
 
 

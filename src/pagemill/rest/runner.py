@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 _FILE = re.compile(r"(?<!\w)\d{4,}\.\w+")
 """The name of a file of a job here; see :func:`pagemill.rest.uploads.document`."""
 RETRY_S = 30.0
-"""A job whose model server does not answer goes on after so long."""
+"""Seconds after which a job is tried again whose model server does not answer."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class ActiveJob:
         self.ended = self.ended_before = self.row.ended
 
     def stop(self, why: str) -> None:
-        """Have it end when its pages in flight are finished."""
+        """End it when its pages in flight are finished."""
         self.stopped = self.stopped or why
         self.fetch.abort()
         if self.writer is not None:
@@ -156,7 +156,7 @@ class Runner:
             job.stop("cancel")
 
     def stop(self) -> None:
-        """Start no more jobs, and have those that run end when their pages in flight are finished."""
+        """Start no more jobs, and end those that run when their pages in flight are finished."""
         self._stopping = True
         for job in self.active.values():
             job.stop("shutdown")
@@ -270,7 +270,7 @@ class Runner:
         job.ended, job.failed = summary.pages + summary.skipped, summary.failed
         most = self._settings.limits.max_job_pages
         if job.stopped == "shutdown":
-            await self._requeue(job)  # it goes on with the next start
+            await self._requeue(job)  # it is resumed by the next start
             return
         if job.stopped == "cancel":
             await self._end(job, JobState.CANCELLED, None)
@@ -390,7 +390,7 @@ def folder_size(folder: Path) -> int:
 
 
 def with_names(text: str, inputs: Path, documents: list[JobDocument]) -> str:
-    """A message in which files are called as the client calls them, and no folder of the server is named."""
+    """A message with the client's names of files, and without the folders of the server."""
     names = {each.file: each.name for each in documents}
     for folder in (f"{inputs}/", str(inputs), str(inputs.parent)):
         text = text.replace(folder, "")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pagemill.rest.server import Server
 
 SYNC_WAIT_S = 600.0
-"""How long a request waits for the end of its job; the job goes on after that."""
+"""How long a request waits for the end of its job, which continues after that."""
 MAX_BODY_BYTES = 128 * 2**20
 """Of a JSON body with files in it. Larger files are sent as multipart/form-data."""
 MAX_NAME = 200
@@ -159,7 +159,7 @@ class Sending:
         return row
 
     async def _check(self, options: dict[str, Any], collection: str | None) -> None:
-        """Refuse what makes no sense, before the job is stored."""
+        """Reject an invalid job before it is stored."""
         if not self.documents:
             raise HttpError("the request has no files", remedy="Send files as in curl -F files=@report.pdf.")
         chosen = job_options(options, self.server.settings)

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 _SWEEP_S = 300.0
 _RETRY_AFTER_S = 10
 _LEAST_FREE_BYTES = 512 * 2**20
-"""Less than this is left to the jobs that were accepted."""
+"""With less free space than this no job is accepted: it is for those that were."""
 _JOB_EVERY_S = 0.5
 """A client that watches a fast job gets its state at most so often."""
 _ID = re.compile("[0-9a-f]{20}")
@@ -69,9 +69,9 @@ class Server:
         self.settings = settings
         self.life = life or Life()
         self.stopping = asyncio.Event()
-        """Set when the server is to end: event streams end, and no job is accepted."""
+        """Set when the server is shutting down: event streams end, and no job is accepted."""
         self.broken = asyncio.Event()
-        """Set when jobs are run no longer, by a defect: another process has to go on with them."""
+        """Set when the runner has died of a defect: another process has to resume the jobs."""
         self.ready = False
         self.counts: Counter[str] = Counter()
         """For the metrics."""
@@ -116,14 +116,14 @@ class Server:
         self.stopping.set()
         self.changes.notify_all()
         self.runner.stop()
-        self.pipeline.stop_admitting()  # no page waits for a model server that is not there
+        self.pipeline.stop_admitting()  # no page waits for a model server that is down
 
     async def require_ready(self) -> None:
-        """Make sure that jobs can be accepted, as far as that does not depend on who sends them.
+        """Check that the server accepts jobs, from anybody.
 
         Raises:
-            UnavailableError: The server starts or stops, or runs no jobs.
-            NoSpaceError: The disk has no space but for the jobs that were accepted.
+            UnavailableError: The server is starting or stopping, or its runner has died.
+            NoSpaceError: The disk is nearly full.
         """
         if not self.ready or self.stopping.is_set():
             raise UnavailableError("the server is starting or stopping", retry_after_s=5)
@@ -140,7 +140,7 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def accepting(self, owner: str) -> AsyncIterator[None]:
-        """Within the block a job is being received; it counts as one that waits.
+        """Count a job as waiting while it is received in the block.
 
         Raises:
             TooManyError: There are too many jobs.
@@ -191,7 +191,7 @@ class Server:
         return JobResults(row, self.jobs.documents(row.job), self.settings.jobs_folder / row.id)
 
     def active(self, id: str) -> ActiveJob | None:
-        """How far a running job is."""
+        """The progress of a running job."""
         return self.runner.active.get(id)
 
     async def job(self, row: JobRow) -> Job:
@@ -231,7 +231,7 @@ class Server:
                 await changed.wait()
 
     async def wait(self, id: str, owner: str, timeout_s: float) -> JobRow:
-        """A job when it has ended, or as it is after so many seconds."""
+        """Wait until a job has ended, or for ``timeout_s``, and return it as it is then."""
         with contextlib.suppress(TimeoutError), self.changes.watched(id) as changed:
             async with asyncio.timeout(timeout_s):
                 while not (await self.get(id, owner)).has_ended and not self.stopping.is_set():
@@ -240,7 +240,7 @@ class Server:
         return await self.get(id, owner)
 
     async def cancel(self, id: str, owner: str) -> JobRow:
-        """Have a job end when its pages in flight are finished."""
+        """Cancel a job: it ends when its pages in flight are finished."""
         await self.get(id, owner)
         await self.runner.cancel(id)
         return await self.get(id, owner)

@@ -59,7 +59,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: object) -> None:
-        """The connection goes to another protocol."""
+        """Stop the clock: another protocol takes over the connection."""
         self._stop_clock()
         super().handle_websocket_upgrade(event)  # type: ignore[arg-type]
 
@@ -161,6 +161,6 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
         await running.serve(sockets=[listening])
         for task in watching[1:]:
             task.cancel()
-        # The first one goes on while pages in flight are finished
+        # The first one continues while pages in flight are finished
     watching[0].cancel()
     return RECYCLE if recycles else ExitCode.OK

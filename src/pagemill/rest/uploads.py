@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pagemill.rest.settings import LimitSettings
 
 MAX_FIELD_BYTES = 64 * 1024
-"""Of a part that is no file, such as the options."""
+"""Size of a part that is not a file, such as the options."""
 MAX_FIELDS = 100
 FILES = "files"
 """Name of the parts that are files."""
@@ -48,7 +48,7 @@ class Upload:
     files: list[JobDocument] = field(default_factory=list)
     """Those that are in the folder, on the disk."""
     fields: dict[str, list[str]] = field(default_factory=dict)
-    """Parts that are no files, by name: a form may have several of one name."""
+    """Parts that are not files, by name: a form may have several of one name."""
     size: int = 0
     """Bytes of all files."""
 

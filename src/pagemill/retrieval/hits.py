@@ -11,7 +11,7 @@ import msgspec
 
 
 class IndexPart(StrEnum):
-    """A way to rank pages; those by vectors are called as ``pagemill embed --what`` calls them."""
+    """A way to rank pages; vectors have the names of ``pagemill embed --what``."""
 
     IMAGES = "images"
     """Vectors of page images."""

@@ -44,7 +44,7 @@ _ROWS = 4096
 """Vectors that are compared at a time."""
 _PAGES_A_TRANSACTION = 200
 _STALE = 2.0
-"""The rarity of n-grams, which weighs queries, is computed again when there are so many times more or fewer pages."""
+"""Growth or shrinkage of the library after which the rarity of n-grams, which weighs queries, is computed again."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
     run TEXT PRIMARY KEY, owner TEXT NOT NULL, collection TEXT NOT NULL, stamp TEXT NOT NULL) STRICT;

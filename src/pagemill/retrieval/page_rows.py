@@ -138,5 +138,5 @@ class IndexedPages:
 
 
 def _sound(text: str) -> str:
-    """NFC, without lone surrogates, which SQLite rejects."""
+    """The text in NFC, without lone surrogates, which SQLite rejects."""
     return unicodedata.normalize("NFC", text).encode("utf-8", "replace").decode()

@@ -35,7 +35,7 @@ def base_url(host: str, port: int) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, as far as its name tells."""
+    """Whether a host is this machine, judging by its name or address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

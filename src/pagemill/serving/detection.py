@@ -1,4 +1,4 @@
-"""The machine at hand: its accelerators, as NVML reports them, and its memory."""
+"""This machine: its accelerators, as NVML reports them, and its memory."""
 
 from __future__ import annotations
 

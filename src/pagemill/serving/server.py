@@ -65,7 +65,7 @@ class ModelServer:
         return base_url(self._spec.host, self._port)
 
     async def start(self) -> None:
-        """Find a server with this model, or start one, and wait until it is healthy.
+        """Find a running server of this model, or start one, and wait until it is healthy.
 
         Raises:
             ServerError: It died, was not healthy in time, or its port is taken; the remedy says what to do.
@@ -76,7 +76,7 @@ class ModelServer:
             except _PortTakenError:
                 if self._fixed:
                     raise
-                self._port = free_port(self._spec.host)  # somebody was quicker
+                self._port = free_port(self._spec.host)  # another process took it first
             else:
                 break
         self._fixed = True

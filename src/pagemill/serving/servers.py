@@ -47,7 +47,7 @@ class ModelServers:
         await self._stack.aclose()
 
     async def wait(self) -> None:
-        """Wait until no server is left to be kept alive. As long as one is, the others may give up.
+        """Wait until the last server has been given up; while one is alive, the others may fail.
 
         Raises:
             ServerError: All have given up, or their machines are gone; the error of the last one.

@@ -1,4 +1,4 @@
-"""What is asked for in a model server, and what is reported about one."""
+"""The specification of a model server, and the events that are reported about one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Patience:
     quick_life_s: float = 120.0
     """A server that dies before it has been healthy for so long died quickly."""
     quick_deaths: int = 5
-    """So many in a row are borne, not one more."""
+    """Quick deaths in a row that are tolerated."""
 
 
 class What(StrEnum):
