@@ -269,11 +269,12 @@ class LocalDocuments:
 
     def _forget_oldest(self) -> None:
         """Delete the documents that were parsed longest ago, if there are too many."""
-        runs = sorted(self._runs.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for run in runs[MAX_DOCUMENTS:]:
-            if run.name not in self._tasks:
-                self._library.remove(run.name)
-                shutil.rmtree(run, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another process deletes them, too: the next call does the rest
+            runs = sorted(self._runs.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+            for run in runs[MAX_DOCUMENTS:]:
+                if run.name not in self._tasks:
+                    self._library.remove(run.name)
+                    shutil.rmtree(run, ignore_errors=True)
 
 
 def _jpeg(pixels: Pixels, width: int) -> bytes:

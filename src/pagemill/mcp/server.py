@@ -203,12 +203,13 @@ class RequireKey:
 
     def __init__(self, app: Any, key: str) -> None:
         self._app = app
-        self._expected = f"Bearer {key}".encode()
+        self._key = key.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass on a request that has the key."""
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "lifespan" or hmac.compare_digest(given, self._expected):
+        scheme, _, given = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
+        has_key = scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._key)
+        if has_key or scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]

@@ -176,6 +176,8 @@ def test_the_oldest_documents_are_deleted(root: Path, monkeypatch: pytest.Monkey
     os.utime(newer.parent / document, (1, 1))
     documents(root)._forget_oldest()
     assert [each.name for each in newer.parent.iterdir()] == [newer.name]
+    (newer.parent / "gone").symlink_to("nothing")  # as one that another process deletes at this moment
+    documents(root)._forget_oldest()
 
 
 def test_a_root_must_be_a_folder(tmp_path: Path) -> None:

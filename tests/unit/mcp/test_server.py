@@ -178,7 +178,14 @@ async def test_errors_reach_the_caller(tool: str, arguments: dict[str, Any], mes
 
 @pytest.mark.parametrize(
     ("headers", "passes"),
-    [([], False), ([(b"authorization", b"Bearer wrong")], False), ([(b"authorization", b"Bearer right")], True)],
+    [
+        ([], False),
+        ([(b"authorization", b"Bearer wrong")], False),
+        ([(b"authorization", b"Basic right")], False),
+        ([(b"authorization", b"right")], False),
+        ([(b"authorization", b"Bearer right")], True),
+        ([(b"authorization", b"bearer right")], True),
+    ],
 )
 async def test_requests_without_the_key_are_refused(headers: list[tuple[bytes, bytes]], passes: bool) -> None:
     reached, sent = [], []
