@@ -83,8 +83,6 @@ class _Parser:
 
     def sequence(self, depth: int, until: str) -> None:
         """Parse up to the end of a group, pair or environment, which is not consumed."""
-        if depth > _DEEPEST:
-            raise _BadError
         scripted: set[str] = set()
         begun = False
         while self.next is not None and self.next != ("special", "}") and self.next[0] != "end":
@@ -109,6 +107,8 @@ class _Parser:
             raise _BadError
 
     def _item(self, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise _BadError
         token = self._step()
         assert token is not None
         kind, text = token

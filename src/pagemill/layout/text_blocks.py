@@ -51,36 +51,42 @@ def split_lines(lines: Floats, members: Indices) -> list[Indices]:
     Returns:
         Indices of every part's lines; parts from top to bottom, columns from left to right.
     """
-    first = _first_part(lines[members]) if len(members) > 1 else None
-    if first is None:
-        return [members]
-    return split_lines(lines, members[first]) + split_lines(lines, members[~first])
+    parts = []
+    waiting = [members]  # no recursion: a long page in one region may have a thousand parts
+    while waiting:
+        part = waiting.pop()
+        first = _first_part(lines[part]) if len(part) > 1 else None
+        if first is None:
+            parts.append(part)
+        else:
+            waiting += [part[~first], part[first]]
+    return parts
 
 
 def _first_part(lines: Floats) -> Flags | None:
     """Which lines are before the first gap that cuts them; None where none does."""
     unit = line_height(lines)
-    gaps = _projection_gaps(lines[:, 0], lines[:, 2])
-    for gap, left in sorted(gaps, key=lambda item: -item[0]):
+    gaps, edges = _projection_gaps(lines[:, 0], lines[:, 2])
+    for place in np.argsort(-gaps, kind="stable"):
+        left = lines[:, 2] <= edges[place]
         least = LAYOUT.narrow_gutter if _is_running_text(lines[left], lines[~left]) else LAYOUT.gutter
-        if gap >= least * unit and _are_columns(lines[left], lines[~left], unit):
+        if gaps[place] >= least * unit and _are_columns(lines[left], lines[~left], unit):
             return left
     slack = LAYOUT.paragraph_box_slack * unit
-    gaps = _projection_gaps(lines[:, 1] + slack, lines[:, 3] - slack)
-    usual = float(np.median([gap for gap, _ in gaps])) if gaps else 0.0
+    bottoms = lines[:, 3] - slack
+    gaps, edges = _projection_gaps(lines[:, 1] + slack, bottoms)
+    usual = float(np.median(gaps)) if len(gaps) else 0.0
     limit = min(max(LAYOUT.paragraph_gap * unit, LAYOUT.paragraph_gap_ratio * usual), LAYOUT.clear_gap * unit)
-    for gap, above in gaps:
-        if gap >= limit:
-            return above
-    return None
+    wide = np.flatnonzero(gaps >= limit)
+    return bottoms <= edges[wide[0]] if len(wide) else None
 
 
-def _projection_gaps(start: Floats, end: Floats) -> list[tuple[float, Flags]]:
-    """Free spans of a projection in rising order, each with the mask of what lies before it."""
+def _projection_gaps(start: Floats, end: Floats) -> tuple[Floats, Floats]:
+    """Free spans of a projection in rising order: how wide each is, and where it begins."""
     order = np.argsort(start, kind="stable")
-    reach = np.maximum.accumulate(end[order])
-    free = start[order[1:]] - reach[:-1]
-    return [(float(free[k]), end <= reach[k]) for k in np.nonzero(free > 0)[0]]
+    reach = np.maximum.accumulate(end[order])[:-1]
+    free = start[order[1:]] - reach
+    return free[free > 0], reach[free > 0]
 
 
 def _are_columns(left: Floats, right: Floats, unit: float) -> bool:

@@ -59,6 +59,11 @@ def test_unsound_latex_does_not(latex):
     assert not renders(latex)
 
 
+@pytest.mark.parametrize("piece", ["{", r"\hat", r"\sqrt[", r"x_\vec", r"\left(", r"\begin{matrix}"])
+def test_latex_without_an_end_does_not(piece):
+    assert not renders(piece * 1400 + "x")
+
+
 @given(st.text(alphabet=r"\{}_^&$%#~[]ab1 ", max_size=60))
 def test_any_text_is_judged(text):
     assert renders(text) in (True, False)

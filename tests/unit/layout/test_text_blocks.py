@@ -94,3 +94,7 @@ def test_a_running_foot_of_three_pieces_is_cut_off_its_paragraph() -> None:
     lines = np.concatenate([column(0, 400, 0, 5), foot])
     parts = split_lines(lines, np.arange(len(lines)))
     assert [sorted(part.tolist()) for part in parts] == [[0, 1, 2, 3, 4], [5, 6, 7]]
+
+
+def test_a_region_of_a_thousand_paragraphs_is_cut_at_every_gap() -> None:
+    assert sizes(split_lines(column(0, 200, 0, 1200, pitch=40), np.arange(1200))) == [1] * 1200
