@@ -134,7 +134,7 @@ def read_queries(path: Path, query_format: QueryFormat | None = None, qrels: Pat
             _query(query_format, number, row, judged)
             for number, row in enumerate(_json_lines(path), start=1)
             # The file of queries may hold those of other splits, too: the table says which ones count.
-            if query_format is not QueryFormat.BEIR or row.get("_id") in judged
+            if query_format is not QueryFormat.BEIR or _first(row, ("_id",)) in judged
         ]
     _check(str(path), queries)
     return queries
@@ -151,8 +151,8 @@ def _query(query_format: QueryFormat, number: int, row: dict[str, Any], judged: 
             fields = {**row, "id": str(number), "relevant": {page: 1}}
             fields |= {name: row.get(name) or "" for name in ("type", "domain")}
         elif query_format is QueryFormat.BEIR:
-            known = row.get("metadata") or {}
-            fields = {"id": row["_id"], "query": row["text"], "relevant": judged[row["_id"]]}
+            known, query_id = row.get("metadata") or {}, _first(row, ("_id",))
+            fields = {"id": query_id, "query": row["text"], "relevant": judged[query_id]}
             fields |= {name: str(known.get(name, "")) for name in ("type", "domain")}
         elif isinstance(row.get("relevant"), list):
             fields = {**row, "relevant": dict.fromkeys(row["relevant"], 1)}

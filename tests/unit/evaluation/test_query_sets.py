@@ -29,11 +29,14 @@ def test_beir_takes_the_queries_that_the_table_judges(tmp_path):
         tmp_path / "queries.jsonl",
         {"_id": "1", "text": "one", "metadata": {"type": "text"}},
         {"_id": "2", "text": "of another split"},
+        {"_id": ["1"], "text": "of no split"},
+        {"_id": 3, "text": "a number is an id like its digits"},
     )
     qrels = tmp_path / "test.tsv"
-    qrels.write_text("query-id\tcorpus-id\tscore\n1\tdoc_1\t2\n1\tdoc_2\t0\n", encoding="utf-8")
-    (only,) = read_queries(path, QueryFormat.BEIR, qrels)
+    qrels.write_text("query-id\tcorpus-id\tscore\n1\tdoc_1\t2\n1\tdoc_2\t0\n3\tdoc_3\t1\n", encoding="utf-8")
+    only, third = read_queries(path, QueryFormat.BEIR, qrels)
     assert (only.id, only.query, only.relevant, only.type) == ("1", "one", {"doc_1": 2, "doc_2": 0}, "text")
+    assert (third.id, third.relevant) == ("3", {"doc_3": 1})
 
 
 def test_sds_kopub(tmp_path):
