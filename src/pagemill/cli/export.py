@@ -64,7 +64,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
         console.note(f"The files in {out} are up to date, unless they were edited: pagemill verify finds that{beside}.")
         return ExitCode.OK
     with RunReader.open(out) as reader:
-        states = reader.counts()
+        states, is_finished = reader.counts(), reader.is_finished
         with ProgressBar(console, states[PageState.DONE] + states[PageState.FAILED]) as bar:
             exporter = Exporter(reader, options, lambda page: bar.advance())
             target = None if output == "-" else output or str(options.default_target(out))
@@ -87,8 +87,8 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
     for column, pages in missing.items():
         if pages:
             console.note(f"{number(pages, 'page')} without {column}: embed them with pagemill embed {out}")
-    if unfinished := states[PageState.RUNNING] + states[PageState.WAITING]:
-        console.note(f"The run is not finished: {number(unfinished, 'page')} in flight or waiting.")
+    if not is_finished:
+        console.note("The run is not finished: pages that are still to come are not in the export.")
     damages = exporter.outcome.damages
     for message in damages[:_MAX_DAMAGES]:
         console.say(("damaged", "red"), f" {short(message)}")

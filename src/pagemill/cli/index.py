@@ -43,6 +43,8 @@ def _summary(report: IndexReport) -> Iterator[str]:
         f"{number(report.pages, 'page')}, {number(report.regions, 'region')}:"
         f" {number(report.added, 'page')} added or updated, {report.removed:,} removed"
     )
+    if not report.is_finished:
+        yield "the run is not finished: pages that are still to come are not in the index"
     if report.failed:
         yield f"left out: {number(report.failed, 'failed page')}"
     for part, count in report.parts.items():

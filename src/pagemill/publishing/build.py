@@ -36,7 +36,6 @@ from pagemill.store.files import output_errors, write_whole
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 from pagemill.store.records import text_line
-from pagemill.store.rows import PageState
 from pagemill.store.summary import RunSummary
 
 STAGING = f"{paths.FOLDER}/publish"
@@ -272,14 +271,12 @@ class _DatasetBuilder:
 def _refuse_unfinished(reader: RunReader, options: BuildOptions) -> None:
     if options.partial:
         return
-    counts, summary = reader.counts(), reader.summary
-    left = counts[PageState.RUNNING] + counts[PageState.WAITING]
-    if left or summary.finished is None or summary.interrupted:
+    if not reader.is_finished:
         raise OutputError(
             f"the run in {reader.path} is not finished",
             remedy="Finish it with the same pagemill parse command, or publish what exists with --partial.",
         )
-    if missing := summary.missing:
+    if missing := reader.summary.missing:
         raise OutputError(
             f"the run in {reader.path} lacks at least {missing:,}"
             f" {'page or row' if missing == 1 else 'pages or rows'} that its sources could not give",

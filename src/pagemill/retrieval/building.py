@@ -59,6 +59,8 @@ class IndexReport:
     """Pages no longer in the run."""
     failed: int = 0
     """Failed pages of the run, which are not indexed."""
+    is_finished: bool = True
+    """The run holds all pages of its input."""
     damages: list[str] = field(default_factory=list)
     """Unreadable records; their pages are not indexed."""
     parts: dict[Part, PartCount] = field(default_factory=dict)
@@ -137,6 +139,7 @@ class _IndexBuilder:
         self.report.pages = execute("SELECT count(*) FROM pages").fetchone()[0]
         self.report.regions = execute("SELECT count(*) FROM regions").fetchone()[0]
         self.report.failed = summary.failed
+        self.report.is_finished = self.reader.is_finished
         return self.report
 
     def _records(self, documents: set[str]) -> Iterator[PageResult]:

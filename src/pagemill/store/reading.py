@@ -97,6 +97,13 @@ class RunReader(Database):
         return self.summary.pages, self.one("SELECT ifnull(max(record), 0) FROM records")
 
     @property
+    def is_finished(self) -> bool:
+        """Whether the last invocation came to its end. Pages that none has met yet are in no state, and not counted."""
+        counts, summary = self.counts(), self.summary
+        left = counts[PageState.RUNNING] + counts[PageState.WAITING]
+        return not left and summary.finished is not None and not summary.interrupted
+
+    @property
     def total(self) -> int | None:
         """Pages in the input, where the run knew."""
         total: int | None = self.one("SELECT total FROM run")

@@ -91,7 +91,22 @@ def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
         run.sync()
         result = invoke(tmp_path / "run", "-f", "jsonl")
     assert result.return_value == ExitCode.OK
-    assert "not finished: 1 page in flight or waiting" in result.stderr
+    assert "not finished: pages that are still to come" in result.stderr
+
+
+def test_a_stopped_run_says_so_also_of_pages_that_it_has_not_met(tmp_path: Path) -> None:
+    with open_run(tmp_path / "run") as run:
+        write(run, sample_pages()[0], 0)
+        run.set_total(5)
+        run.finish(interrupted=True)
+    result = invoke(tmp_path / "run", "-f", "jsonl")
+    assert "not finished: pages that are still to come" in result.stderr
+    indexed = CliRunner().invoke(cli, ["index", str(tmp_path / "run")], catch_exceptions=False, standalone_mode=False)
+    assert "not finished: pages that are still to come" in indexed.stderr
+
+
+def test_a_finished_run_is_not_called_unfinished(run: Path) -> None:
+    assert "not finished" not in invoke(run, "-f", "jsonl").stderr
 
 
 def test_mistakes_have_a_message_and_a_remedy(run: Path, tmp_path: Path) -> None:
