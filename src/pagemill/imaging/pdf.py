@@ -309,9 +309,14 @@ def _is_plain(pixels: Pixels) -> bool:
 def _document_warnings(document: PdfDocument) -> list[PageError]:
     """What to say about documents whose pages are not their content.
 
-    Those are forms in XFA, of which PDFium (built without it) shows the substitute pages only, and portfolios.
+    Those are forms in XFA, of which PDFium (built without it) shows the substitute pages only, portfolios, and several
+    PDFs in one file.
     """
     form = document.get_formtype()
+    if document.damage.is_joined:
+        message = "the file is several PDFs, one behind the other, of which only one is read"
+        remedy = "Get each PDF as a file of its own. To join PDFs, use a program for that, such as qpdf or pdfunite."
+        return [PageError(component="decode", category="unsupported", message=message, remedy=remedy)]
     remedy = "Print the form to a new PDF with a viewer that shows XFA, and parse that."
     if document.damage.is_portfolio:
         count = document.count_attachments()

@@ -1,4 +1,4 @@
-"""What PDFium does not say: pages that it leaves out, content that it draws only in part, units, portfolios.
+"""What PDFium does not say: pages and files that it leaves out, content that it draws only in part, units, portfolios.
 
 Runs in a decoding process only, as the rest of what touches a PDF.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import zlib
 from decimal import Decimal
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ _END_OF_FAX = ("0" * 11 + "1") * 2
 _END_BYTES = 64
 _DAMAGE = re.compile(r"file is damaged|\(object \d+ \d+, offset \d+\)")
 """In warnings of qpdf about the file and its objects; others are about entries of a page that may be left out."""
+_HEADER = b"%PDF-"
+_NEXT_FILE = re.compile(rb"%%EOF(?:(?!obj)[\s\S]){0,1024}?%PDF-\d")
+"""The end of a PDF and the start of another one behind it. An update in place and an embedded PDF are in objects."""
+_NEXT_FILE_BYTES = 2048
+"""Longer than what that expression matches."""
 _MAX_UNIT = 75_000.0
 """The largest unit that Acrobat knows; larger ones are taken for damage."""
 
@@ -53,6 +59,7 @@ class PdfDamage:
     def __init__(self, path: Path, password: str | None) -> None:
         self.pages = 0
         """Pages that qpdf finds; 0 where it cannot tell."""
+        self._path = path
         self._pdf: Any = None
         self._sound: dict[tuple[int, int], bool] = {}
         self._is_damaged = False
@@ -105,6 +112,18 @@ class PdfDamage:
     def is_portfolio(self) -> bool:
         """Whether the document is a cover of the files attached to it."""
         return self.pages > 0 and "/Collection" in self._pdf.Root
+
+    @cached_property
+    def is_joined(self) -> bool:
+        """Whether the file is several PDFs, one behind the other, of which readers see one."""
+        before = b""
+        with self._path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                before += chunk
+                if _HEADER in before and _NEXT_FILE.search(before):
+                    return True
+                before = before[-_NEXT_FILE_BYTES:]
+        return False
 
     def close(self) -> None:
         """Close the file."""

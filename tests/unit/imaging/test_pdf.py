@@ -12,7 +12,7 @@ import pytest
 from pikepdf import Array, Dictionary, Name
 
 from pagemill.errors import TooLargeError
-from pagemill.imaging import pdf, text_layer
+from pagemill.imaging import pdf, pdf_damage, text_layer
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.pdf import describe, open_pdf, render_page
 
@@ -178,3 +178,31 @@ def test_the_files_of_a_portfolio_are_not_read_and_a_warning_says_so(tmp_path: P
         page, _ = rendered(tmp_path / name)
         said = [warning.message.partition(": ")[2] for warning in page.warnings]
         assert said == ["its 1 attached file is not read"] * is_portfolio
+
+
+@pytest.mark.parametrize("between", [b"", b"\r\n--B\r\nContent-Disposition: attachment; filename=b.pdf\r\n\r\n"])
+def test_a_file_of_two_pdfs_has_a_warning_as_only_one_is_read(
+    tmp_path: Path, between: bytes, monkeypatch: pytest.MonkeyPatch
+):
+    first, second = (made(tmp_path / name, text()).read_bytes() for name in ("a.pdf", "b.pdf"))
+    monkeypatch.setattr(pdf_damage, "_CHUNK", len(first) + 3)  # the second one begins in the next chunk or behind it
+    joined = tmp_path / "joined.pdf"
+    joined.write_bytes(first + between + second)
+    (warning,) = rendered(joined)[0].warnings
+    assert warning.category == "unsupported"
+    assert "only one is read" in warning.message
+
+
+def test_an_update_in_place_and_embedded_pdfs_are_no_further_files(tmp_path: Path):
+    inner = made(tmp_path / "inner.pdf", text()).read_bytes()
+    with pikepdf.open(made(tmp_path / "cover.pdf", text())) as pdf:
+        for name in ("a.pdf", "b.pdf"):
+            pdf.attachments[name] = pikepdf.AttachedFileSpec(pdf, inner)
+        pdf.save(tmp_path / "a.pdf", compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
+    whole = (tmp_path / "a.pdf").read_bytes()
+    assert whole.count(inner) == 2
+    start = whole[whole.rindex(b"startxref") :].split()[1].decode()
+    update = f"99 0 obj\n(an update)\nendobj\nxref\n99 1\n{len(whole):010} 00000 n \n"
+    update += f"trailer\n<< /Size 100 /Root 1 0 R /Prev {start} >>\nstartxref\n{len(whole) + 30}\n%%EOF\n"
+    (tmp_path / "a.pdf").write_bytes(whole + update.encode())
+    assert not rendered(tmp_path / "a.pdf")[0].warnings
