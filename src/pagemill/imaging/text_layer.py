@@ -434,9 +434,10 @@ def _style(text_page: Any, index: int, handle: Any, affine: Floats, font: str) -
     matrix = pdfium.FS_MATRIX()
     if not handle or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
         return 0.0, 0, False, False
-    along = affine[:, :2] @ np.array([matrix.a, matrix.b])
+    font_size = pdfium.FPDFText_GetFontSize(text_page, index)
+    along = affine[:, :2] @ np.array([matrix.a, matrix.b]) * math.copysign(1, font_size)  # one below 0 turns the glyphs
     up = affine[:, :2] @ np.array([matrix.c, matrix.d])
-    size = pdfium.FPDFText_GetFontSize(text_page, index) * float(np.hypot(*up))
+    size = abs(font_size) * float(np.hypot(*up))
     mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
     bold = mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE or _is_bold(pdfium.FPDFTextObj_GetFont(handle), font)
     angle = round(math.degrees(math.atan2(along[1], along[0]))) % 360

@@ -93,6 +93,21 @@ def layer_of_content(content, matrix=None):
         return extract_text_layer(FlattenedPage(document[0], None, ()), 800, 800)[0]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "BT /F1 -12 Tf -1 0 0 -1 40 300 Tm (read this way) Tj ET",
+        "q -12 0 0 -12 0 0 cm BT /F1 -1 Tf -3 -25 Td (read this way) Tj ET Q",
+    ],
+    ids=["text matrix", "page matrix"],
+)
+def test_a_font_size_below_zero_turns_text_that_its_matrix_turns_back(content):
+    (line,) = layer_of_content(content).lines
+    assert line.text == "read this way"
+    assert line.polygon is None
+    assert line.font_size == pytest.approx(24)
+
+
 def span(text, drawn=None):
     """Letters drawn, and the text that replaces them, by default the same."""
     return f"/Span <</ActualText ({text})>> BDC ({text if drawn is None else drawn}) Tj EMC "
