@@ -69,7 +69,7 @@ def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
     @app.exception_handler(HTTPException)
     async def failed(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404:
-            return error_answer(NotFoundError("there is nothing at this address"))
-        return error_answer(HttpError(str(error.detail), status=error.status_code))
+            return error_answer(NotFoundError("there is nothing at this address", remedy="See /openapi.json."))
+        return error_answer(HttpError(str(error.detail), remedy="See /openapi.json.", status=error.status_code))
 
     return app

@@ -15,6 +15,7 @@ from pagemill.errors import UsageError
 from pagemill.rest.errors import UnavailableError
 from pagemill.rest.jobs import MAX_NUMBER, JobState
 from pagemill.rest.models import ERRORS, Job, Jobs, NewJob
+from pagemill.rest.parameters import ONLY_KNOWN
 from pagemill.rest.sending import MAX_NAME, sending
 from pagemill.rest.server import Server
 from pagemill.rest.uploads import body_of
@@ -48,7 +49,7 @@ _MULTIPART: dict[str, Any] = {
 
 def router(server: Server) -> APIRouter:
     """The routes below ``/v1/jobs`` that are about jobs as a whole."""
-    routes = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=ERRORS)
+    routes = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=ERRORS, dependencies=[ONLY_KNOWN])
     owner_of = Depends(server.owner)
 
     @routes.post("", status_code=202, openapi_extra=_MULTIPART)
@@ -59,8 +60,6 @@ def router(server: Server) -> APIRouter:
         idempotency_key: Annotated[str | None, Header(max_length=MAX_NAME)] = None,
     ) -> Job:
         """Send files, or URLs where the server fetches some. The job is stored durably when the answer comes."""
-        for name in request.query_params:
-            raise UsageError(f"the parameter {name[:100]!r} is not known", remedy="Send options in the body.")
         row = await _accept(server, request, owner, idempotency_key)
         response.headers["Location"] = f"/v1/jobs/{row.id}"
         return await server.job(row)
@@ -177,4 +176,6 @@ def _object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text.encode(), type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
-        raise UsageError("the options are no JSON object", remedy='Send {"languages": ["en"]}, for example.') from None
+        raise UsageError(
+            "the options are not a JSON object", remedy='Send {"languages": ["en"]}, for example.'
+        ) from None

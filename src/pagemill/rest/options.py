@@ -90,8 +90,8 @@ def _check(key: str, value: Any, kind: type, *, many: bool) -> None:
     else:
         is_good = _is_text(value)
     if not is_good:
-        wanted = "a list of texts" if many else {bool: "true or false", int: "a number", float: "a number"}.get(kind)
-        raise UsageError(f"{key} has a value of the wrong type", remedy=f"It must be {wanted or 'a text'}.")
+        wanted = "a list of strings" if many else {bool: "true or false", int: "a number", float: "a number"}.get(kind)
+        raise UsageError(f"{key} has a value of the wrong type", remedy=f"It must be {wanted or 'a string'}.")
 
 
 def _is_text(value: Any) -> bool:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from pagemill.rest.models import ERRORS, Pages
+from pagemill.rest.parameters import ONLY_KNOWN
 from pagemill.rest.results import LONGEST_SIDE, MOST_PAGES, JobResults, split_name
 from pagemill.rest.server import Server
 
@@ -22,7 +23,7 @@ _EMBEDDED = {"Cross-Origin-Resource-Policy": "cross-origin"}
 
 def router(server: Server) -> APIRouter:
     """The routes below ``/v1/jobs/{id}`` with results."""
-    routes = APIRouter(prefix="/v1/jobs/{id}", tags=["results"], responses=ERRORS)
+    routes = APIRouter(prefix="/v1/jobs/{id}", tags=["results"], responses=ERRORS, dependencies=[ONLY_KNOWN])
     owner_of = Depends(server.owner)
 
     @routes.get("/pages")

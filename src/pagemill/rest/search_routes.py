@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from pagemill.rest.models import ERRORS, Collection, Collections, Hits
+from pagemill.rest.parameters import ONLY_KNOWN
 from pagemill.rest.sending import MAX_NAME
 from pagemill.rest.server import Server
 
@@ -18,7 +19,7 @@ MAX_QUERY = 1000
 
 def router(server: Server) -> APIRouter:
     """The routes of the search."""
-    routes = APIRouter(prefix="/v1", tags=["search"], responses=ERRORS)
+    routes = APIRouter(prefix="/v1", tags=["search"], responses=ERRORS, dependencies=[ONLY_KNOWN])
     owner_of = Depends(server.owner)
 
     @routes.get("/search")

@@ -73,7 +73,7 @@ async def test_a_page_that_is_incomplete_is_marked(world: World) -> None:
         ({"json": {"images": ["http://127.0.0.1/a.png"]}}, 403, "no URLs"),
         ({"json": {"images": ["data:image/png;base64,a"]}}, 422, "base64"),
         ({"json": {"images": ["data:image/png;base64,iV*BO*Rw*0K"]}}, 422, "base64"),
-        ({"json": {"images": 3}}, 422, "no JSON object"),
+        ({"json": {"images": 3}}, 422, "not a JSON object"),
         ({"json": {"images": [f"data:;base64,{base64.b64encode(b'nothing').decode()}"]}}, 422, "image-1"),
     ],
 )
