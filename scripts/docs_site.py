@@ -81,7 +81,7 @@ class _Markdown(click.HelpFormatter):
     def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         self.write("| | |\n|---|---|\n")
         for term, text in rows:
-            self.write(f"| `{term}` | {_escaped(text)} |\n")
+            self.write(f"| `{term.rstrip()}` | {_escaped(text)} |\n")
         self.write("\n")
 
 

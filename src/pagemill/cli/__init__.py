@@ -20,35 +20,47 @@ from pagemill.errors import ExitCode, PagemillError, is_no_space, unwritable
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-_COMMANDS = {
-    "parse": "Parse documents into text, tables, Markdown and JSON records; resume a run.",
-    "status": "Show the status of a run, also while it is in progress.",
-    "verify": "Check the output of a run, and repair it.",
-    "export": "Export the pages of a run to another format.",
-    "embed": "Make vectors of the pages, regions and queries of a run.",
-    "index": "Make a run searchable.",
-    "describe": "Describe the figures, charts and tables of a run.",
-    "extract": "Extract the values of a JSON Schema, each with its place on the page.",
-    "search": "Search the pages of a run by full text and by vectors.",
-    "eval": "Score results against ground truth.",
-    "plan": "Size a model server: memory, concurrency, flags.",
-    "serve-model": "Start, watch and stop vLLM servers of a model.",
-    "mcp": "Offer parsing and search to assistants (Model Context Protocol).",
-    "publish": "Publish a run as a dataset on the Hub, in a folder or at a URL.",
-    "run": "Run the whole pipeline: model server, parsing, embeddings, upload.",
-    "serve": "Serve parsing over HTTP: durable jobs, results page by page, a web app.",
-    "profile": "Show where the time of parsing goes, and what holds it up.",
-    "doctor": "Check that this machine has what a task needs.",
-    "models": "List, find and download the models that engines use.",
-    "bench": "Measure parts of pagemill on this machine.",
+_SECTIONS = {
+    "Parse": {
+        "parse": "Parse documents into text, tables, Markdown and JSON records; resume a run.",
+        "status": "Show the status of a run, also while it is in progress.",
+        "verify": "Check the output of a run, and repair it.",
+        "run": "Run the whole pipeline: model server, parsing, embeddings, upload.",
+    },
+    "Use the pages of a run": {
+        "export": "Export them to another format.",
+        "index": "Make a run searchable.",
+        "search": "Search by full text and by vectors.",
+        "embed": "Make vectors of pages, regions and queries.",
+        "describe": "Describe figures, charts and tables.",
+        "extract": "Extract the values of a JSON Schema, each with its place on the page.",
+        "publish": "Publish a run as a dataset on the Hub, in a folder or at a URL.",
+    },
+    "Serve": {
+        "serve": "Serve parsing over HTTP: durable jobs, results page by page, a web app.",
+        "mcp": "Offer parsing and search to assistants (Model Context Protocol).",
+    },
+    "Models": {
+        "models": "List, find and download the models that engines use.",
+        "plan": "Size a model server: memory, concurrency, flags.",
+        "serve-model": "Start, watch and stop vLLM servers of a model.",
+    },
+    "Check and measure": {
+        "doctor": "Check that this machine has what a task needs.",
+        "eval": "Score results against ground truth.",
+        "profile": "Show where the time of parsing goes, and what holds it up.",
+        "bench": "Measure parts of pagemill on this machine.",
+    },
 }
+_COMMANDS = [name for commands in _SECTIONS.values() for name in commands]
+_WIDTH = max(map(len, _COMMANDS))  # the sections of --help are in line
 
 
 class _LazyGroup(click.Group):
     """Lists its commands without importing them, so that ``pagemill --help`` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return _COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -63,8 +75,9 @@ class _LazyGroup(click.Group):
             return ExitCode.OK
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(_WIDTH), does) for name, does in commands.items()])
 
 
 @click.group(
@@ -77,7 +90,10 @@ def cli() -> None:
     """Turn PDFs, scans and datasets of page images into structured pages.
 
     \b
-    pagemill parse report.pdf scans/ -o out
+    pagemill parse report.pdf scans/ -o out  # then open out/report.html
+    pagemill serve                           # the same in a browser and over HTTP
+
+    `pagemill COMMAND --help` shows the options and examples of a command.
     """  # noqa: D301 - click wants the control character
 
 

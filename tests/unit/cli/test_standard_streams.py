@@ -33,7 +33,7 @@ def command(out: Path, lines: int) -> int:
 module = type(sys)("work_command")
 module.command = command
 sys.modules["pagemill.cli.work"] = module
-cli._COMMANDS["work"] = ""
+cli._COMMANDS.append("work")
 cli.main()
 """
 
@@ -51,7 +51,7 @@ def command() -> None:
     click.secho("word", bold=True)
 
 sys.modules["pagemill.cli.coloured"] = types.SimpleNamespace(command=command)
-cli._COMMANDS["coloured"] = ""
+cli._COMMANDS.append("coloured")
 cli.main()
 """
 
