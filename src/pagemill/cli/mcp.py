@@ -20,7 +20,11 @@ SERVER_KEY_VARIABLE = "PAGEMILL_API_KEY"
 @click.command(name="mcp")
 @click.option("--root", type=FOLDER, help="Folder whose files may be read; no other file is.")
 @click.option("--server", metavar="URL", help="Parse and search on this server (pagemill serve).")
-@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Folder of parsed documents.")
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of parsed documents.  [default: ~/.cache/pagemill/mcp]",
+)
 @click.option("--http", is_flag=True, help="Serve streamable HTTP at /mcp instead of standard input and output.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address of --http.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8090, show_default=True, help="Port of --http.")

@@ -17,6 +17,7 @@ from pagemill.cluster.nodes import NodeRates
 from pagemill.document.page import Status
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.supervisor import Life, Vitals
+from pagemill.store.paths import REPORT
 
 LOG_EVERY_S = 10.0
 MAX_FAILURE_LINES = 20
@@ -137,6 +138,8 @@ def print_summary(
     if outcome.described is not None:
         say("described", [*description_lines(outcome.described)])
     say("output", [str(out)])
+    if (out / REPORT).is_file():
+        say("report", [str(out / REPORT)])
     print_failures(outcome.failures, outcome.errors, console, more='; see "errors" of each page in ocr_results.jsonl')
     if outcome.described is not None and finished < summary.pages:
         console.say(

@@ -39,6 +39,14 @@ def commands(command: click.Command = cli) -> Iterator[click.Command]:
             yield from commands(command.get_command(click.Context(command), name))
 
 
+def test_the_help_lists_every_command_once_in_sections():
+    shown = CliRunner().invoke(cli, ["--help"]).output
+    listed = re.findall(r"^  ([a-z][a-z-]*)  +[A-Z]", shown, re.MULTILINE)
+    assert listed == cli.list_commands(click.Context(cli))
+    assert sorted(listed) == sorted(cli.commands)
+    assert shown.index("\nParse:") < shown.index("  parse ") < shown.index("\nServe:") < shown.index("  serve ")
+
+
 def test_the_help_of_an_option_names_options_of_its_command():
     for command in commands():
         flags = {"--help"}.union(*([*each.opts, *each.secondary_opts] for each in command.params))

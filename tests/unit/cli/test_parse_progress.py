@@ -57,11 +57,13 @@ def vitals_of(done: int, failed: int = 0) -> Vitals:
     return Vitals(done=done, failed=failed)
 
 
-def summary_of(outcome: RunOutcome, width: int = 80, vitals: Vitals | None = None) -> list[str]:
+def summary_of(
+    outcome: RunOutcome, width: int = 80, vitals: Vitals | None = None, out: Path = Path("nowhere")
+) -> list[str]:
     file = io.StringIO()
     summary = outcome.summary
     vitals = vitals or vitals_of(summary.pages - summary.failed, summary.failed)
-    print_summary(outcome, vitals, Path("out"), 12.5, LenientConsole(file=file, width=width))
+    print_summary(outcome, vitals, out, 12.5, LenientConsole(file=file, width=width))
     return file.getvalue().splitlines()
 
 
@@ -193,8 +195,13 @@ def test_a_resume_with_nothing_left_says_so():
         "pages     1 done, 0 failed, 0 documents",
         "this time nothing to do",
         "time      12.5 s",
-        "output    out",
+        "output    nowhere",
     ]
+
+
+def test_the_report_is_named_where_there_is_one(tmp_path: Path):
+    (tmp_path / "report.html").touch()
+    assert summary_of(outcome_of(done("p")), width=500, out=tmp_path)[-1] == f"report    {tmp_path / 'report.html'}"
 
 
 def test_what_a_failed_run_is_told_to_do_depends_on_what_failed():
