@@ -68,7 +68,7 @@ def _first_part(lines: Floats) -> Flags | None:
     unit = line_height(lines)
     gaps, edges = _projection_gaps(lines[:, 0], lines[:, 2])
     for place in np.argsort(-gaps, kind="stable"):
-        left = lines[:, 2] <= edges[place]
+        left: Flags = lines[:, 2] <= edges[place]
         least = LAYOUT.narrow_gutter if _is_running_text(lines[left], lines[~left]) else LAYOUT.gutter
         if gaps[place] >= least * unit and _are_columns(lines[left], lines[~left], unit):
             return left

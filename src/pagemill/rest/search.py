@@ -20,9 +20,10 @@ from pagemill.retrieval.ranking import DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from pagemill.rest.jobs import JobRow
-    from pagemill.rest.server import Server
+    from pagemill.rest.jobs import JobRow, JobTable
+    from pagemill.rest.results import JobResults
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +36,19 @@ class JobSearch:
     """Keeps the index of all jobs up to date, on one thread of low priority, and searches it.
 
     Args:
-        server: Its jobs.
+        folder: Of the index.
+        jobs: All of them.
+        results_of: What a job has produced; blocks.
+        stopped: Whether the server is shutting down.
     """
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(
+        self, folder: Path, jobs: JobTable, results_of: Callable[[JobRow], JobResults], stopped: Callable[[], bool]
+    ) -> None:
+        self._folder = folder
+        self._jobs = jobs
+        self._results_of = results_of
+        self._stopped = stopped
         self._library: Library | None = None
         self._opening = threading.Lock()
 
@@ -54,29 +63,27 @@ class JobSearch:
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
 
     async def search(
-        self, owner: str, query: str, *, collection: str | None, job: str | None, languages: list[str], limit: int
+        self, owner: str, query: str, *, collection: str | None, job: JobRow | None, languages: list[str], limit: int
     ) -> list[Hit]:
         """Find pages; see :meth:`pagemill.retrieval.library.Library.search`.
 
         Raises:
-            NotFoundError: There is no such job.
             UnavailableError: The job has ended, but others are put into the index before it.
         """
-        if job is not None:
-            row = await self._server.get(job, owner)
-            if row.has_ended and not await asyncio.to_thread(self._is_complete, row):
-                # It has just ended: no hits would mean that its pages do not have the words.
-                await asyncio.wait({asyncio.create_task(self.put(job))}, timeout=_INDEXING_S)
-                if not await asyncio.to_thread(self._is_complete, row):
-                    raise UnavailableError(
-                        "the job is not in the search index yet", remedy="Search again later.", retry_after_s=10
-                    )
+        if job is not None and job.has_ended and not await asyncio.to_thread(self._is_complete, job):
+            # It has just ended: no hits would mean that its pages do not have the words.
+            await asyncio.wait({asyncio.create_task(self.put(job.id))}, timeout=_INDEXING_S)
+            if not await asyncio.to_thread(self._is_complete, job):
+                raise UnavailableError(
+                    "the job is not in the search index yet", remedy="Search again later.", retry_after_s=10
+                )
+        run = job.id if job else None
 
         def found() -> list[Hit]:
             top = limit
             while True:
                 hits = self._index().search(
-                    query, owner=owner, collection=collection, run=job, languages=languages, top=top
+                    query, owner=owner, collection=collection, run=run, languages=languages, top=top
                 )
                 shown = [hit for hit in map(self._shown, hits) if hit]
                 # Pages of jobs that were just removed are still in the index: others take their places.
@@ -90,13 +97,13 @@ class JobSearch:
         """Whether all pages of a job that has ended are in the index."""
         if self._index().runs().get(row.id) == _stamp(row):
             return True
-        with self._server.results_of(row).reader() or contextlib.nullcontext() as reader:
+        with self._results_of(row).reader() or contextlib.nullcontext() as reader:
             return reader is None  # it ended before there were any
 
     def _index(self) -> Library:
         with self._opening:
             if self._library is None:
-                self._library = Library(self._server.settings.data / "search")
+                self._library = Library(self._folder)
             return self._library
 
     async def put(self, id: str) -> None:
@@ -118,11 +125,11 @@ class JobSearch:
             log.exception("the search index is not up to date, by a defect")
 
     def _put_job(self, id: str) -> None:
-        row = self._server.jobs.get(id)
+        row = self._jobs.get(id)
         if row is None:  # removed meanwhile
             self._index().remove(id)
             return
-        reader = self._server.results_of(row).reader()
+        reader = self._results_of(row).reader()
         if reader is None:
             return
         with reader:
@@ -132,24 +139,24 @@ class JobSearch:
                 owner=row.owner,
                 collection=row.collection or "",
                 stamp=_stamp(row),
-                stopped=self._server.stopping.is_set,
+                stopped=self._stopped,
             )
         for message in damages:
             log.warning("job %s: a page is not in the search index: %s", id, message)
 
     def _bring_up_to_date(self) -> None:
         known = self._index().runs()
-        for id in known.keys() - self._server.jobs.ids():
+        for id in known.keys() - self._jobs.ids():
             self._index().remove(id)
-        for id, _, _ in self._server.jobs.ended():
-            row = self._server.jobs.get(id)
-            if row is not None and known.get(id) != _stamp(row) and not self._server.stopping.is_set():
+        for id, _, _ in self._jobs.ended():
+            row = self._jobs.get(id)
+            if row is not None and known.get(id) != _stamp(row) and not self._stopped():
                 self._logged(lambda id=id: self._put_job(id))  # type: ignore[misc]
 
     def _shown(self, hit: LibraryHit) -> Hit | None:
         """A hit as the API gives it; None if its job was removed meanwhile."""
-        row = self._server.jobs.get(hit.run)
-        results = None if row is None else self._server.results_of(row)
+        row = self._jobs.get(hit.run)
+        results = None if row is None else self._results_of(row)
         reader = None if results is None else results.reader()
         if results is None or reader is None:
             return None

@@ -33,7 +33,8 @@ def router(server: Server) -> APIRouter:
     ) -> Hits:
         """Find pages of jobs that have ended, by words in any language and by similar spelling."""
         codes = [code.strip() for code in (languages or "").split(",") if code.strip()]
-        hits = await server.search.search(owner, q, collection=collection, job=job, languages=codes, limit=limit)
+        row = None if job is None else await server.get(job, owner)
+        hits = await server.search.search(owner, q, collection=collection, job=row, languages=codes, limit=limit)
         return Hits(hits=hits)
 
     @routes.get("/collections")

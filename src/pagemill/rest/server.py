@@ -77,7 +77,6 @@ class Server:
         """For the metrics."""
         self.bodies = asyncio.Semaphore(_BODIES_AT_ONCE)
         self.changes = Changes()
-        self.search = JobSearch(self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._accepting: Counter[str] = Counter()
 
@@ -94,7 +93,9 @@ class Server:
                 SharedPipeline(self.settings.parse, self.settings.runtime, self.settings.layout)
             )
             await self.pipeline.prepare()
-            await stack.enter_async_context(self.search)
+            self.search = await stack.enter_async_context(
+                JobSearch(self.settings.data / "search", self.jobs, self.results_of, self.stopping.is_set)
+            )
             # Images that clients look at are decoded beside the pages of jobs, but few at once.
             self.image_flight = FlightControl(max_pages=4, max_bytes=2**30)
             self.runner = Runner(

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from tiny_formulanet import FRACTION, write
 
 from pagemill.cli.models import command
-from pagemill.config import file_download
+from pagemill.config import file_download, model_files
 from pagemill.config.file_download import fetch_file
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, download_model, find_model
@@ -169,7 +169,7 @@ def test_a_formula_model_is_used_once_it_is_downloaded(server, tmp_path, monkeyp
     written = card.read_text().replace(SHA256, hashlib.sha256(model).hexdigest()).replace('"lines"', '"formulas"')
     card.write_text(written)
     monkeypatch.setenv(MODELS_VARIABLE, str(tmp_path / "mine"))
-    monkeypatch.setattr(formulanet_engine, "card_names", lambda: [str(card)])
+    monkeypatch.setattr(model_files, "card_names", lambda: [str(card)])
     assert formulanet_engine.offers() == []
     CliRunner().invoke(command, ["download", str(card), "--mirror", server.url], catch_exceptions=False)
     (offer,) = formulanet_engine.offers()
