@@ -149,8 +149,8 @@ class PageReader:
             await self._read_others(lines, shares)
         signs = await self._read_signs(lines) if rotation % 180 else 0
         script, foreign = self._unread_script(lines, shares)
-        read = await self._services.compute(_finish, lines, self._plan, rotation, script, foreign)
-        return read._replace(signs=signs)
+        read = await self._services.compute(_finish, lines, self._plan)
+        return read._replace(rotation=rotation, script=script, foreign=foreign, signs=signs)
 
     async def _read_signs(self, lines: list[Line]) -> int:
         """Add the signs that the primary leaves out in lines that run down the page; how many are still missing."""
@@ -367,19 +367,16 @@ def _look_at(lines: list[Line]) -> None:
         line.shares = script_shares([line.image]) if line.shares is None else line.shares
 
 
-def _finish(lines: list[Line], plan: Plan, rotation: int, script: str | None, foreign: int) -> ReadPage:
+def _finish(lines: list[Line], plan: Plan) -> ReadPage:
     """Turn lines into records, with the boxes of their words."""
     legible = [line for line in lines if line.text.text]
     languages = plan.languages or tags_of_text("".join(line.text.text for line in legible))
     return ReadPage(
         lines=[_record(line) for line in legible],
         languages=languages,
-        rotation=rotation,
         illegible=sum(is_long(line) and not line.text.text and holds_writing(line.image) for line in lines),
         quality=quality_of(lines),
         hanja=sum(line.hanja for line in lines),
-        script=script,
-        foreign=foreign,
         named=plan.languages is not None,
     )
 

@@ -338,16 +338,9 @@ class JobResults:
 
     def file_names(self, *reserved: str) -> dict[str, str]:
         """By document, a name for its files in an archive: the client's where it is safe and nobody else's."""
-        names: dict[str, str] = {}
         taken = set(reserved)
-        for each in self.documents:
-            stem = safe_name(each.name.rpartition(".")[0] or each.name)
-            name = stem
-            while _is_taken(name, taken):
-                name += f"-{each.id}"
-            taken.add(name.casefold())
-            names[each.id] = name
-        return names
+        stems = {each.id: safe_name(each.name.rpartition(".")[0] or each.name) for each in self.documents}
+        return {id: _unique(stem, f"-{id}", taken) for id, stem in stems.items()}
 
     def _document_names(self, reader: RunReader) -> dict[str, str]:
         """By document of the run, a name for its files: of its file, else its id, which rows of a dataset may give."""
@@ -359,16 +352,16 @@ class JobResults:
             file = files.get(PurePosixPath(uri).name)
             is_whole_file = file is not None and doc_id.partition("-")[0] == file
             name = of_files[file] if file is not None and is_whole_file else doc_id
-            while _is_taken(name, taken):
-                name += f"-{len(taken) + 1}"
-            taken.add(name.casefold())
-            names[doc_id] = name
+            names[doc_id] = _unique(name, f"-{len(taken) + 1}", taken)
         return names
 
 
-def _is_taken(name: str, taken: set[str]) -> bool:
-    """Whether files of another document may have a name: ``a.docling.json`` is one of the document ``a``."""
-    return name.casefold() in taken or name.casefold().endswith(".docling")
+def _unique(name: str, suffix: str, taken: set[str]) -> str:
+    """A name that no files of other documents have: ``a.docling.json`` is one of the document ``a``."""
+    while name.casefold() in taken or name.casefold().endswith(".docling"):
+        name += suffix
+    taken.add(name.casefold())
+    return name
 
 
 def split_name(name: str) -> tuple[str, str]:
