@@ -249,10 +249,10 @@ class _Search:
                 if self.recursive and os.path.isdir(path):  # noqa: PTH112
                     self._skip_link(path)
                 yield from self._lost(path)
-            elif not path.suffix:
-                yield from self._by_content(path)
             elif path.suffix.lower() in SUFFIXES:
                 yield self._file(path, str(path))
+            elif not _names_a_kind(path.suffix):
+                yield from self._by_content(path)
             else:
                 self.skipped.add(name)
 
@@ -268,6 +268,11 @@ class _Search:
             yield self._file(path, str(path))
         else:
             self.skipped.add(path.name)
+
+
+def _names_a_kind(suffix: str) -> bool:
+    """Whether a suffix is more than the end of a name, as of ``scan.001`` and ``Contract v1.2 final``."""
+    return any(map(str.isalpha, suffix)) and not any(map(str.isspace, suffix))
 
 
 def _unreadable_folders(patterns: Iterable[Path]) -> Iterator[tuple[str, PagemillError]]:
