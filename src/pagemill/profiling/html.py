@@ -97,12 +97,12 @@ def summary_lines(profile: Profile) -> Iterator[str]:
         resource, stage = profile.bottleneck
         busy = next((each.busy for each in profile.resources if each.name == resource), None)
         share = "" if busy is None else f", busy {busy:.0%} of the time"
-        yield f"Bottleneck: {resource}{share}, most of it in the stage «{stage}»"
+        yield f"Bottleneck: {resource}{share}, most of it in {stage}"
     if profile.freed is not None:
         freed = profile.freed
         yield (
-            f"With «{freed.stage}» made free {freed.pages} pages took {freed.freed_s:.2f} s instead of "
-            f"{freed.seconds:.2f} s: {freed.times:.2f} times as fast; then «{freed.next_bottleneck}» holds the run up"
+            f"Without the time of {freed.stage}, {freed.pages} pages took {freed.freed_s:.2f} s instead of "
+            f"{freed.seconds:.2f} s: {freed.times:.2f} times as fast; the next bottleneck is {freed.next_bottleneck}"
         )
     for gpu in profile.gpus:
         use = f"SMs busy {gpu.busy:.0%}, memory busy {gpu.memory_busy:.0%}"
