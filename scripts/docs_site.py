@@ -86,7 +86,9 @@ class _Markdown(click.HelpFormatter):
 
 
 def _escaped(text: str) -> str:
-    return re.sub(r"([|*_<\[\]`])", r"\\\1", text)
+    """Text whose signs are shown as they are, but for what is between back ticks: that is code."""
+    parts = re.split(r"(`[^`]+`)", text)  # every second one is code
+    return "".join(part if n % 2 else re.sub(r"([|*_<\[\]`])", r"\\\1", part) for n, part in enumerate(parts))
 
 
 def _commands() -> Iterator[str]:
