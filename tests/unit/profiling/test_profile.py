@@ -88,8 +88,10 @@ def test_the_page_shows_all_figures_and_runs_no_script():
     trace = traced()
     found = profile(trace)
     found.freed = Freed(stage="recognition", pages=2, seconds=5.0, freed_s=2.0, next_bottleneck="layout")
-    said = "Without the time of recognition, 2 pages took 2.00 s instead of 5.00 s: 2.50 times as fast; the next bottleneck"
-    assert f"{said} is layout" in list(summary_lines(found))
+    assert (
+        "Without the time of recognition, 2 pages took 2.00 s instead of 5.00 s: 2.50 times as fast; "
+        "the next bottleneck is layout"
+    ) in list(summary_lines(found))
     found.projection = found.project(40_781)
     page = "".join(profile_html(found, trace, {}, "<script>alert(1)</script>.pdf"))
     assert "<script" not in page
