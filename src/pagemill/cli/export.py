@@ -61,7 +61,9 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
         owner = refresh(out, default_exporters())
         beside = f"; ocr_results.jsonl is written by {owner}" if owner else ""
         # Comparing each file with its records would take as long as writing it.
-        console.note(f"The files in {out} are up to date, unless they were edited: pagemill verify finds that{beside}.")
+        console.note(
+            f"The files in {out} are up to date, unless they were edited: pagemill verify checks that{beside}."
+        )
         return ExitCode.OK
     with RunReader.open(out) as reader:
         states, is_finished = reader.counts(), reader.is_finished

@@ -66,7 +66,7 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
         why, remedy = "no installed engine reads", remedy_for([language])
         if read.named:
             why, remedy = (
-                "none of the named languages is written in",
+                "the named languages do not use",
                 f"Add {language} to --lang. If it is not installed: {remedy}",
             )
         yield _of_reading(
