@@ -185,7 +185,8 @@ def serve_over_http(server: MCPServer[Any], *, host: str, port: int, key: str, t
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise UsageError(
-            f"cannot listen at {host}, port {port}: {error.strerror}", remedy="Use another --port."
+            f"cannot listen at {host}, port {port}: {error.strerror}",
+            remedy="Use another --port, or an address of this machine with --host.",
         ) from error
     with listening:
         shown = f"[{host}]" if ":" in host else host
