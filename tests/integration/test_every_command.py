@@ -98,7 +98,7 @@ def out(finished: Path, tmp_path: Path) -> Path:
 
 
 def test_each_command_has_a_test():
-    assert cli.list_commands(click.Context(cli)) == [*CALLED]
+    assert {*cli.list_commands(click.Context(cli))} == CALLED.keys()
     assert {*CALLED.values()} <= globals().keys()
 
 

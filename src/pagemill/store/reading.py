@@ -98,7 +98,7 @@ class RunReader(Database):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the last invocation came to its end. Pages that none has met yet are in no state, and not counted."""
+        """Whether the last invocation has finished. Pages that none has met yet are in no state, and not counted."""
         counts, summary = self.counts(), self.summary
         left = counts[PageState.RUNNING] + counts[PageState.WAITING]
         return not left and summary.finished is not None and not summary.interrupted
