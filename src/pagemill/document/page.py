@@ -10,7 +10,7 @@ import msgspec
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
-SCHEMA_VERSION = "1.6"
+SCHEMA_VERSION = "1.7"
 RESUMABLE_SCHEMA = "1.2"
 """Of the oldest records beside which new ones may stand in a run: since then fields were added that have a default."""
 
@@ -65,6 +65,57 @@ class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Index of the region concerned, None for the whole page."""
 
 
+class Mark(StrEnum):
+    """What a span of characters is set in, or is."""
+
+    BOLD = "bold"
+    ITALIC = "italic"
+    STRIKE = "strike"
+    CODE = "code"
+    SUPERSCRIPT = "superscript"
+    SUBSCRIPT = "subscript"
+    LINK = "link"
+
+
+class Span(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A mark on some characters of a text. Spans of one mark never overlap; those of different marks may."""
+
+    start: int
+    """Code-point offset of the first character."""
+    end: int
+    """Offset behind the last one; beyond ``start``."""
+    mark: Mark
+    target: str | None = None
+    """Of a link: an http, https, mailto or tel URL; or a place in the document: ``#page=<number from 1>`` with
+    ``&top=<thousandths of that page's height>`` where known, until :mod:`pagemill.document.structure` makes it the
+    anchor of a heading (``#anchor``)."""
+
+
+class Style(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A style of text on a page of a PDF."""
+
+    family: str
+    """Name of the font family, without the tag of its subset, weight and slant."""
+    size: float
+    """Font size in points, to a tenth."""
+    bold: bool = False
+    italic: bool = False
+    fixed_pitch: bool = False
+    colour: int = 0
+    """Of the fill, as 0xRRGGBB."""
+    characters: int = 0
+    """Characters of the page in this style, spaces excluded."""
+
+
+class Furniture(StrEnum):
+    """The evidence that a region is a running head, a running foot or a page number."""
+
+    LIKELY = "likely"
+    """Position, or a model, alone. It stays in the Markdown unless ``--furniture likely`` leaves it out."""
+    PROVEN = "proven"
+    """Marked as an artifact by the producer, repeated at its place on other pages, or a page number."""
+
+
 class Word(msgspec.Struct, frozen=True):
     """A word and its box in page pixels."""
 
@@ -87,6 +138,15 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     font_size: float | None = None
     """Font size in page pixels where the text layer tells it."""
     bold: bool = False
+    spans: tuple[Span, ...] = ()
+    """Inline marks of a text layer, ascending; offsets into ``text``."""
+    style: int | None = None
+    """Index into the page's ``styles`` of most of its characters; None without a text layer."""
+    artifact: bool = False
+    """The PDF marks it as an artifact: furniture, as its producer says."""
+    tag: str = ""
+    """Standard type of the structure element that it is part of (``H1``, ``P``, ``LI``, ``TD``); empty in an untagged
+    PDF."""
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -142,7 +202,20 @@ class Content(msgspec.Struct, kw_only=True):
     level: int | None = None
     """Heading level: 1 for a title, 2 and deeper for headings."""
     list_item: bool = False
-    """The content's lines are list items."""
+    """The content's lines are list items, each level below the outermost indented by two spaces."""
+    list_depth: int = 0
+    """Number of list items that the region is inside of: a paragraph or code block below an item of the outermost list
+    has 1."""
+    spans: tuple[Span, ...] = ()
+    """Inline marks, ascending; offsets into ``content``. Those of tables are tags in their HTML."""
+    style: int | None = None
+    """Index into the page's ``styles`` of most of its characters."""
+    tag: str = ""
+    """Standard type of its structure element in a tagged PDF (``H1``, ``P``)."""
+    furniture: Furniture | None = None
+    """The evidence that it is a running head, a running foot or a page number; None for content."""
+    anchor: str | None = None
+    """Of a heading: what internal links to it name, unique in the document. Known once the document is read."""
     continues: bool = False
     """The text goes on in the next text region (column or page break inside a paragraph)."""
     description: Description | None = None
@@ -212,6 +285,8 @@ class PageFacts(msgspec.Struct, kw_only=True):
     """Pages or rows that the source announces and could not give, for which this failed record stands; at least 1 where
     nobody can tell how many. 0 for all other records."""
     languages: tuple[str, ...] = ()
+    styles: tuple[Style, ...] = ()
+    """Styles of the text layer, those with the most characters first."""
     text_source: str = ""
     """``text-layer``, ``ocr`` or empty for a page without text."""
     confidence: float | None = None

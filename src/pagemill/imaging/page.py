@@ -8,7 +8,7 @@ import msgspec
 
 # At run time too: a page crosses a process border, and its decoder resolves these annotations.
 from pagemill.document.geometry import Box
-from pagemill.document.page import PageError, TextLine
+from pagemill.document.page import PageError, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.types import Pixels
 
@@ -33,6 +33,14 @@ class TextLayer:
     """Thin level lines: fraction bars, the bars of roots. Only where there are symbols."""
     is_beside: bool = False
     """There are text or images, and all of them are outside of the sheet from which a crop box may cut the page."""
+    styles: tuple[Style, ...] = ()
+    """Those that ``TextLine.style`` refers to, the ones with the most characters first."""
+    strokes: tuple[Box, ...] = ()
+    """Thin level and upright lines: rules, borders of cells, underlines; edges of drawn rectangles among them."""
+    fills: tuple[tuple[Box, int], ...] = ()
+    """Filled rectangles that are no lines, with their colours (0xRRGGBB), white ones left out."""
+    drawings: tuple[Box, ...] = ()
+    """Boxes of all other drawn paths and shadings: curves, slanted lines, outlines of letters."""
     left_out: int = 0
     """Characters that were not read, as there are too many."""
 
