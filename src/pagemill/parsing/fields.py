@@ -14,7 +14,7 @@ from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ANNOTATION, TextLine, Word
 from pagemill.imaging.annotations import CHECKED, UNCHECKED
 from pagemill.parsing.blocks import Block
-from pagemill.parsing.lines import Row, line_size
+from pagemill.parsing.lines import Row, line_size, retold
 from pagemill.parsing.thresholds import PARSING
 
 
@@ -133,4 +133,4 @@ def _beside(line: TextLine, mark: TextLine) -> TextLine:
     joined = (*words[:before], sign, *words[before:])
     text = " ".join(word.text for word in joined) + (" " if line.text.endswith(" ") else "")
     box = union_box((line.box, mark.box)) if before in (0, len(words)) else line.box
-    return msgspec.structs.replace(line, text=text, words=joined, box=box, engine=ANNOTATION)
+    return retold(line, text, words=joined, box=box, engine=ANNOTATION)
