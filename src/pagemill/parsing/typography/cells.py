@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -14,6 +15,7 @@ from pagemill.parsing.lists import marker
 from pagemill.parsing.typography.rows import PageRow, Piece
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
+from pagemill.tables.grid import Grid, GridCell
 from pagemill.tables.lattice import lattice_grid
 from pagemill.tables.rules import Rule, Rules
 from pagemill.tables.table import Cell, Table, build_table, clean_text
@@ -151,7 +153,7 @@ def _lattice(pieces: Sequence[Piece], rules: Rules) -> Table | None:
     if not words:
         return None
     height = max(4.0, median(word.y2 - word.y1 for word in words))
-    grid = lattice_grid(words, rules, height, _NO_PIXELS)
+    grid = lattice_grid(words, rules, height, _NO_PIXELS) or _single_row(words, rules)
     if grid is None or len({word.line for cell in grid.cells for word in cell.words}) < len(pieces):
         return None
     header = max(1, grid.header_rows)
@@ -168,6 +170,19 @@ def _lattice(pieces: Sequence[Piece], rules: Rules) -> Table | None:
     ]
     table = build_table(cells, {word.line for cell in grid.cells for word in cell.words})
     return replace(table, method="rules") if table.columns > 1 else None
+
+
+def _single_row(words: Sequence[TableWord], rules: Rules) -> Grid | None:
+    """One row between two rules, such as what is left of a table on its last page."""
+    top, bottom = rules.horizontal[0].position, rules.horizontal[-1].position
+    walls = [r.position for r in rules.vertical if r.length > 0.9 * (bottom - top)]
+    near = min(word.y2 - word.y1 for word in words)
+    if len(walls) < 3 or any(top + near < rule.position < bottom - near for rule in rules.horizontal):
+        return None
+    cells = [GridCell(0, column) for column in range(len(walls) - 1)]
+    for word in words:
+        cells[min(max(bisect(walls, word.x) - 1, 0), len(cells) - 1)].words.append(word)
+    return Grid(cells, 0) if sum(bool(cell.words) for cell in cells) > 1 else None
 
 
 def aligned_tables(
@@ -294,34 +309,38 @@ def _stands_above(row: PageRow, below: PageRow, known: Sequence[list[tuple[float
     )
 
 
+CellPieces = list[Piece]
+"""What stands in one cell of a row, from the left."""
+
+
 def _aligned_table(rows: Sequence[PageRow], drawn: Drawn, leading: dict[float, float]) -> FoundTable | None:
     """The table that rows make; None where they do not make one."""
     full = [row for row in rows if len(_extents(row)) > 1]
     most = max((len(_extents(row)) for row in full), default=0)
     if most < 2 or len(full) < (2 if most > 2 else 3):
         return None
-    columns = _columns(rows, drawn)
-    if len(columns) < 2 or not _are_cells(full, columns):
+    separators = _separators(rows, drawn)
+    cut = [[part for cell in cells_of(row) for part in _cut(cell, separators)] for row in rows]
+    columns = _columns(cut, separators)
+    if len(columns) < 2 or not _are_cells(cut, columns):
         return None
-    groups = _table_rows(rows, columns, drawn, leading)
     pieces = [piece for row in rows for piece in row.pieces]
     size = median(piece.size for piece in pieces)
-    index = {id(piece): place for place, piece in enumerate(pieces)}
     cells: list[Cell] = []
-    for number, group in enumerate(groups):
-        slots: dict[tuple[int, int], list[Piece]] = {}
-        for row in group:
-            for cell in cells_of(row):
+    for number, group in enumerate(_table_rows(rows, cut, columns, drawn, leading)):
+        slots: dict[tuple[int, int], CellPieces] = {}
+        for place in group:
+            for cell in cut[place]:
                 slots.setdefault(_span(cell, columns), []).extend(cell)
-        cells += _cells(number, slots, {id(p): index[id(p)] for p in pieces}, size)
+        cells += _cells(number, slots, size)
     table = build_table(cells, range(len(pieces)))
     if table.columns < 2 or table.rows < 2:
         return None
     return FoundTable(union_box(piece.line.box for piece in pieces), replace(table, method="text"), pieces)
 
 
-def _columns(rows: Sequence[PageRow], drawn: Drawn) -> list[tuple[float, float]]:
-    """Start and end of the text of each column, by the gutters that run down through the rows."""
+def _separators(rows: Sequence[PageRow], drawn: Drawn) -> list[float]:
+    """Where columns end, as x: the gutters that run down through the rows."""
     words = [_words(row.pieces) for row in rows]
     height = max(4.0, median(word.y2 - word.y1 for row in words for word in row))
     top, bottom = rows[0].box[1], rows[-1].box[3]
@@ -329,25 +348,49 @@ def _columns(rows: Sequence[PageRow], drawn: Drawn) -> list[tuple[float, float]]
         rule.position for rule in drawn.vertical if rule.start < bottom and rule.end > top and rule.length > 2 * height
     ]
     left, right = min(row.x1 for row in rows), max(row.x2 for row in rows)
-    ruled = [x for x in walls if left + height / 2 < x < right - height / 2]
-    edges = [left - height, *find_separators(words, height, ruled), right + height]
+    return find_separators(words, height, [x for x in walls if left + height / 2 < x < right - height / 2])
+
+
+def _cut(cell: CellPieces, separators: Sequence[float]) -> list[CellPieces]:
+    """A cell cut where a column ends between two of its words, and not where it lies across the border."""
+    parts: list[CellPieces] = [[]]
+    for piece in cell:
+        start = 0
+        for place in range(1, len(piece.words)):
+            before, after = piece.words[place - 1], piece.words[place]
+            apart = after[1] - before[2] >= TYPOGRAPHY.word_gap * piece.size
+            if apart and any(before[2] <= x <= after[1] for x in separators):
+                parts[-1].append(piece.part(start, place))
+                parts.append([])
+                start = place
+        parts[-1].append(piece.part(start, len(piece.words)) if start else piece)
+    return parts
+
+
+def _columns(cut: Sequence[Sequence[CellPieces]], separators: Sequence[float]) -> list[tuple[float, float]]:
+    """Start and end of the text of each column."""
     columns: list[tuple[float, float]] = []
-    for low, high in pairwise(edges):
-        own = [cell for row in rows for cell in _extents(row) if low - 1 < cell[0] and cell[1] < high + 1]
+    for low, high in pairwise([-float("inf"), *separators, float("inf")]):
+        own = [cell for row in cut for cell in map(_extent, row) if low - 1 < cell[0] and cell[1] < high + 1]
         if own:
             columns.append((min(x1 for x1, _ in own), max(x2 for _, x2 in own)))
     return columns
 
 
-def _are_cells(rows: Sequence[PageRow], columns: Sequence[tuple[float, float]]) -> bool:
+def _extent(cell: CellPieces) -> tuple[float, float]:
+    return cell[0].x1, max(piece.x2 for piece in cell)
+
+
+def _are_cells(cut: Sequence[Sequence[CellPieces]], columns: Sequence[tuple[float, float]]) -> bool:
     """Whether the texts of rows are those of cells, rather than lines of running text with wide gaps."""
-    size = median(row.size for row in rows)
+    cells = [_extent(cell) for row in cut if len(row) > 1 for cell in row]
+    size = median(cell[0].size for row in cut for cell in row)
     near = TYPOGRAPHY.aligned * size
-    crossing = sum(_span_of(cell, columns)[0] != _span_of(cell, columns)[1] for row in rows for cell in _extents(row))
-    if crossing > 0.25 * sum(len(_extents(row)) for row in rows):
+    crossing = sum(first != last for first, last in (_span_of(cell, columns) for cell in cells))
+    if crossing > 0.25 * len(cells):
         return False
     for x1, x2 in columns[1:]:
-        own = [cell for row in rows for cell in _extents(row) if cell[0] < x2 and x1 < cell[1]]
+        own = [cell for cell in cells if cell[0] < x2 and x1 < cell[1]]
         starts = sum(abs(cell[0] - x1) < near for cell in own)
         ends = sum(abs(cell[1] - x2) < near for cell in own)
         middles = sum(abs(sum(cell) - x1 - x2) < 2 * near for cell in own)
@@ -357,24 +400,31 @@ def _are_cells(rows: Sequence[PageRow], columns: Sequence[tuple[float, float]]) 
 
 
 def _table_rows(
-    rows: Sequence[PageRow], columns: Sequence[tuple[float, float]], drawn: Drawn, leading: dict[float, float]
-) -> list[list[PageRow]]:
-    """Rows of text in rows of the table: cut at rules, else where the distance is wider, else where the first
-    column has text.
-    """  # noqa: D205
+    rows: Sequence[PageRow],
+    cut: Sequence[Sequence[CellPieces]],
+    columns: Sequence[tuple[float, float]],
+    drawn: Drawn,
+    leading: dict[float, float],
+) -> list[list[int]]:
+    """Which rows of text are a row of the table each.
+
+    They are cut at rules where there are enough, else where the distance is wider, else where the first column has
+    text or the last one another number.
+    """
     usual = leading.get(round(median(row.size for row in rows), 1), 1.3 * median(row.size for row in rows))
-    starts = [_span(cells_of(row)[0], columns)[0] == 0 for row in rows]
-    filled = [len(cells_of(row)) for row in rows]
+    starts = [_span(cells[0], columns)[0] == 0 for cells in cut]
+    filled = [len(cells) for cells in cut]
+    most = max(filled)
     pitches = [row.pitch / usual for row in rows[1:]]
+    close = [pitch < 0.8 for pitch in [*pitches, 9.0]]
     rules = [_rule_between(above, below, drawn) for above, below in pairwise(rows)]
     by_rules = sum(rules) >= max(2, sum(starts) // 2) and sum(rules) >= 0.5 * (len(rows) - 1 - filled.count(1))
     spaced = sorted({round(pitch, 1) for pitch in pitches})
     two_pitches = len(spaced) > 1 and spaced[0] <= 1.25 < 1.25 * spaced[0] <= spaced[-1]
-    groups: list[list[PageRow]] = [[rows[0]]]
-    close = [pitch < 0.8 for pitch in [*pitches, 9.0]]
+    groups: list[list[int]] = [[0]]
     for place in range(1, len(rows)):
         if by_rules:
-            begins = rules[place - 1]
+            begins = rules[place - 1] or (starts[place] and filled[place] == most > 2 and filled[place - 1] == most)
         elif close[place - 1]:
             begins = False  # cells in the middle of a taller one
         elif filled[place] == 1 and close[place]:
@@ -384,22 +434,18 @@ def _table_rows(
         else:
             begins = starts[place] and (filled[place] > 1 or not rows[place].text[:1].islower())
             begins = begins or all(is_number(row.pieces[-1].text) for row in rows[place - 1 : place + 1])
-        if place == 1 and len(groups[0]) == 1 and any(a != b for a, b in _spans(rows[0], columns)):
+        if place == 1 and any(first != last for first, last in (_span(cell, columns) for cell in cut[0])):
             begins = True  # a head of two levels
         if begins:
-            groups.append([rows[place]])
+            groups.append([place])
         else:
-            groups[-1].append(rows[place])
+            groups[-1].append(place)
     return groups
 
 
-def _spans(row: PageRow, columns: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
-    return [_span(cell, columns) for cell in cells_of(row)]
-
-
-def _span(cell: Sequence[Piece], columns: Sequence[tuple[float, float]]) -> tuple[int, int]:
+def _span(cell: CellPieces, columns: Sequence[tuple[float, float]]) -> tuple[int, int]:
     """First and last column of a cell: those that it overlaps, else the nearest."""
-    return _span_of((cell[0].x1, max(piece.x2 for piece in cell)), columns)
+    return _span_of(_extent(cell), columns)
 
 
 def _span_of(cell: tuple[float, float], columns: Sequence[tuple[float, float]]) -> tuple[int, int]:
@@ -411,10 +457,10 @@ def _span_of(cell: tuple[float, float], columns: Sequence[tuple[float, float]]) 
     return over[0], over[-1]
 
 
-def _cells(row: int, slots: dict[tuple[int, int], list[Piece]], index: dict[int, int], size: float) -> list[Cell]:
+def _cells(row: int, slots: dict[tuple[int, int], CellPieces], size: float) -> list[Cell]:
     """The cells of one row; spans that overlap become one."""
-    merged: list[tuple[int, int, list[Piece]]] = []
-    for (first, last), pieces in sorted(slots.items()):
+    merged: list[tuple[int, int, CellPieces]] = []
+    for (first, last), pieces in sorted(slots.items(), key=lambda slot: slot[0]):
         if merged and first <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], last), merged[-1][2] + pieces)
         else:
@@ -424,11 +470,7 @@ def _cells(row: int, slots: dict[tuple[int, int], list[Piece]], index: dict[int,
             row=row,
             column=first,
             column_span=last - first + 1,
-            text=clean_text(
-                join_words(
-                    [replace(word, line=index[id(pieces[word.line])]) for word in _words(pieces)], max(4.0, size)
-                )
-            ),
+            text=clean_text(join_words(_words(pieces), max(4.0, size))),
             header=row == 0,
         )
         for first, last, pieces in merged

@@ -41,6 +41,11 @@ class Piece:
         """Where its letters stand, as y; boxes reach below it by the same share of their font size."""
         return self.line.box[3] - 0.25 * self.size
 
+    def part(self, start: int, end: int) -> Piece:
+        """Some of its words."""
+        words = self.words[start:end]
+        return Piece(self.line, words[0][1], max(word[2] for word in words), words)
+
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
         marked = sum(span.end - span.start for span in self.line.spans if span.mark is mark)
