@@ -193,12 +193,12 @@ def aligned_tables(
     start = behind = 0
     while start < len(rows):
         end = _run_from(rows, start, drawn, leading)
-        start = _with_heads(rows, start, behind) if end - start > 1 else start
-        table = _aligned_table(rows[start:end], drawn, leading) if end - start >= TYPOGRAPHY.table_rows else None
+        head = _with_heads(rows, start, behind) if end - start > 1 else start
+        table = _aligned_table(rows[head:end], drawn, leading) if end - head >= TYPOGRAPHY.table_rows else None
         if table is None:
             start += 1
         else:
-            found.append((start, end, table))
+            found.append((head, end, table))
             start = behind = end
     return found
 
