@@ -92,9 +92,13 @@ class _Part(TextPart):
 
     def take_in(self, inner: _Part) -> bool:
         """Take up a block that is inside the last item of this list."""
-        self.text += ("\n" if inner.is_list else "\n\n") + indent(inner.markdown, " " * inner.depth * _DEEPER)
-        self.ends_in_block = not inner.is_list
+        self.text += "\n\n" + indent(inner.markdown, " " * inner.depth * _DEEPER)
+        self.ends_in_block = True
         return True
+
+    def indent_list(self) -> None:
+        """Indent a list that is inside the items of another one."""
+        self.text, self.depth = indent(self.text, " " * self.depth * _DEEPER), 0
 
 
 class _Markdown(PageRenderer[_Part]):
@@ -105,27 +109,17 @@ class _Markdown(PageRenderer[_Part]):
         name = _figure_name(region, self.captions.get(region.index, ()))
         described = "" if region.description is None else _alternative(region.description.summary)
         if (crop := self.crops.get(region.index)) is not None:
-            text = f"![{name}: {described}]({quote(crop)})" if described else f"![{name}]({quote(crop)})"
-        elif described:
-            text = f"{name}: {described}"
-        else:
-            text = region_markdown(region) if region.content else ""
-        return _Part(text, depth=region.list_depth) if text else None
+            return _Part(f"![{name}: {described}]({quote(crop)})" if described else f"![{name}]({quote(crop)})")
+        if described:
+            return _Part(f"{name}: {described}")
+        return _Part(region_markdown(region)) if region.content else None
 
     def block(self, region: Region, number: str | None) -> _Part:
         is_list = region.list_item and not number
         if _is_running(region):
-            return _Part(
-                region.content or "",
-                flows=not region.list_depth,
-                open=region.continues and not region.list_depth,
-                spans=region.spans,
-                depth=region.list_depth,
-                is_plain=True,
-            )
-        flows = region.label in RUNNING_TEXT and not region.list_item and not region.list_depth
-        text = region_markdown(region, number)
-        return _Part(text, flows, flows and region.continues, is_list, depth=region.list_depth)
+            return _Part(region.content or "", True, region.continues, spans=region.spans, is_plain=True)
+        flows = region.label in RUNNING_TEXT and not region.list_item
+        return _Part(region_markdown(region, number), flows, flows and region.continues, is_list)
 
 
 def _is_running(region: Region) -> bool:

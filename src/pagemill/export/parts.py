@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import Generic, Self, TypeVar
 
 from pagemill.document.joining import goes_on, join_pair
@@ -57,6 +57,11 @@ class TextPart:
         """Take up the list that layout cut off from this one."""
         self.text += f"\n{rest.text}"
         self._add_spans(rest)
+
+    def indent_list(self) -> None:
+        """Indent a list that is inside the items of another one."""
+        text = indent(self.text, "  " * self.depth)
+        self.text, self.spans, self.depth = text, carried(self.spans, self.text, text), 0
 
     def begin_list(self) -> None:
         """Move the outermost items to the margin, as those above may be elsewhere.
@@ -123,13 +128,15 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
         if part is None:
             continue
         in_list = bool(parts) and (parts[-1].is_list or parts[-1].depth > 0)
-        if not in_list:
-            part.depth = 0  # the list that it is inside of began on another page
+        if region.list_depth and in_list:  # of a list that began on another page, it stands by itself
+            part.depth, part.flows, part.open = region.list_depth, False, False
+            if part.is_list:
+                part.indent_list()
         if is_note:
             notes.append(part)
         elif part.depth and parts[-1].take_in(part):
             continue
-        elif part.is_list and not part.depth and parts and parts[-1].is_list:
+        elif part.is_list and parts and parts[-1].is_list:
             parts[-1].add_items(part)
         else:
             if part.is_list and not in_list:
