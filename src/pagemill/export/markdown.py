@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import indent
 from urllib.parse import quote
+
+import msgspec
 
 from pagemill.document.labels import RUNNING_TEXT, Label
 from pagemill.document.marks import shown_spans
@@ -139,6 +141,18 @@ def table_of(region: Region) -> Table | None:
     from pagemill.tables.html import parse_table
 
     return parse_table(region.content or "") if region.content_format is ContentFormat.HTML else None
+
+
+def strip_marks(page: PageResult) -> None:
+    """Take the inline marks out of a record, its Markdown included."""
+    for region in page.regions:
+        region.spans = ()
+        region.lines = tuple(msgspec.structs.replace(line, spans=()) if line.spans else line for line in region.lines)
+        table = table_of(region)
+        if table is not None and any(cell.spans for cell in table.cells):
+            cells = tuple(replace(cell, spans=()) for cell in table.cells)
+            region.content = replace(table, cells=cells).to_html()
+    page.markdown = page_markdown(page)
 
 
 def region_markdown(region: Region, number: str | None = None) -> str:
