@@ -12,6 +12,7 @@ import msgspec
 
 from pagemill.document.page import Status
 from pagemill.errors import DamagedRunError, ExitCode, InputError
+from pagemill.export.markdown import strip_marks
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class ExportContent:
         self.outcome.failed += page.status is Status.FAILED
         if self.tell is not None:
             self.tell(page)
+        if not self.options.inline_marks:
+            strip_marks(page)
         return page
 
     def refuse_nothing(self, pages: int) -> None:

@@ -102,6 +102,11 @@ class ParseSettings(Settings):
         "model where these leave doubt (auto) or without it (rules), or by the model wherever it finds some (model).",
     )
     crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
+    inline_marks: bool = option(
+        default=True,
+        heading=OUTPUT,
+        help="Keep bold, italic, struck-out and fixed-width words, scripts and links of text layers.",
+    )
     table_choice: TableEngineSettings = TableEngineSettings()
     recognition: RecognitionSettings = RecognitionSettings()
     describing: DescribeSettings = DescribeSettings()

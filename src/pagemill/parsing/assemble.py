@@ -11,7 +11,8 @@ from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import area, as_array, clip, union_box
 from pagemill.document.joining import join_pair
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.document.page import ContentFormat, PageResult, TextLine
+from pagemill.document.page import ContentFormat, PageResult, Span, TextLine
+from pagemill.document.spans import spans_of, with_scripts
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.layout.text_blocks import group_lines
@@ -43,6 +44,7 @@ _LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 # Both in time that grows with the text's length: a hostile line may be all dots or all blanks.
 _LEADERS = re.compile(r"(?:(?<!\s)\s+)?(?:[.·…]\s?){4,}\s*")
 _CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
+_NOTE_MARK = re.compile(r"\d{1,3}")
 _WITH_FORMULAS = RUNNING_TEXT | TITLES | {Label.FOOTNOTE, Label.FIGURE_TITLE, Label.VISION_FOOTNOTE}
 """Labels whose text may hold formulas between its words."""
 _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.TABLE})
@@ -90,8 +92,9 @@ def assemble_regions(
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
     blocks = mark_headings(blocks, height, body, record.page_number)
     mark_lists(blocks)
+    notes = _note_marks(blocks)
     for block in blocks:
-        _add(record, block, inline)
+        _add(record, block, inline, notes)
     mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
     link_captions(record.regions, height)
     mark_numbers(record.regions)
@@ -103,8 +106,9 @@ def assemble_blocks(record: PageResult, blocks: Sequence[Block], inline: InlineF
     mark_typographic_captions(blocks)
     headings = [block for block in blocks if block.label in TITLES]
     set_levels(headings, blocks, record.height, body, record.page_number)
+    notes = _note_marks(blocks)
     for block in blocks:
-        _add(record, block, inline)
+        _add(record, block, inline, notes)
     mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
     link_captions(record.regions, record.height)
     mark_numbers(record.regions)
@@ -234,10 +238,19 @@ def _is_cut(block: Block) -> bool:
     return len(block.rows) > 1 and last.box[2] > right - PARSING.fills_line * last.size
 
 
-def _add(record: PageResult, block: Block, inline: InlineFormulas) -> None:
+def _note_marks(blocks: Sequence[Block]) -> frozenset[str]:
+    """What the notes of a page begin with: ``1``, ``12``."""
+    rows = [row.text for block in blocks if block.label is Label.FOOTNOTE for row in block.rows]
+    return frozenset(match[0] for text in rows if (match := _NOTE_MARK.match(text)))
+
+
+def _add(record: PageResult, block: Block, inline: InlineFormulas, notes: frozenset[str]) -> None:
     lines = inline.original(block.lines)
     text = "\n".join(row.text for row in rows_of(lines)) if block.label in FIGURES else block.text
     text, with_formulas = inline.told(text)
+    spans: tuple[Span, ...] = ()
+    if block.label in _WITH_FORMULAS or block.label is Label.CONTENT:
+        text, spans = with_scripts(text, spans_of(text, lines), notes)
     html = block.table is not None
     content_format = ContentFormat.HTML if html else ContentFormat.TEXT
     if with_formulas:
@@ -261,5 +274,6 @@ def _add(record: PageResult, block: Block, inline: InlineFormulas) -> None:
         list_item=block.is_list,
         list_depth=block.list_depth,
         furniture=block.furniture,
+        spans=spans,
         lines=lines,
     )

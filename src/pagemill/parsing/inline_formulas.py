@@ -12,12 +12,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from pagemill.document.page import TextLine, Word
+from pagemill.document.spans import reworded
 from pagemill.document.symbols import Symbol
 from pagemill.formulas.compose import latex_of_symbols
 from pagemill.formulas.signs import FUNCTIONS, RELATIONS
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.formula_zones import symbols_of_lines
-from pagemill.parsing.lines import retold
 
 _FIRST = 0xF0000
 _MOST = 0xFFFD
@@ -70,7 +70,7 @@ def find_inline(layer: TextLayer, lines: Sequence[TextLine], displayed: Collecti
         if wanted and any(symbol.math for symbol in symbols) and len(found.latex) < _MOST - len(line.words):
             text = _marked_text(line, symbols, found.latex)
             if text != line.text:
-                marked = retold(line, text)
+                marked = reworded(line, text)
                 found.marked[id(line)], found.originals[id(marked)] = marked, line
     return found
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,7 +15,8 @@ from numpy.typing import NDArray
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, Point, areas, as_array, intersection_matrix, union_box
 from pagemill.document.joining import join_pair
-from pagemill.document.page import PageError, Span, TextLine
+from pagemill.document.page import PageError, TextLine
+from pagemill.document.spans import reworded
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.thresholds import PARSING
 
@@ -294,49 +292,6 @@ def half_width(text: str) -> str:
     return signs.sub(lambda sign: "₩" if sign[0] == "\uffe6" else chr(ord(sign[0]) - 0xFEE0), text)
 
 
-def _clean(text: str) -> str:
-    return composed(half_width(_UNPRINTABLE.sub("", text)))
-
-
-def _cleaned_places(text: str) -> list[int]:
-    """For each offset of a text, its end included, the offset in the text that :func:`_clean` makes of it."""
-    kept = [place for place, char in enumerate(text) if not _UNPRINTABLE.match(char)]
-    gone = set(range(len(text))).difference(kept)
-    gone.update(kept[found.start()] for found in _SARA_AM.finditer(_UNPRINTABLE.sub("", text)))
-    return list(accumulate((place not in gone for place in range(len(text))), initial=0))
-
-
-def moved_spans(spans: Sequence[Span], places: Sequence[int]) -> tuple[Span, ...]:
-    """Spans of a text that was changed; those whose characters are gone are left out.
-
-    Args:
-        spans: Of the text as it was.
-        places: For each offset of it, its end included, the offset in the text as it is.
-    """
-    there = (msgspec.structs.replace(span, start=places[span.start], end=places[span.end]) for span in spans)
-    return tuple(span for span in there if span.start < span.end)
-
-
-def retold(line: TextLine, text: str, **changes: Any) -> TextLine:
-    """The line with another text and other changes; its spans mark the same characters at its start and end as before.
-
-    What lies between the characters that both texts begin and end with is marked no more.
-    """
-    grown = len(text) - len(line.text)
-    if not line.spans or not grown:
-        return msgspec.structs.replace(line, text=text, **changes)
-    head = len(os.path.commonprefix((line.text, text)))
-    most = min(len(line.text), len(text)) - head
-    last = len(line.text) - min(most, len(os.path.commonprefix((line.text[::-1], text[::-1]))))
-    parts = [
-        msgspec.structs.replace(span, start=start, end=end)
-        for span in line.spans
-        for start, end in ((span.start, min(span.end, head)), (max(span.start, last) + grown, span.end + grown))
-        if start < end
-    ]
-    return msgspec.structs.replace(line, text=text, spans=tuple(sorted(parts, key=lambda span: span.start)), **changes)
-
-
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
     """Take unprintable characters out, polygons that are not four corners, full-width forms of ASCII, vowels in parts.
 
@@ -351,10 +306,12 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         corners = line.polygon or ()
         if len(corners) not in (0, 4) or not all(math.isfinite(value) for corner in corners for value in corner):
             line = msgspec.structs.replace(line, polygon=None)
-        if (text := _clean(line.text)) != line.text:
-            words = tuple(msgspec.structs.replace(word, text=_clean(word.text)) for word in line.words)
-            spans = moved_spans(line.spans, _cleaned_places(line.text))
-            line = msgspec.structs.replace(line, text=text, words=words, spans=spans)
+        if _UNPRINTABLE.search(line.text):
+            words = tuple(msgspec.structs.replace(word, text=_UNPRINTABLE.sub("", word.text)) for word in line.words)
+            line = reworded(line, _UNPRINTABLE.sub("", line.text), words=words)
+        if (text := composed(half_width(line.text))) != line.text:
+            words = tuple(msgspec.structs.replace(word, text=composed(half_width(word.text))) for word in line.words)
+            line = reworded(line, text, words=words)
         if line.text.strip():
             kept.append(line)
     errors = []

@@ -1,7 +1,8 @@
 import pytest
 
 from pagemill.document.page import Mark, Span, TextLine, Word
-from pagemill.parsing.lines import clean_lines, half_width, moved, quarter_turn, retold
+from pagemill.document.spans import reworded
+from pagemill.parsing.lines import clean_lines, half_width, moved, quarter_turn
 
 
 def test_unprintable_characters_go_and_the_rest_stays():
@@ -90,9 +91,9 @@ def test_spans_follow_a_text_that_is_told_otherwise():
     line = TextLine(
         text="o a bold word and a link", box=(0, 0, 9, 9), spans=(Span(4, 8, Mark.BOLD), Span(20, 24, Mark.LINK, "#a"))
     )
-    longer = retold(line, "(1) a bold word and a link")
+    longer = reworded(line, "(1) a bold word and a link")
     assert [longer.text[span.start : span.end] for span in longer.spans] == ["bold", "link"]
-    other = retold(line, "o a bold sign and a link")
+    other = reworded(line, "o a bold sign and a link")
     assert [other.text[span.start : span.end] for span in other.spans] == ["bold", "link"]
-    gone = retold(line, "o a b\u2026d word and a link")
+    gone = reworded(line, "o a b\u2026d word and a link")
     assert [gone.text[span.start : span.end] for span in gone.spans] == ["b", "d", "link"]

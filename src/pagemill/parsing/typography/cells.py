@@ -17,9 +17,10 @@ from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import Grid, GridCell
 from pagemill.tables.lattice import lattice_grid
+from pagemill.tables.recognize import cell_of
 from pagemill.tables.rules import Rule, Rules
-from pagemill.tables.table import Cell, Table, build_table, clean_text
-from pagemill.tables.words import TableWord, is_number, join_words
+from pagemill.tables.table import Cell, Table, build_table
+from pagemill.tables.words import TableWord, is_number, spans_of_word
 
 _NO_PIXELS = np.full((1, 1), 255, dtype=np.uint8)
 _TOUCH = 3.0
@@ -142,9 +143,11 @@ def _words(pieces: Sequence[Piece]) -> list[TableWord]:
     words = []
     for index, piece in enumerate(pieces):
         y1, y2 = piece.line.box[1], piece.line.box[3]
+        at = piece.offset
         for place, (text, x1, x2) in enumerate(piece.words):
             glued = place > 0 and piece.words[place - 1][0] + text in piece.line.text
-            words.append(TableWord(text, x1, x2, y1, y2, index, glued, place))
+            spans, at = spans_of_word(piece.line, text, at)
+            words.append(TableWord(text, x1, x2, y1, y2, index, glued, place, spans))
     return words
 
 
@@ -157,17 +160,7 @@ def _lattice(pieces: Sequence[Piece], rules: Rules) -> Table | None:
     if grid is None or len({word.line for cell in grid.cells for word in cell.words}) < len(pieces):
         return None
     header = max(1, grid.header_rows)
-    cells = [
-        Cell(
-            row=cell.row,
-            column=cell.column,
-            row_span=cell.row_span,
-            column_span=cell.column_span,
-            text=clean_text(join_words(cell.words, height)),
-            header=cell.row < header,
-        )
-        for cell in grid.cells
-    ]
+    cells = [cell_of(cell, header, height) for cell in grid.cells]
     table = build_table(cells, {word.line for cell in grid.cells for word in cell.words})
     return replace(table, method="rules") if table.columns > 1 else None
 
@@ -465,13 +458,5 @@ def _cells(row: int, slots: dict[tuple[int, int], CellPieces], size: float) -> l
             merged[-1] = (merged[-1][0], max(merged[-1][1], last), merged[-1][2] + pieces)
         else:
             merged.append((first, last, pieces))
-    return [
-        Cell(
-            row=row,
-            column=first,
-            column_span=last - first + 1,
-            text=clean_text(join_words(_words(pieces), max(4.0, size))),
-            header=row == 0,
-        )
-        for first, last, pieces in merged
-    ]
+    grid = [GridCell(row, first, 1, last - first + 1, _words(pieces)) for first, last, pieces in merged]
+    return [cell_of(cell, 1, max(4.0, size)) for cell in grid]

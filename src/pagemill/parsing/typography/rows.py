@@ -25,6 +25,8 @@ class Piece:
     x2: float
     words: tuple[tuple[str, float, float], ...]
     """Text, start and end of each word, in reading order."""
+    offset: int = 0
+    """Where in the line's text its words begin, as far as a part of a line knows."""
 
     @cached_property
     def text(self) -> str:
@@ -44,7 +46,10 @@ class Piece:
     def part(self, start: int, end: int) -> Piece:
         """Some of its words."""
         words = self.words[start:end]
-        return Piece(self.line, words[0][1], max(word[2] for word in words), words)
+        offset = self.offset
+        for text, _, _ in self.words[:start]:
+            offset = max(offset, self.line.text.find(text, offset) + len(text))
+        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset)
 
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
