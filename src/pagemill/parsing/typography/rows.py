@@ -59,7 +59,14 @@ class Piece:
     @cached_property
     def fixed(self) -> bool:
         """Whether all of it is set in a font of fixed pitch."""
-        return self.share(Mark.CODE) > 0.97
+        text = self.line.text
+        marked = sum(span.end - span.start for span in self.line.spans if span.mark is Mark.CODE)
+        if not marked:
+            return False
+        # East Asian comments in code are set in another font.
+        counted = sum(not char.isspace() and char < "\u2e80" for char in text)
+        spaces = sum(map(str.isspace, text))
+        return marked >= 0.97 * min(len(self.text), counted + spaces)
 
     @cached_property
     def bold(self) -> bool:
@@ -77,6 +84,8 @@ class PageRow:
     bullet_x: float = 0.0
     number: Piece | None = None
     """Of the paragraph that it begins, printed in the margin."""
+    panel: int | None = None
+    """The shaded area of a block of code that it stands in."""
     above: PageRow | None = field(default=None, repr=False)
     """The row before it in its column."""
     parted: bool = False
@@ -126,6 +135,11 @@ class PageRow:
     def fixed(self) -> bool:
         """Whether all of it is set in a font of fixed pitch."""
         return all(piece.fixed for piece in self.pieces)
+
+    @cached_property
+    def foreign(self) -> bool:
+        """Whether it has East Asian characters, which fonts of fixed pitch lack: those of comments come from another."""
+        return any(char >= "\u2e80" for char in self.text)
 
     @cached_property
     def bold(self) -> bool:
