@@ -20,9 +20,9 @@ from pagemill.document.json_text import json_text
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageResult, Region
 from pagemill.export.blocks import Block, Kind, blocks
-from pagemill.export.embedding_text import is_said
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
+from pagemill.export.parts import is_said
 from pagemill.tables.table import Table
 
 VERSION = "1.8.0"
@@ -257,7 +257,7 @@ class _Writer:
             label = "page_header" if region.bbox[1] + region.bbox[3] < block.page.height else "page_footer"
         text = block.text.strip()
         orig = (region.content or "") if len(block.pieces) == 1 else text
-        item = self._new("texts", label, None, text=text, orig=orig, level=level, **_layer(region))
+        item = self._new("texts", label, None, text=text, orig=orig, level=level, **_layer(block))
         item.prov = self._places(block)
         item.meta = _meta(region, pictured=False) if block.kind is Kind.FORMULA else None
         return item
@@ -290,10 +290,10 @@ class _Writer:
     def _float(self, block: Block) -> _Item:
         region = block.region
         kind = "tables" if block.table else "pictures"
-        item = self._new(kind, kind[:-1], None, prov=self._places(block), **_layer(region))
+        item = self._new(kind, kind[:-1], None, prov=self._places(block), **_layer(block))
         for caption in block.captions:
             text = plain_content(caption)
-            said = self._new("texts", "caption", item, text=text, orig=caption.content or "", **_layer(region))
+            said = self._new("texts", "caption", item, text=text, orig=caption.content or "", **_layer(block))
             said.prov = [self._place(block.page, caption.bbox, len(text))]
             item.captions = [*item.captions, _Ref(said.self_ref)]
         if block.table:
@@ -304,7 +304,7 @@ class _Writer:
                 item.captions = [*item.captions, _Ref(said.self_ref)]
             return item
         if block.text.strip():
-            self._new("texts", "text", item, text=block.text, orig=block.text, prov=item.prov, **_layer(region))
+            self._new("texts", "text", item, text=block.text, orig=block.text, prov=item.prov, **_layer(block))
         item.image = _picture(block)
         item.meta = _meta(region, pictured=True)
         return item
@@ -334,8 +334,8 @@ def _scale(page: PageResult) -> float:
     return _POINTS / page.dpi if page.dpi else 1.0
 
 
-def _layer(region: Region) -> dict[str, str]:
-    return {} if is_said(region) else {"content_layer": "furniture"}
+def _layer(block: Block) -> dict[str, str]:
+    return {} if is_said(block.region, block.page.leaves_out) else {"content_layer": "furniture"}
 
 
 def _marked(text: str) -> tuple[str, str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 
-from pagemill.document.labels import RUNNING_TEXT, Label
+from pagemill.document.labels import FURNITURE_LABELS, RUNNING_TEXT, Label
 from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.html_lists import ORDINAL, without_bullet
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
-from pagemill.export.parts import PageRenderer, TextPart, joined, page_parts, stream_joined
+from pagemill.export.parts import PageRenderer, TextPart, is_said, joined, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
 from pagemill.tables.table import Table
 
@@ -47,6 +48,17 @@ def page_markdown(page: PageResult, *, crops_root: str = "") -> str:
     return "\n\n".join(part.text for part in joined(page_parts(_Markdown(page, crops_root))))
 
 
+def with_markdown(page: PageResult) -> PageResult:
+    """The record itself, with its Markdown, and the count of what that leaves out as furniture, written anew."""
+    page.markdown = page_markdown(page)
+    page.left_out = sum(
+        bool(region.content) and (region.furniture is not None or region.label in FURNITURE_LABELS)
+        for region in page.regions
+        if not is_said(region, page.leaves_out)
+    )
+    return page
+
+
 def document_markdown(pages: Iterable[PageResult], *, crops_root: str = "../") -> Iterator[str]:
     """A document as Markdown, in pieces that are to be written one after the other.
 
@@ -74,6 +86,13 @@ def _comment(text: str) -> str:
     return re.sub("-(?=-)", "- ", text)  # "--" may end a comment
 
 
+@dataclass(slots=True)
+class _Text(TextPart):
+    def add_rows(self, rest: TextPart, table: Table) -> None:
+        self.table = table
+        self.text = _table_text(table)
+
+
 class _Markdown(PageRenderer[TextPart]):
     def failure(self, reason: str) -> TextPart:
         return TextPart(f"<!-- {_comment(reason)} -->")
@@ -90,6 +109,8 @@ class _Markdown(PageRenderer[TextPart]):
     def block(self, region: Region, number: str | None) -> TextPart:
         flows = region.label in RUNNING_TEXT and not region.list_item
         is_list = region.list_item and not number
+        if region.label is Label.TABLE and (table := table_of(region)) is not None:
+            return _Text(_table_text(table), table=table)
         return TextPart(region_markdown(region, number), flows, flows and region.continues, is_list)
 
 
@@ -138,8 +159,10 @@ def table_markdown(html: str) -> str:
     from pagemill.tables.html import parse_table
 
     table = parse_table(html)
-    if table is None:
-        return escape(html)
+    return escape(html) if table is None else _table_text(table)
+
+
+def _table_text(table: Table) -> str:
     if (pipes := table.to_markdown()) is None:
         return table.to_html()
     return f"{escape(table.caption)}\n\n{pipes}" if table.caption else pipes
