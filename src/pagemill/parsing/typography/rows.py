@@ -138,7 +138,7 @@ class PageRow:
 
     @cached_property
     def foreign(self) -> bool:
-        """Whether it has East Asian characters, which fonts of fixed pitch lack: those of comments come from another."""
+        """Whether it has East Asian characters, which most fonts of fixed pitch lack: comments are in another font."""
         return any(char >= "\u2e80" for char in self.text)
 
     @cached_property
