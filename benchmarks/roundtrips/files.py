@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pypdfium2
 
 from roundtrips.corpus import Document, digest, documents, sources
 from roundtrips.markdown import parse, write
-from roundtrips.producers import Job, Style, ceiling, shown
+from roundtrips.producers import Job, Style, ceiling, numbered, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +103,8 @@ def sheets(
             _make(missing[first : first + _AT_ONCE], how)
         for job in jobs:
             if job.pdf.exists() and (pages := _pages(job.pdf)) <= MOST_PAGES:
-                truth, best = write(job.blocks), write(ceiling(job.blocks, how))
+                blocks = numbered(job.blocks) if how.numbered else job.blocks
+                truth, best = write(blocks), write(ceiling(blocks, how))
                 found.append(Sheet(job.document, producer, style, job.pdf, pages, truth, best))
     return found
 
@@ -182,4 +182,4 @@ def scan(source: Path, target: Path) -> None:
     images[0].save(target, "PDF", save_all=True, append_images=images[1:], resolution=SCAN_DPI, quality=90)
 
 
-__all__ = ["PRODUCED", "SCAN", "STRIPPED", "VARIANTS", "Sheet", "corpus", "sample", "sheets", "subprocess", "variant"]
+__all__ = ["PRODUCED", "SCAN", "STRIPPED", "VARIANTS", "Sheet", "corpus", "sample", "sheets", "variant"]
