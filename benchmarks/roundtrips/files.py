@@ -23,6 +23,8 @@ MOST_PAGES = 12
 """Documents that a style makes longer than this are left out: they would cost as much as many others."""
 SCAN_DPI = 200
 _AT_ONCE = 8
+_VERSION = 1
+"""Of the cleaning: raise it when documents are cut or cleaned in another way."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Sheet:
 
 def corpus(listed: Path, work: Path) -> list[Document]:
     """Documents of the packages in a list."""
-    made = work / "corpus" / (digest(listed.read_text(encoding="utf-8")) + ".json")
+    made = work / "corpus" / (digest(listed.read_text(encoding="utf-8"), _VERSION) + ".json")
     if not made.exists():
         found = documents(sources(listed), work / "packages")
         made.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +91,7 @@ def sheets(
     for document, producer, style in wanted:
         blocks = shown(document, producers[producer][style])
         assert blocks is not None
-        path = work / "pdf" / f"{producer}-{style}" / f"{digest(document.name)}.pdf"
+        path = work / "pdf" / f"{producer}-{style}" / f"{document.key}.pdf"
         by_style.setdefault((producer, style), []).append(Job(document, blocks, path))
     found = []
     for (producer, style), jobs in by_style.items():
