@@ -101,8 +101,12 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
         last = passages[-1] if passages else None
         if last is not None and (row.parted or row.above is not last.rows[-1]):
             last = None
-        if row.panel is not None or (row.fixed and _is_code(row, last, column)) or _is_comment(row, after, last):
-            if last is not None and last.kind is Kind.CODE and _same_code(last, row):
+        if (
+            row.panel is not None
+            or (row.fixed and _is_code(row, last, column))
+            or _is_comment(row, after, last, column)
+        ):
+            if last is not None and last.kind is Kind.CODE and _same_code(last, row, column):
                 last.rows.append(row)
             else:
                 passages.append(Passage(Kind.CODE, [row], gap=row.pitch / column.usual(row)))
@@ -135,22 +139,29 @@ def _is_code(row: PageRow, last: Passage | None, column: Column) -> bool:
     return not (continues and any(piece.share(Mark.CODE) > 0 for piece in above.pieces) and above.x2 > 0.8 * row.x2)
 
 
-def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None) -> bool:
+def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, column: Column) -> bool:
     """Whether a row is a comment in another script between two rows of code, and as close to them."""
-    if last is None or last.kind is not Kind.CODE or after is None or not row.foreign or len(last.rows) < 2:
+    if last is None or last.kind is not Kind.CODE or after is None or not row.foreign:
         return False
-    usual = min(other.pitch for other in last.rows[1:])
+    usual = _code_pitch(last, column)
     inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size
-    return after.fixed and max(row.pitch, after.pitch) < 1.2 * usual and inside
+    return after.fixed and row.pitch < 2.2 * usual and after.pitch < 1.2 * usual and inside
 
 
-def _same_code(block: Passage, row: PageRow) -> bool:
-    """Whether a row belongs to the block of code above it."""
+def _code_pitch(block: Passage, column: Column) -> float:
+    """Distance between the rows of a block of code."""
+    return min([*(row.pitch for row in block.rows[1:]), column.usual(block.rows[0])])
+
+
+def _same_code(block: Passage, row: PageRow, column: Column) -> bool:
+    """Whether a row belongs to the block of code above it: blank lines are as high as others, other gaps are not."""
     if row.panel is not None or block.rows[-1].panel is not None:
         return row.panel == block.rows[-1].panel
-    pitches = [other.pitch for other in block.rows[1:]]
-    usual = min([*pitches, 1.6 * row.size])
-    return row.pitch <= TYPOGRAPHY.code_bridge * usual and same_size(row.size, block.rows[-1].size)
+    if not same_size(row.size, block.rows[-1].size):
+        return False
+    lines = row.pitch / _code_pitch(block, column)
+    whole = abs(lines - round(lines)) < TYPOGRAPHY.blank_line
+    return whole and lines <= TYPOGRAPHY.code_bridge
 
 
 def _item(

@@ -60,13 +60,14 @@ class Piece:
     def fixed(self) -> bool:
         """Whether all of it is set in a font of fixed pitch."""
         text = self.line.text
-        marked = sum(span.end - span.start for span in self.line.spans if span.mark is Mark.CODE)
-        if not marked:
-            return False
+        marked = sum(
+            not char.isspace()
+            for span in self.line.spans
+            if span.mark is Mark.CODE
+            for char in text[span.start : span.end]
+        )
         # East Asian comments in code are set in another font.
-        counted = sum(not char.isspace() and char < "\u2e80" for char in text)
-        spaces = sum(map(str.isspace, text))
-        return marked >= 0.97 * min(len(self.text), counted + spaces)
+        return marked > 0 and marked >= 0.97 * sum(not char.isspace() and char < "\u2e80" for char in text)
 
     @cached_property
     def bold(self) -> bool:
