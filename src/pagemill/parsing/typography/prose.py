@@ -14,7 +14,7 @@ from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import Mark
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
-from pagemill.parsing.typography.rows import PageRow, same_size
+from pagemill.parsing.typography.rows import Leading, PageRow, leading_at, same_size
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 _DASHES = frozenset("-–—*+")
@@ -71,7 +71,7 @@ class Column:
     """What the rows of a column are measured by."""
 
     rows: Sequence[PageRow]
-    leading: dict[float, float]
+    leading: Leading
     body: float
     """Font size of running text in pixels."""
     body_style: int | None
@@ -87,10 +87,7 @@ class Column:
 
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""
-        if (known := self.leading.get(round(row.size, 1))) is not None:
-            return known
-        near = [pitch / size for size, pitch in self.leading.items() if size]
-        return row.size * (median(near) if near else 1.35)
+        return leading_at(self.leading, row)
 
 
 def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
@@ -160,7 +157,8 @@ def _same_code(block: Passage, row: PageRow, column: Column) -> bool:
     if not same_size(row.size, block.rows[-1].size):
         return False
     lines = row.pitch / _code_pitch(block, column)
-    whole = abs(lines - round(lines)) < TYPOGRAPHY.blank_line
+    mixed = row.foreign or block.rows[-1].foreign  # letters of other fonts make rows higher
+    whole = abs(lines - round(lines)) < TYPOGRAPHY.blank_line or (mixed and lines < 2)
     return whole and lines <= TYPOGRAPHY.code_bridge
 
 
@@ -240,7 +238,8 @@ def _ended(above: PageRow, row: PageRow, column: Column) -> bool:
 def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column) -> bool:
     """Whether a row belongs to the paragraph or item above it."""
     above = last.rows[-1]
-    if not same_size(above.size, row.size) and not same_size(last.size, row.size):
+    inline = row.fixed and not above.fixed and 0.7 * above.size < row.size  # a row of nothing but inline code
+    if not (inline or same_size(above.size, row.size) or same_size(last.size, row.size)):
         return False
     usual = column.usual(above)
     if row.pitch > TYPOGRAPHY.looser * usual or (above.bold != row.bold and (len(last.rows) > 1 or _apart(above, row))):
@@ -382,7 +381,7 @@ def code_text(rows: Sequence[PageRow]) -> str:
             lines += [""] * max(0, min(3, round(row.pitch / usual) - 1))
         line, before = "", left
         for word, start, end in row.words:
-            gap = 1 if line and start - before > 0.4 * pitch else 0
+            gap = 1 if line and start - before > 0.25 * pitch else 0
             line += " " * max(round((start - left) / pitch) - len(line), gap) + word
             before = end
         lines.append(line)
