@@ -15,6 +15,7 @@ from pagemill.errors import MissingDependencyError
 from pagemill.imaging.page import DecodedPage
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing import analyse
+from pagemill.parsing import analyse
 from pagemill.parsing.analyse import analyse_page
 from pagemill.sources.base import DocumentRef, PageRef
 
@@ -71,6 +72,18 @@ def grid_page() -> tuple[np.ndarray, list[TextLine]]:
 
 def tables_of(pixels, lines, *detected: DetectedRegion, **settings) -> PageResult:
     return analyse_page(REF, DecodedPage(pixels=pixels), detected, lines, **settings)
+
+
+def test_rules_that_cannot_be_read_are_no_table(monkeypatch):
+    def explode(*_, **__):
+        raise ValueError("broken")
+
+    monkeypatch.setattr(analyse, "recognize_table", explode)
+    record = tables_of(*grid_page())
+    assert Label.TABLE not in {region.label for region in record.regions}
+    assert [(each.component, each.category) for each in record.errors] == [("table", "internal")]
+    assert "the rules at (" in record.errors[0].message and "ValueError: broken" in record.errors[0].message
+    assert "cell 2 2" in (record.markdown or "")
 
 
 def test_a_ruled_grid_that_is_the_picture_is_a_table():
