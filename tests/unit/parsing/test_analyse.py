@@ -15,7 +15,6 @@ from pagemill.errors import MissingDependencyError
 from pagemill.imaging.page import DecodedPage
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing import analyse
-from pagemill.parsing import analyse
 from pagemill.parsing.analyse import analyse_page
 from pagemill.sources.base import DocumentRef, PageRef
 
