@@ -90,6 +90,7 @@ class EmbedOptions(Settings):
         metavar="LIST",
         comma_separated=True,
         parse=_named_parts,
+        results=False,
         help=f"Some of {','.join(_WHAT)}.",
         shown_default="all that the engine can embed, without chunks",
     )
@@ -97,10 +98,10 @@ class EmbedOptions(Settings):
     chunks: ChunkSettings = ChunkSettings()
     queries: tuple[tuple[str, str], ...] = ()
     """Ids and texts (:func:`pagemill.evaluation.query_sets.read_query_texts`), for :attr:`Part.QUERIES`."""
-    dtype: StoredType = option(default=StoredType.FLOAT32, help="Data type of the files.")
+    dtype: StoredType = option(default=StoredType.FLOAT32, results=True, help="Data type of the files.")
     dimension: int | None = None
     """Number of components to keep; None for all."""
-    fresh: bool = option(default=False, help="Delete the existing vectors and make all of them again.")
+    fresh: bool = option(default=False, results=False, help="Delete the existing vectors and make all of them again.")
     sources: ImageSources = ImageSources()
     """Where the parsed files are now."""
 

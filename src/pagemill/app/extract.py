@@ -58,9 +58,13 @@ class ExtractOptions(Settings):
 
     HEADING: ClassVar = "Extraction"
 
-    images: bool = option(default=True, help="Send the images of the pages with their text.")
+    images: bool = option(default=True, results=True, help="Send the images of the pages with their text.")
     strict: bool = option(
-        "--strict", key="strict_values", default=False, help="Exit with status 3 also for values that are on no page."
+        "--strict",
+        key="strict_values",
+        default=False,
+        results=False,
+        help="Exit with status 3 also for values that are on no page.",
     )
 
 

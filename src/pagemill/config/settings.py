@@ -20,6 +20,7 @@ class LayoutChoice(Settings):
     """Which layout engine finds the regions of a page."""
 
     HEADING: ClassVar = RECOGNITION
+    RESULTS: ClassVar = True
 
     engine: str = option(
         key="layout_engine",
@@ -37,6 +38,7 @@ class TableEngineSettings(Settings):
     """Which model finds rows and columns of tables."""
 
     HEADING: ClassVar = RECOGNITION
+    RESULTS: ClassVar = True
 
     name: str = option(
         key="table_engine",
@@ -79,24 +81,28 @@ class ParseSettings(Settings):
         metavar="CODES",
         comma_separated=True,
         parse=_languages,
+        results=True,
         help="Languages to recognize, such as ko,en; auto detects the script of each page.",
         shown_default="auto",
     )
     text_layer: TextLayerMode = option(
+        results=True,
         help="Use the text layer of PDFs: where it is sound, always, or never.",
         shown_default="auto; never with a region engine",
     )
     photographs: PhotographMode = option(
         default=PhotographMode.AUTO,
+        results=True,
         help="Unwarp pages that are recognized, not taken from a text layer: photographs (auto), all (always), or none "
         "(never).",
     )
     tables: TablesMode = option(
         default=TablesMode.AUTO,
+        results=True,
         help="How rows and columns of tables are found: by drawn rules and the places of the text, with the embedded "
         "model where these leave doubt (auto) or without it (rules), or by the model wherever it finds some (model).",
     )
-    crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
+    crops: bool = option(default=True, heading=OUTPUT, results=True, help="Save image, chart and formula regions.")
     table_choice: TableEngineSettings = TableEngineSettings()
     recognition: RecognitionSettings = RecognitionSettings()
     describing: DescribeSettings = DescribeSettings()
@@ -107,6 +113,7 @@ class ParseSettings(Settings):
         default=300.0,
         heading=RESUME,
         above=0,
+        results=False,
         help="Time limit of one page after decoding, not counting requests to servers.",
     )
 

@@ -113,6 +113,8 @@ class Pipeline:
         identity = await self.compute(settings_identity, self.settings, self._layout_choice)
         if self.settings.recognition.asked is not None:
             identity["served_model"] = (await self.region_reader()).served_model
+        if self.settings.describing.kinds:
+            identity["describe_served_model"] = (await self._describer.get()).served_model
         return identity
 
     def describe(self) -> dict[str, Any]:
