@@ -10,9 +10,9 @@ from synthetic_run import failed_page, key_of, open_run, page, sample_pages, sta
 from pagemill.app.exporters import default_exporters
 from pagemill.app.status import InvocationStatus, RunState, RunStatus, bytes_on_disk, read_status
 from pagemill.document.page import PageError
+from pagemill.store.catalogue import RunCatalogue
 from pagemill.store.lock import DESCRIBING
 from pagemill.store.opening import OpenMode
-from pagemill.store.catalogue import RunCatalogue
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
