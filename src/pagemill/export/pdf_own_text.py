@@ -19,32 +19,10 @@ _SHOWING = frozenset({"Tj", "TJ", "'", '"'})
 _MOVING = frozenset({"BT", "ET", "Td", "TD", "Tm", "T*", "'", '"'})
 """What is shown next has a place of its own, and not the end of what was shown before."""
 _SHOWING_NOTHING = frozenset(
-    [
-        "q",
-        "Q",
-        "cm",
-        "w",
-        "J",
-        "j",
-        "M",
-        "d",
-        "ri",
-        "i",
-        "gs",
-        "BT",
-        "ET",
-        "Tc",
-        "Tw",
-        "Tz",
-        "TL",
-        "Tf",
-        "Tr",
-        "Ts",
-        "Td",
-        "TD",
-        "Tm",
-        "T*",
-    ]
+    {
+        *("q", "Q", "cm", "w", "J", "j", "M", "d", "ri", "i", "gs"),
+        *("BT", "ET", "Tc", "Tw", "Tz", "TL", "Tf", "Tr", "Ts", "Td", "TD", "Tm", "T*"),
+    }
 )
 """Between ``q`` and ``Q`` they have no effect by themselves."""
 _INVISIBLE = 3
