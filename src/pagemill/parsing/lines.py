@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, Point, areas, as_array, intersection_matrix, union_box
-from pagemill.document.joining import join_pair
+from pagemill.document.joining import HYPHENS, HyphenatedWords, join_pair
 from pagemill.document.page import PageError, TextLine
 from pagemill.document.spans import reworded
 from pagemill.layout.base import DetectedRegion
@@ -36,6 +37,8 @@ class Row:
     bold: bool = False
     trailing_space: bool = False
     """The text layer draws a space after the last word."""
+    joint: str | None = None
+    """What takes the place of the hyphen at the row's end, where the words of the page tell."""
     word_goes_on: bool | None = None
     """Whether the row ends inside a Korean word, which has no hyphen; None where that is not known."""
 
@@ -241,19 +244,37 @@ def _row(lines: list[TextLine]) -> Row:
     )
 
 
+def mark_hyphens(blocks: Sequence[Sequence[Row]]) -> None:
+    """Find out by the words of a page what the hyphens at the ends of rows are.
+
+    Args:
+        blocks: The rows of each block.
+    """
+    ends = [pair for rows in blocks for pair in pairwise(rows) if pair[0].text.rstrip().endswith(HYPHENS)]
+    if not ends:
+        return
+    words = HyphenatedWords()
+    for rows in blocks:
+        for row in rows:
+            words.add(" ".join(row.text.split()[1:-1]))  # the first and the last word may be halves
+    for above, below in ends:
+        above.joint = words.joint(above.text.rstrip(), below.text.lstrip())
+
+
 def join_rows(rows: Sequence[Row]) -> str:
     """Join rows into running text."""
     joined = ""
     glue: bool | None = None
+    joint: str | None = None
     for row in rows:
         piece = " ".join(row.text.split())
         if not piece:
             continue
         if not joined or glue is None or not (is_hangul(joined[-1]) and is_hangul(piece[0])):
-            joined = join_pair(joined, piece) if joined else piece
+            joined = join_pair(joined, piece, joint) if joined else piece
         else:
             joined += piece if glue else f" {piece}"
-        glue = row.word_goes_on
+        glue, joint = row.word_goes_on, row.joint
     return joined
 
 
@@ -280,7 +301,8 @@ _SARA_AM = re.compile("\u0e4d([\u0e48-\u0e4b]?)\u0e32")
 
 
 def composed(text: str) -> str:
-    """Thai with the vowel sara am as one character."""
+    """Thai with the vowel sara am as one character; a soft hyphen that is drawn is a hyphen."""
+    text = text.replace("\u00ad", "-")
     return _SARA_AM.sub("\\1\u0e33", text) if "\u0e4d" in text else text
 
 
