@@ -37,6 +37,7 @@ class StreamKeywords(TypedDict, total=False):
 
     languages: Sequence[str] | None
     text_layer: str | None
+    structure: str | None
     photographs: str | None
     tables: str | None
     inline_marks: bool

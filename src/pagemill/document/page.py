@@ -107,6 +107,18 @@ class Style(msgspec.Struct, frozen=True, omit_defaults=True):
     """Characters of the page in this style, spaces excluded."""
 
 
+class OutlineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry of a document's outline (its bookmarks)."""
+
+    title: str
+    level: int
+    """From 1."""
+    page: int | None = None
+    """Page of the document, from 1; None where it leads nowhere in it."""
+    top: int | None = None
+    """Thousandths of that page's height, from its top, where known."""
+
+
 class Furniture(StrEnum):
     """The evidence that a region is a running head, a running foot or a page number."""
 

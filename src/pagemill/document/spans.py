@@ -61,9 +61,13 @@ def carried(spans: Iterable[Span], source: str, target: str) -> tuple[Span, ...]
         found = _places(source, target)
         kept: list[Span] = []
         for span in spans:
-            own = [place for place in found[max(0, span.start) : max(0, span.end)] if place >= 0]
+            start, end = max(0, span.start), max(0, span.end)
+            own = [place for place in found[start:end] if place >= 0]
             if own:
-                kept.append(msgspec.structs.replace(span, start=own[0], end=own[-1] + 1))
+                # What its last character became, as a vowel made of two, ends where the next character stands.
+                near = found[end : end + _REACH] if found[end - 1 : end] == [-1] else ()
+                last = next((place for place in near if place >= 0), own[-1] + 1)
+                kept.append(msgspec.structs.replace(span, start=own[0], end=last))
         spans = kept
     return tidy(target, spans)
 

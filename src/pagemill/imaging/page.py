@@ -8,7 +8,7 @@ import msgspec
 
 # At run time too: a page crosses a process border, and its decoder resolves these annotations.
 from pagemill.document.geometry import Box
-from pagemill.document.page import PageError, Style, TextLine
+from pagemill.document.page import OutlineEntry, PageError, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.types import Pixels
 
@@ -75,7 +75,14 @@ class PdfInfo(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     sizes: tuple[tuple[float, float], ...] = ()
     """Width and height in points of the first pages (at most ``imaging.pdf.SIZES``)."""
     metadata: dict[str, str] = {}
-    """The document information dictionary: ``title``, ``author``, ...; empty values left out."""
+    """The document information dictionary: ``title``, ``author``, ...; empty values left out. ``created`` and
+    ``modified`` are dates as ISO 8601 has them."""
+    language: str = ""
+    """As the catalogue says, in the form of BCP 47: ``de``, ``en-GB``; empty where it does not."""
+    outline: tuple[OutlineEntry, ...] = ()
+    """In reading order."""
+    page_labels: tuple[str, ...] = ()
+    """Of the pages from the first; empty where they are the pages' numbers."""
 
 
 class PdfRepair(msgspec.Struct, tag=True, frozen=True, kw_only=True):

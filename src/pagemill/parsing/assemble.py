@@ -19,7 +19,14 @@ from pagemill.layout.text_blocks import group_lines
 from pagemill.parsing.blocks import Block, body_size, merge_neighbours
 from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
 from pagemill.parsing.formulas import cut_at_formulas, mark_formulas, mark_numbers
-from pagemill.parsing.headings import join_names, link_captions, mark_captions, mark_headings
+from pagemill.parsing.headings import (
+    join_names,
+    link_captions,
+    mark_captions,
+    mark_headings,
+    mark_typographic_captions,
+    set_levels,
+)
 from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.korean import mark_broken_words
 from pagemill.parsing.lines import Row, assign_lines, join_rows, mark_hyphens, rows_of
@@ -91,6 +98,20 @@ def assemble_regions(
         _add(record, block, inline, notes)
     mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
     link_captions(record.regions, height)
+    mark_numbers(record.regions)
+
+
+def assemble_blocks(record: PageResult, blocks: Sequence[Block], inline: InlineFormulas) -> None:
+    """Give a record its regions, of blocks that have their labels, order and text by what the PDF says."""
+    body = body_size(blocks)
+    mark_typographic_captions(blocks)
+    headings = [block for block in blocks if block.label in TITLES]
+    set_levels(headings, blocks, record.height, body, record.page_number)
+    notes = _note_marks(blocks)
+    for block in blocks:
+        _add(record, block, inline, notes)
+    mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
+    link_captions(record.regions, record.height)
     mark_numbers(record.regions)
 
 
@@ -253,5 +274,7 @@ def _add(record: PageResult, block: Block, inline: InlineFormulas, notes: frozen
         level=block.level,
         list_item=block.is_list,
         spans=spans,
+        list_depth=block.list_depth,
+        furniture=block.furniture,
         lines=lines,
     )

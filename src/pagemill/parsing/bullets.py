@@ -77,7 +77,7 @@ def _as_check_box(line: TextLine) -> TextLine:
     if not line.text.startswith("□"):
         return line
     first = tuple(msgspec.structs.replace(word, text=word.text.replace("□", _NOT_TICKED)) for word in line.words[:1])
-    return msgspec.structs.replace(line, text=_NOT_TICKED + line.text[1:], words=first + line.words[1:])
+    return reworded(line, _NOT_TICKED + line.text[1:], words=first + line.words[1:])
 
 
 def _bullet(index: int, lines: Sequence[TextLine], boxes: Floats, pixels: Pixels) -> _Found | None:

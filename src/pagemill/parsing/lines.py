@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -244,6 +244,14 @@ def _row(lines: list[TextLine]) -> Row:
     )
 
 
+def words_of(rows: Iterable[str]) -> HyphenatedWords:
+    """The words of rows, but for their first and last ones, which may be halves."""
+    words = HyphenatedWords()
+    for text in rows:
+        words.add(" ".join(text.split()[1:-1]))
+    return words
+
+
 def mark_hyphens(blocks: Sequence[Sequence[Row]]) -> None:
     """Find out by the words of a page what the hyphens at the ends of rows are.
 
@@ -253,10 +261,7 @@ def mark_hyphens(blocks: Sequence[Sequence[Row]]) -> None:
     ends = [pair for rows in blocks for pair in pairwise(rows) if pair[0].text.rstrip().endswith(HYPHENS)]
     if not ends:
         return
-    words = HyphenatedWords()
-    for rows in blocks:
-        for row in rows:
-            words.add(" ".join(row.text.split()[1:-1]))  # the first and the last word may be halves
+    words = words_of(row.text for rows in blocks for row in rows)
     for above, below in ends:
         above.joint = words.joint(above.text.rstrip(), below.text.lstrip())
 
@@ -314,6 +319,10 @@ def half_width(text: str) -> str:
     return signs.sub(lambda sign: "₩" if sign[0] == "\uffe6" else chr(ord(sign[0]) - 0xFEE0), text)
 
 
+def _clean(text: str) -> str:
+    return composed(half_width(_UNPRINTABLE.sub("", text)))
+
+
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
     """Take unprintable characters out, polygons that are not four corners, full-width forms of ASCII, vowels in parts.
 
@@ -328,11 +337,8 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         corners = line.polygon or ()
         if len(corners) not in (0, 4) or not all(math.isfinite(value) for corner in corners for value in corner):
             line = msgspec.structs.replace(line, polygon=None)
-        if _UNPRINTABLE.search(line.text):
-            words = tuple(msgspec.structs.replace(word, text=_UNPRINTABLE.sub("", word.text)) for word in line.words)
-            line = reworded(line, _UNPRINTABLE.sub("", line.text), words=words)
-        if (text := composed(half_width(line.text))) != line.text:
-            words = tuple(msgspec.structs.replace(word, text=composed(half_width(word.text))) for word in line.words)
+        if (text := _clean(line.text)) != line.text:
+            words = tuple(msgspec.structs.replace(word, text=_clean(word.text)) for word in line.words)
             line = reworded(line, text, words=words)
         if line.text.strip():
             kept.append(line)
