@@ -31,7 +31,7 @@ _EMPHASIS = re.compile(
 _MATHEMATICS = re.compile(r"(?<!\\)\$(?=\S)[^$]*(?<=\S)\$(?!\d)")
 """Two dollars between which a reader of Markdown would see a formula."""
 _LITERAL = re.compile(
-    r"[`*]|\\(?=[!-/:-@\[-`{-~]|$)|(?<![^\W_])_|_(?![^\W_])|~(?=~)|(?<=~)~"
+    r"[`*]|\\(?=[!-/:-@\[-`{-~]|$)|(?<![^\W_])_|_(?![^\W_])|~(?=~|$)|(?<=~)~|^~"
     r"|<(?=[A-Za-z/!?]|$)|&(?=#?[0-9A-Za-z]{1,31};|$)|\](?=\(|$)",
     re.MULTILINE,
 )
