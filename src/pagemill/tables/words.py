@@ -78,20 +78,20 @@ def words_of_line(line: TextLine, index: int, origin: tuple[float, float]) -> li
         for position, word in enumerate(line.words):
             glued = position > 0 and line.words[position - 1].text + word.text in line.text
             x1, x2 = word.box[0] - origin[0], word.box[2] - origin[0]
-            spans, at = _spans_of_word(line, word.text, at)
+            spans, at = spans_of_word(line, word.text, at)
             words.append(TableWord(word.text, x1, x2, y1, y2, index, glued, position, spans))
         return words
     tokens = line.text.split()
     scale = (right - left) / max(1, len(" ".join(tokens)))
     words, start = [], left
     for place, token in enumerate(tokens):
-        spans, at = _spans_of_word(line, token, at)
+        spans, at = spans_of_word(line, token, at)
         words.append(TableWord(token, start, start + scale * len(token), y1, y2, index, False, place, spans))
         start += scale * (len(token) + 1)
     return words
 
 
-def _spans_of_word(line: TextLine, word: str, at: int) -> tuple[tuple[Span, ...], int]:
+def spans_of_word(line: TextLine, word: str, at: int) -> tuple[tuple[Span, ...], int]:
     """The marks of a word that stands in a line at an offset or behind it, and the offset of what follows."""
     start = line.text.find(word, at) if line.spans else -1
     return ((), at) if start < 0 else (cut(line.spans, start, start + len(word)), start + len(word))

@@ -19,7 +19,7 @@ from pagemill.tables.grid import Grid, GridCell, cell_of
 from pagemill.tables.lattice import lattice_grid
 from pagemill.tables.rules import Rule, Rules
 from pagemill.tables.table import Cell, Table, build_table
-from pagemill.tables.words import TableWord, is_number
+from pagemill.tables.words import TableWord, is_number, spans_of_word
 
 _NO_PIXELS = np.full((1, 1), 255, dtype=np.uint8)
 _TOUCH = 3.0
@@ -141,10 +141,11 @@ def _on_page(pieces: Sequence[Piece], box: Box) -> Box:
 def _words(pieces: Sequence[Piece]) -> list[TableWord]:
     words = []
     for index, piece in enumerate(pieces):
-        y1, y2 = piece.line.box[1], piece.line.box[3]
+        y1, y2, at = piece.line.box[1], piece.line.box[3], piece.at
         for place, (text, x1, x2) in enumerate(piece.words):
             glued = place > 0 and piece.words[place - 1][0] + text in piece.line.text
-            words.append(TableWord(text, x1, x2, y1, y2, index, glued, place))
+            spans, at = spans_of_word(piece.line, text, at)
+            words.append(TableWord(text, x1, x2, y1, y2, index, glued, place, spans))
     return words
 
 

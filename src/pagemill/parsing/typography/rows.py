@@ -25,6 +25,8 @@ class Piece:
     x2: float
     words: tuple[tuple[str, float, float], ...]
     """Text, start and end of each word, in reading order."""
+    at: int = 0
+    """Offset in the text of the line from which on its words stand."""
 
     @cached_property
     def text(self) -> str:
@@ -43,8 +45,11 @@ class Piece:
 
     def part(self, start: int, end: int) -> Piece:
         """Some of its words."""
-        words = self.words[start:end]
-        return Piece(self.line, words[0][1], max(word[2] for word in words), words)
+        words, at = self.words[start:end], self.at
+        for text, _, _ in self.words[:start]:
+            if (found := self.line.text.find(text, at)) >= 0:
+                at = found + len(text)
+        return Piece(self.line, words[0][1], max(word[2] for word in words), words, at)
 
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
