@@ -200,10 +200,8 @@ def _beside_formulas(region: Region) -> str:
         text, end = text + chr(_FIRST_SIGN + len(formulas)), found.end()
         formulas.append(harmless(found[0]))
     places += range(len(text), len(text) + len(content) - end)
-    spans = (
-        msgspec.structs.replace(span, start=places[span.start], end=places[span.end - 1] + 1)
-        for span in tidy(content, region.spans)
-    )
+    inside = tidy(content, region.spans)
+    spans = (msgspec.structs.replace(span, start=places[span.start], end=places[span.end - 1] + 1) for span in inside)
     text += content[end:]
     plain_region = msgspec.structs.replace(
         region, content=text, spans=tidy(text, spans), content_format=ContentFormat.TEXT
