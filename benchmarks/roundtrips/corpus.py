@@ -52,6 +52,11 @@ class Document:
     blocks: tuple[Block, ...]
 
     @property
+    def key(self) -> str:
+        """Name of the files that are made from it."""
+        return digest(self.name, write(self.blocks))
+
+    @property
     def held_back(self) -> bool:
         """Whether it is kept for reported figures; the other half is for development."""
         return int(digest(self.name, "held back"), 16) % 2 == 0
@@ -148,7 +153,10 @@ def _weight(block: Block) -> int:
 
 
 def clean(blocks: Sequence[Block]) -> list[Block]:
-    """What producers show: no raw HTML, no emoji, no images, links to the web and to headings of the document."""
+    """What producers show: no raw HTML, no emoji, no images, links to the web and to headings of the document.
+
+    A paragraph of nothing but code becomes a code block, as which most styles show it.
+    """
     anchors = {slug(plain(block.runs)) for block in flat(blocks) if block.kind == "heading"}
 
     def shown(runs: list[Run]) -> list[Run]:
@@ -168,7 +176,12 @@ def clean(blocks: Sequence[Block]) -> list[Block]:
             if block.kind not in {"html", "rule"} and (block.kind != "code" or block.text.strip())
         ]
 
-    return each_runs(without_html(blocks), shown)
+    return [
+        Block("code", text=plain(block.runs))
+        if block.kind == "paragraph" and all(CODE in run.marks or not run.text.strip() for run in block.runs)
+        else block
+        for block in each_runs(without_html(blocks), shown)
+    ]
 
 
 def _with_rare_marks(blocks: list[Block], name: str) -> list[Block]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pypdfium2
 
 from roundtrips.corpus import Document, digest, documents, sources
 from roundtrips.markdown import parse, write
-from roundtrips.producers import Job, Style, ceiling, shown
+from roundtrips.producers import Job, Style, ceiling, numbered, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +23,8 @@ MOST_PAGES = 12
 """Documents that a style makes longer than this are left out: they would cost as much as many others."""
 SCAN_DPI = 200
 _AT_ONCE = 8
+_VERSION = 1
+"""Of the cleaning: raise it when documents are cut or cleaned in another way."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Sheet:
 
 def corpus(listed: Path, work: Path) -> list[Document]:
     """Documents of the packages in a list."""
-    made = work / "corpus" / (digest(listed.read_text(encoding="utf-8")) + ".json")
+    made = work / "corpus" / (digest(listed.read_text(encoding="utf-8"), _VERSION) + ".json")
     if not made.exists():
         found = documents(sources(listed), work / "packages")
         made.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +91,7 @@ def sheets(
     for document, producer, style in wanted:
         blocks = shown(document, producers[producer][style])
         assert blocks is not None
-        path = work / "pdf" / f"{producer}-{style}" / f"{digest(document.name)}.pdf"
+        path = work / "pdf" / f"{producer}-{style}" / f"{document.key}.pdf"
         by_style.setdefault((producer, style), []).append(Job(document, blocks, path))
     found = []
     for (producer, style), jobs in by_style.items():
@@ -104,7 +105,8 @@ def sheets(
             _make(missing[first : first + _AT_ONCE], how)
         for job in jobs:
             if job.pdf.exists() and (pages := _pages(job.pdf)) <= MOST_PAGES:
-                truth, best = write(job.blocks), write(ceiling(job.blocks, how))
+                blocks = numbered(job.blocks) if how.numbered else job.blocks
+                truth, best = write(blocks), write(ceiling(blocks, how))
                 found.append(Sheet(job.document, producer, style, job.pdf, pages, truth, best))
     return found
 
@@ -182,4 +184,4 @@ def scan(source: Path, target: Path) -> None:
     images[0].save(target, "PDF", save_all=True, append_images=images[1:], resolution=SCAN_DPI, quality=90)
 
 
-__all__ = ["PRODUCED", "SCAN", "STRIPPED", "VARIANTS", "Sheet", "corpus", "sample", "sheets", "subprocess", "variant"]
+__all__ = ["PRODUCED", "SCAN", "STRIPPED", "VARIANTS", "Sheet", "corpus", "sample", "sheets", "variant"]

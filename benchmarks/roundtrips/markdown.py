@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 BOLD, ITALIC, STRIKE, CODE, SUP, SUB = "bold", "italic", "strike", "code", "sup", "sub"
 _NODES = {"strong": BOLD, "em": ITALIC, "s": STRIKE}
@@ -320,3 +320,10 @@ def flat(blocks: Sequence[Block]) -> Iterator[Block]:
     for block in blocks:
         yield block
         yield from flat(block.children)
+
+
+def all_runs(blocks: Iterable[Block]) -> Iterator[Run]:
+    """Runs of blocks and of the cells of their tables."""
+    for block in blocks:
+        yield from block.runs
+        yield from (run for row in block.rows for cell in row for run in cell)

@@ -89,7 +89,7 @@ def make(blocks: Sequence[Block], target: Path, *, rules: bool, font: str, korea
                     )
                     out.append(ListFlowable(items, bulletFontName=text, **kind))
                 case "code":
-                    out.append(Preformatted(block.text, code, maxLineLength=95))
+                    out.append(Preformatted(block.text, code, maxLineLength=80))
                     out.append(Spacer(1, 4))
                 case "quote":
                     out += flowables(block.children, quote)

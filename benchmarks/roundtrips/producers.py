@@ -9,15 +9,14 @@ import re
 import shutil
 import subprocess
 import tempfile
-import unicodedata
 import zipfile
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chromium_pipe import CHROMIUM, Chromium
-from roundtrips.markdown import BOLD, CODE, ITALIC, STRIKE, SUB, SUP, Block, Run, each_runs, flat, plain, slug
+from roundtrips import html_page, typst_source
+from roundtrips.markdown import ITALIC, STRIKE, SUB, SUP, Block, Run, each_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 LATIN = frozenset({"en", "de"})
 ALL = frozenset({"en", "de", "ru", "ko", "ja", "zh", "ar"})
 _TIMEOUT_S = 180
+_LEFT_OUT = 0.02
+"""Share of characters that a style may lack; documents with more are not set in it. Not measured."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Job:
     pdf: Path
 
 
+Maker = Callable[[Sequence[Job]], None] if TYPE_CHECKING else object
+
+
 @dataclass(frozen=True)
 class Style:
     """A style of a producer.
@@ -46,172 +50,82 @@ class Style:
         make: Sets documents; what it cannot set is left out.
         languages: What its fonts have.
         charset: Encoding whose characters it can show; None for all.
-        loses: Marks and kinds that do not reach the page: ``link``, marks of runs, ``levels`` below 2.
+        loses: What does not reach the page: ``link``, marks of runs.
+        levels: How many levels of headings look different.
+        slanted: Whether letters outside Latin, Greek and Cyrillic are slanted where they should be.
+        numbered: Whether it numbers headings.
+        columns: Longest line of code that fits.
     """
 
-    make: Callable[[Sequence[Job]], None]
+    make: Maker
     languages: frozenset[str] = ALL
     charset: str | None = None
     loses: frozenset[str] = frozenset()
-
-
-# What a producer cannot show
-
-_LEFT_OUT = 0.02
-"""Share of characters that a style may lack; documents with more are not set in it. Not measured."""
+    levels: int = 6
+    slanted: bool = True
+    numbered: bool = False
+    columns: int | None = None
 
 
 def shown(document: Document, style: Style) -> list[Block] | None:
-    """Blocks of a document without the characters that a style cannot show; None where these are many."""
+    """Blocks of a document without the characters that a style cannot show; None where these are many.
+
+    Lines of code that would leave the page are broken.
+    """
     if document.language not in style.languages:
         return None
-    blocks = list(document.blocks)
-    if style.charset is None:
-        return blocks
+    charset, columns = style.charset, style.columns
     counts = [0, 0]
 
     def kept(text: str) -> str:
-        out = "".join(c for c in text if c.isascii() or c.encode(str(style.charset), "ignore"))
+        out = "".join(c for c in text if c.isascii() or c.encode(charset, "ignore")) if charset else text
         counts[0] += len(text)
         counts[1] += len(out)
         return out
 
-    def kept_code(some: Sequence[Block]) -> list[Block]:
-        return [replace(b, text=kept(b.text), children=kept_code(b.children)) for b in some]
+    def broken(text: str) -> str:
+        return re.sub(f"([^\n]{{{columns}}})(?=[^\n])", "\\1\n", text) if columns else text
 
-    blocks = each_runs(kept_code(blocks), lambda runs: [replace(run, text=kept(run.text)) for run in runs])
+    def kept_code(some: Sequence[Block]) -> list[Block]:
+        return [replace(b, text=broken(kept(b.text)), children=kept_code(b.children)) for b in some]
+
+    blocks = each_runs(kept_code(document.blocks), lambda runs: [replace(run, text=kept(run.text)) for run in runs])
     return blocks if counts[1] >= (1 - _LEFT_OUT) * counts[0] else None
 
 
 def ceiling(blocks: Sequence[Block], style: Style) -> list[Block]:
     """Blocks after what a style loses: what a perfect reader of its pages would write."""
-    lost = style.loses
 
     def without(runs: list[Run]) -> list[Run]:
-        return [replace(run, marks=run.marks - lost, href=None if "link" in lost else run.href) for run in runs]
+        kept = []
+        for run in runs:
+            upright = not style.slanted and any(char >= "\u0600" for char in run.text)
+            marks = run.marks - style.loses - ({ITALIC} if upright else frozenset())
+            kept.append(replace(run, marks=marks, href=None if "link" in style.loses else run.href))
+        return kept
 
     def levelled(some: Sequence[Block]) -> list[Block]:
-        deepest = 2 if "levels" in lost else 6
-        return [replace(b, level=min(b.level, deepest), children=levelled(b.children)) for b in some]
+        return [replace(b, level=min(b.level, style.levels), children=levelled(b.children)) for b in some]
 
     return each_runs(levelled(blocks), without)
 
 
-# HTML
+def numbered(blocks: Sequence[Block]) -> list[Block]:
+    """Blocks with numbers before the headings, as LaTeX and Typst count them."""
+    counts = [0] * 6
 
-_TAGS = ((STRIKE, "s"), (BOLD, "strong"), (ITALIC, "em"), (CODE, "code"), (SUP, "sup"), (SUB, "sub"))
+    def prefixed(some: Sequence[Block]) -> list[Block]:
+        out = []
+        for block in some:
+            runs = block.runs
+            if block.kind == "heading":
+                counts[block.level - 1] += 1
+                counts[block.level :] = [0] * (6 - block.level)
+                runs = [Run(".".join(map(str, counts[: block.level])) + " "), *runs]
+            out.append(replace(block, runs=runs, children=prefixed(block.children)))
+        return out
 
-
-def html_runs(runs: Sequence[Run]) -> str:
-    """Runs as HTML."""
-    out = ""
-    for run in runs:
-        text = escape(run.text)
-        for mark, tag in reversed(_TAGS):
-            if mark in run.marks:
-                text = f"<{tag}>{text}</{tag}>"
-        out += f'<a href="{escape(run.href)}">{text}</a>' if run.href else text
-    return out
-
-
-def html_blocks(blocks: Sequence[Block]) -> str:
-    """Blocks as HTML."""
-    return "\n".join(map(_html_block, blocks))
-
-
-def _html_block(block: Block) -> str:
-    match block.kind:
-        case "heading":
-            name = f"h{block.level}"
-            return f'<{name} id="{escape(slug(plain(block.runs)))}">{html_runs(block.runs)}</{name}>'
-        case "paragraph":
-            return f"<p>{html_runs(block.runs)}</p>"
-        case "list":
-            tag, start = ("ul", "") if block.start is None else ("ol", f' start="{block.start}"')
-            items = "".join(f"<li>{_html_item(item)}</li>" for item in block.children)
-            return f"<{tag}{start}>{items}</{tag}>"
-        case "code":
-            return f"<pre><code>{escape(block.text)}\n</code></pre>"
-        case "quote":
-            return f"<blockquote>{html_blocks(block.children)}</blockquote>"
-        case "table":
-            head, *rows = [[html_runs(cell) for cell in row] for row in block.rows]
-            body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-            return (
-                f"<table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>{body}</tbody></table>"
-            )
-        case _:
-            return ""
-
-
-def _html_item(item: Block) -> str:
-    first, *others = item.children or [Block("paragraph")]
-    inside = html_runs(first.runs) if first.kind == "paragraph" else _html_block(first)
-    return inside + html_blocks(others)
-
-
-def html_page(job: Job, css: str) -> str:
-    """A page of HTML."""
-    language = job.document.language
-    direction = ' dir="rtl"' if language == "ar" else ""
-    title = next((plain(b.runs) for b in job.blocks if b.kind == "heading"), "")
-    return (
-        f'<!doctype html><html lang="{language}"{direction}><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{css}</style></head><body>{html_blocks(job.blocks)}</body></html>"
-    )
-
-
-_CJK = '"Noto {0} CJK KR", "Noto {0} CJK JP", "Noto Naskh Arabic"'
-_CSS = {
-    "web": """
-body{font:15px/1.5 "Liberation Sans","DejaVu Sans",%(sans)s,sans-serif;color:#24292f}
-h1,h2{border-bottom:1px solid #d0d7de;padding-bottom:.3em} a{color:#0969da;text-decoration:none}
-pre{background:#f6f8fa;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere}
-code{font-family:"DejaVu Sans Mono",%(sans)s,monospace;font-size:85%%} :not(pre)>code{background:#eff1f3;padding:.2em .4em}
-table{border-collapse:collapse} td,th{border:1px solid #d0d7de;padding:6px 13px}
-tr:nth-child(even){background:#f6f8fa} blockquote{border-left:4px solid #d0d7de;padding-left:1em;margin-left:0;color:#57606a}
-""",
-    "book": """
-body{font:11pt/1.35 "DejaVu Serif",%(serif)s,serif;text-align:justify;hyphens:auto}
-h1{font-size:1.7em;text-align:center} h2{font-size:1.3em} h3{font-size:1.1em;font-style:italic} h4,h5,h6{font-size:1em}
-p{margin:0;text-indent:1.5em} li p,td p{text-indent:0} a{color:inherit}
-pre{font-size:9pt;white-space:pre-wrap;overflow-wrap:anywhere} code{font-family:"DejaVu Sans Mono",%(serif)s,monospace}
-table{border-collapse:collapse;border-top:1.5pt solid;border-bottom:1.5pt solid;margin:1em auto}
-th{border-bottom:.5pt solid} td,th{padding:2pt 8pt;text-align:left;border-left:0}
-""",
-    "columns": """
-body{font:9.5pt/1.3 "Liberation Serif","DejaVu Serif",%(serif)s,serif;columns:2;column-gap:8mm;text-align:justify}
-h1{column-span:all;text-align:center;font-size:16pt} h2{font-size:12pt} h3,h4,h5,h6{font-size:10pt}
-pre,code{font-family:"DejaVu Sans Mono",%(sans)s,monospace;font-size:7pt} pre{white-space:pre-wrap;overflow-wrap:anywhere}
-table{border-collapse:collapse;font-size:8pt} td,th{padding:1pt 4pt;text-align:left;overflow-wrap:anywhere}
-""",
-    "report": """
-@page{size:A4;margin:25mm 20mm;@top-left{content:string(title);font-size:8pt}@bottom-right{content:counter(page)" / "counter(pages)}}
-h1{string-set:title content()} body{font:10.5pt/1.4 "DejaVu Sans",%(sans)s,sans-serif}
-h1,h2,h3{color:#134074} pre,code{font-family:"DejaVu Sans Mono",%(sans)s,monospace;font-size:8.5pt}
-pre{border:.5pt solid #aaa;padding:4pt;white-space:pre-wrap;overflow-wrap:anywhere}
-table{border-collapse:collapse;width:100%%} th{background:#134074;color:#fff} td,th{padding:4pt;border-bottom:.5pt solid #aaa}
-""",
-}
-
-
-def _css(name: str) -> str:
-    return _CSS[name] % {"sans": _CJK.format("Sans"), "serif": _CJK.format("Serif")}
-
-
-def _chromium(css: str, **options: Any) -> Callable[[Sequence[Job]], None]:
-    def make(jobs: Sequence[Job]) -> None:
-        with tempfile.TemporaryDirectory() as folder, Chromium(Path(folder) / "profile") as browser:
-            for job in jobs:
-                page = Path(folder) / "page.html"
-                page.write_text(html_page(job, _css(css)), encoding="utf-8")
-                browser.open(page)
-                margins = dict.fromkeys(("marginTop", "marginBottom", "marginLeft", "marginRight"), 0.7)
-                paper = {"paperWidth": 8.27, "paperHeight": 11.69, "printBackground": True}
-                done = browser.call("Page.printToPDF", **paper, **margins, **options)
-                job.pdf.write_bytes(base64.b64decode(done["data"]))
-
-    return make
+    return prefixed(blocks)
 
 
 _RUNNING = {
@@ -221,185 +135,102 @@ _RUNNING = {
 }
 
 
-def _weasyprint(css: str, **options: Any) -> Callable[[Sequence[Job]], None]:
+def _chromium(css: str, **options: Any) -> Maker:
+    margins = dict.fromkeys(("marginTop", "marginBottom", "marginLeft", "marginRight"), 0.7)
+    options |= {"paperWidth": 8.27, "paperHeight": 11.69, "printBackground": True, **margins}
+
+    def make(jobs: Sequence[Job]) -> None:
+        with tempfile.TemporaryDirectory() as folder, Chromium(Path(folder) / "profile") as browser:
+            for job in jobs:
+                source = Path(folder) / "page.html"
+                source.write_text(html_page.page(job.blocks, job.document.language, css=css), encoding="utf-8")
+                browser.open(source)
+                job.pdf.write_bytes(base64.b64decode(browser.call("Page.printToPDF", **options)["data"]))
+
+    return make
+
+
+def _weasyprint(css: str, **options: Any) -> Maker:
     def make(jobs: Sequence[Job]) -> None:
         import weasyprint
 
         for job in jobs:
-            weasyprint.HTML(string=html_page(job, _css(css))).write_pdf(job.pdf, **options)
+            html = html_page.page(job.blocks, job.document.language, css=css)
+            weasyprint.HTML(string=html).write_pdf(job.pdf, **options)
 
     return make
 
 
-# Typst
-
-
-def _string(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
-def _typst_runs(runs: Sequence[Run]) -> str:
-    parts = []
-    names = ((CODE, "raw"), (SUB, "sub"), (SUP, "super"), (ITALIC, "emph"), (BOLD, "strong"), (STRIKE, "strike"))
-    for run in runs:
-        text = _string(run.text)
-        for mark, name in names:
-            if mark in run.marks:
-                text = f"{name}({text})"
-        if run.href:
-            anchor = "label(" + _string(run.href[1:]) + ")" if run.href[0] == "#" else _string(run.href)
-            text = f"link({anchor}, {text})"
-        parts.append(text)
-    return "{" + "; ".join(parts or ['""']) + "}"
-
-
-def _typst_blocks(blocks: Sequence[Block]) -> str:
-    return "{" + "; ".join(map(_typst_block, blocks)) + "}"
-
-
-def _typst_block(block: Block) -> str:
-    match block.kind:
-        case "heading":
-            anchor = _string(slug(plain(block.runs)))
-            return f"[#heading(level: {block.level}, {_typst_runs(block.runs)})#anchored({anchor})]"
-        case "paragraph":
-            return f"par({_typst_runs(block.runs)})"
-        case "list":
-            items = "".join(", " + _typst_blocks(item.children) for item in block.children)
-            return f"enum(start: {block.start}{items})" if block.start is not None else f"list({items[2:]})"
-        case "code":
-            return f"raw(block: true, {_string(block.text)})"
-        case "quote":
-            return f"quote(block: true, {_typst_blocks(block.children)})"
-        case "table":
-            head, *rows = ["".join(", " + _typst_runs(cell) for cell in row) for row in block.rows]
-            return f"table(columns: {len(block.rows[0])}, table.header({head[2:]}){''.join(rows)})"
-        case _:
-            return '""'
-
-
-_FONTS = '("{0}", "Noto {1} CJK KR", "Noto {1} CJK JP", "Noto Naskh Arabic", "DejaVu Sans")'
-_TYPST = {
-    "article": """#set page(numbering: "1")
-#set text(font: %(serif)s, size: 10pt)
-#set par(justify: true)
-#set heading(numbering: none)
-""",
-    "handbook": """#set page(header: context { if counter(page).get().first() > 1 [#emph(title) #h(1fr) #counter(page).display()] })
-#set text(font: %(sans)s, size: 10.5pt)
-#set table(stroke: none, inset: (x: 8pt, y: 4pt))
-#show link: set text(fill: blue)
-#show heading: set text(fill: rgb("#134074"))
-#show raw.where(block: true): block.with(fill: luma(240), inset: 6pt, width: 100%%)
-""",
-    "columns": """#set page(columns: 2, margin: 18mm, footer: context align(center, counter(page).display("1 / 1", both: true)))
-#set text(font: %(serif)s, size: 9pt)
-#set par(justify: true, first-line-indent: 1em)
-#set heading(numbering: "1.1")
-#set table(stroke: (x: none, y: 0.5pt))
-#show raw: set text(size: 7pt)
-""",
-}
-
-
-def _typst(template: str) -> Callable[[Sequence[Job]], None]:
+def _typst(template: str) -> Maker:
     def make(jobs: Sequence[Job]) -> None:
         import typst
 
         for job in jobs:
-            anchors = sorted({slug(plain(b.runs)) for b in flat(job.blocks) if b.kind == "heading"} - {""})
-            linked = {r.href[1:] for b in flat(job.blocks) for r in _all_runs(b) if r.href and r.href[0] == "#"}
-            # A label stands once: the first heading of a name takes it.
-            once = "".join(f"#let seen-{i} = state({_string(name)}, false)\n" for i, name in enumerate(()))
-            title = next((plain(b.runs) for b in job.blocks if b.kind == "heading"), "")
-            head = f"#set document(title: {_string(title)})\n#let title = {_string(title)}\n#set text(lang: {_string(job.document.language)})\n"
-            head += once + "#let anchored(name) = none\n"
-            head += _TYPST[template] % {
-                "serif": _FONTS.format("Libertinus Serif", "Serif"),
-                "sans": _FONTS.format("DejaVu Sans", "Sans"),
-            }
-            del anchors
-            body = _typst_labelled(job.blocks, linked)
-            job.pdf.write_bytes(typst.compile((head + body).encode()))
+            source = typst_source.source(job.blocks, job.document.language, template)
+            job.pdf.write_bytes(typst.compile(source.encode()))
 
     return make
 
 
-def _typst_labelled(blocks: Sequence[Block], linked: set[str]) -> str:
-    """The document, with a label at the first heading of each name that is linked."""
-    source = "#" + _typst_blocks(blocks)
-    for name in linked:
-        source = source.replace(f"#anchored({_string(name)})]", f"#metadata(none)#label({_string(name)})]", 1)
-    return source
+def _reportlab(*, rules: bool, font: str) -> Maker:
+    def make(jobs: Sequence[Job]) -> None:
+        from roundtrips import platypus
 
+        for job in jobs:
+            platypus.make(job.blocks, job.pdf, rules=rules, font=font, korean=job.document.language == "ko")
 
-def _all_runs(block: Block) -> list[Run]:
-    return [*block.runs, *(run for row in block.rows for cell in row for run in cell)]
-
-
-# Pandoc: groff, LibreOffice, LaTeX
+    return make
 
 
 def _pandoc(job: Job, to: str, target: Path, *options: str) -> None:
-    subprocess.run(
-        ["pandoc", "-f", "html", "-t", to, "-s", "-o", str(target), *options],
-        input=html_page(job, "").encode(), check=True, capture_output=True, timeout=_TIMEOUT_S,
-    )  # fmt: skip
+    # LibreOffice sets pandoc's tables without widths in narrow columns; the others set long rows off the page.
+    html = html_page.page(job.blocks, job.document.language, wide=0 if to == "docx" else 60)
+    command = ["pandoc", "-f", "html", "-t", to, "-s", "-o", str(target), *options]
+    subprocess.run(command, input=html.encode(), check=True, capture_output=True, timeout=_TIMEOUT_S)
 
 
-def _groff(macros: str, device: str) -> Callable[[Sequence[Job]], None]:
+def _groff(macros: str, device: str) -> Maker:
     def make(jobs: Sequence[Job]) -> None:
         for job in jobs:
             with tempfile.TemporaryDirectory() as folder:
-                source = Path(folder) / "source"
-                _pandoc(job, macros, source, *(["-V", "section=7"] if macros == "man" else []))
-                extra = ["-mpdfmark"] if macros == "ms" and device == "ps" else []
-                command = [
-                    "groff",
-                    "-k",
-                    "-t",
-                    f"-m{'pdf' if False else ''}{macros}",
-                    *extra,
-                    f"-T{device}",
-                    str(source),
-                ]
+                source, pages = Path(folder) / "source", Path(folder) / "pages.ps"
+                title = re.sub(r"\W+", "-", job.document.name.split("/")[-1])
+                _pandoc(job, macros, source, *(["-V", "section=7", "-V", f"title={title}"] if macros == "man" else []))
+                links = ["-mpdfmark"] if (macros, device) == ("ms", "ps") else []
+                command = ["groff", "-k", "-t", f"-m{macros}", *links, f"-T{device}", str(source)]
                 done = subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_S).stdout
-                if device == "ps":
-                    (Path(folder) / "source.ps").write_bytes(done)
-                    subprocess.run(
-                        ["ps2pdf", str(Path(folder) / "source.ps"), str(job.pdf)],
-                        check=True, capture_output=True, timeout=_TIMEOUT_S,
-                    )  # fmt: skip
-                else:
+                if device == "pdf":
                     job.pdf.write_bytes(done)
+                    continue
+                pages.write_bytes(done)
+                command = ["ps2pdf", str(pages), str(job.pdf)]
+                subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_S)
 
     return make
 
 
-_BORDERS = "<w:tblBorders>" + "".join(
-    f'<w:{side} w:val="single" w:sz="4" w:space="0" w:color="000000"/>'
-    for side in ("top", "left", "bottom", "right", "insideH", "insideV")
-) + "</w:tblBorders>"  # fmt: skip
+def _libreoffice(*, tagged: bool, rules: bool, font: str) -> Maker:
+    chosen = {"type": "boolean", "value": str(tagged).lower()}
+    options = json.dumps({"UseTaggedPDF": chosen, "ExportBookmarks": chosen})
 
-
-def _libreoffice(*, tagged: bool, rules: bool, font: str) -> Callable[[Sequence[Job]], None]:
     def make(jobs: Sequence[Job]) -> None:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            for number, job in enumerate(jobs):
-                _pandoc(job, "docx", folder / f"{number}.docx")
-                _restyle(folder / f"{number}.docx", rules=rules, font=font)
-            options = {"UseTaggedPDF": {"type": "boolean", "value": str(tagged).lower()}}
-            options["ExportBookmarks"] = {"type": "boolean", "value": str(tagged).lower()}
-            command = ["soffice", f"-env:UserInstallation=file://{folder}/profile", "--headless", "--convert-to"]
-            command += ["pdf:writer_pdf_Export:" + json.dumps(options), "--outdir", name]
-            command += [str(folder / f"{number}.docx") for number in range(len(jobs))]
+        with tempfile.TemporaryDirectory() as folder:
+            texts = [Path(folder) / f"{number}.docx" for number in range(len(jobs))]
+            for job, text in zip(jobs, texts, strict=True):
+                _pandoc(job, "docx", text)
+                _restyle(text, rules=rules, font=font)
+            command = ["soffice", f"-env:UserInstallation=file://{folder}/profile", "--headless"]
+            command += ["--convert-to", f"pdf:writer_pdf_Export:{options}", "--outdir", folder, *map(str, texts)]
             subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_S + 20 * len(jobs))
-            for number, job in enumerate(jobs):
-                if (folder / f"{number}.pdf").exists():
-                    shutil.move(folder / f"{number}.pdf", job.pdf)
+            for job, text in zip(jobs, texts, strict=True):
+                if text.with_suffix(".pdf").exists():
+                    shutil.move(text.with_suffix(".pdf"), job.pdf)
 
     return make
+
+
+_SIDES = ("top", "left", "bottom", "right", "insideH", "insideV")
+_LINES = "".join(f'<w:{side} w:val="single" w:sz="4" w:space="0" w:color="000000"/>' for side in _SIDES)
 
 
 def _restyle(path: Path, *, rules: bool, font: str) -> None:
@@ -409,49 +240,27 @@ def _restyle(path: Path, *, rules: bool, font: str) -> None:
     new = path.with_suffix(".new")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as out:
         for item in old.infolist():
-            data = old.read(item)
+            xml = old.read(item).decode() if item.filename in {"word/styles.xml", "word/document.xml"} else ""
             if item.filename == "word/styles.xml":
-                xml = data.decode()
                 xml = re.sub(r"<w:rFonts[^>]*Consolas[^>]*/>", mono, xml)
                 xml = re.sub(r"<w:rFonts[^>]*Theme[^>]*/>", fonts, xml)
-                if rules:
-                    xml = re.sub(r'(w:styleId="Table">.*?<w:tblPr>)', lambda m: m[1] + _BORDERS, xml, flags=re.DOTALL)
-                data = xml.encode()
-            out.writestr(item, data)
+            elif xml and rules:
+                borders = rf"\1<w:tblBorders>{_LINES}</w:tblBorders>"
+                xml = re.sub(r"(<w:tblPr>.*?<w:tblW[^>]*/>)", borders, xml, flags=re.DOTALL)
+            out.writestr(item, xml.encode() or old.read(item))
     new.replace(path)
 
 
-def _latex(engine: str, *options: str) -> Callable[[Sequence[Job]], None]:
+def _latex(engine: str, *options: str) -> Maker:
+    fonts = ["mainfont=DejaVu Serif", "monofont=DejaVu Sans Mono", "monofontoptions=Scale=.8"]
+
     def make(jobs: Sequence[Job]) -> None:
         for job in jobs:
-            fonts: list[str] = []
-            if engine == "xelatex":
-                fonts = [
-                    "-V",
-                    "mainfont=DejaVu Serif",
-                    "-V",
-                    "monofont=DejaVu Sans Mono",
-                    "-V",
-                    "monofontoptions=Scale=.8",
-                ]
-                if job.document.language in {"ko", "ja", "zh"}:
-                    fonts += ["-V", "CJKmainfont=Noto Serif CJK KR"]
-            _pandoc(
-                job, "latex", job.pdf, f"--pdf-engine={engine}", "-V", "geometry=a4paper,margin=25mm", *fonts, *options
-            )
-
-    return make
-
-
-# ReportLab
-
-
-def _reportlab(*, rules: bool, font: str) -> Callable[[Sequence[Job]], None]:
-    def make(jobs: Sequence[Job]) -> None:
-        from roundtrips import platypus
-
-        for job in jobs:
-            platypus.make(job.blocks, job.pdf, rules=rules, font=font, korean=job.document.language == "ko")
+            variables = ["geometry=a4paper,margin=25mm", *(fonts if engine == "xelatex" else [])]
+            if job.document.language in {"ko", "ja", "zh"}:
+                variables.append("CJKmainfont=Noto Serif CJK KR")
+            chosen = [part for variable in variables for part in ("-V", variable)]
+            _pandoc(job, "latex", job.pdf, f"--pdf-engine={engine}", *chosen, *options)
 
     return make
 
@@ -466,41 +275,47 @@ def producers() -> Mapping[str, Mapping[str, Style]]:
     if CHROMIUM:
         found["chromium"] = {
             "web": Style(_chromium("web")),
-            "book": Style(_chromium("book", **_RUNNING, generateTaggedPDF=True, generateDocumentOutline=True)),
-            "columns": Style(_chromium("columns", generateTaggedPDF=False)),
+            "book": Style(
+                _chromium("book", **_RUNNING, generateTaggedPDF=True, generateDocumentOutline=True), levels=4
+            ),
+            "columns": Style(_chromium("columns", generateTaggedPDF=False), levels=3),
         }
     if _has("typst"):
-        found["typst"] = {name: Style(_typst(name)) for name in _TYPST}
+        found["typst"] = {
+            "article": Style(_typst("article"), levels=3, slanted=False, columns=80),
+            "handbook": Style(_typst("handbook"), levels=3, slanted=False, columns=80),
+            "columns": Style(_typst("columns"), slanted=False, numbered=True, columns=52),
+        }
     if _has("soffice", "pandoc"):
         found["libreoffice"] = {
-            "tagged": Style(_libreoffice(tagged=True, rules=False, font="Liberation Serif")),
-            "tagged-rules": Style(_libreoffice(tagged=True, rules=True, font="Liberation Sans")),
-            "untagged": Style(_libreoffice(tagged=False, rules=False, font="DejaVu Serif")),
-            "untagged-rules": Style(_libreoffice(tagged=False, rules=True, font="Liberation Sans")),
+            "tagged": Style(_libreoffice(tagged=True, rules=False, font="Liberation Serif"), levels=5),
+            "tagged-rules": Style(_libreoffice(tagged=True, rules=True, font="Liberation Sans"), levels=5),
+            "untagged": Style(_libreoffice(tagged=False, rules=False, font="DejaVu Serif"), levels=5),
+            "untagged-rules": Style(_libreoffice(tagged=False, rules=True, font="Liberation Sans"), levels=5),
         }
     if _has("groff", "pandoc", "ps2pdf"):
+        lost = frozenset({STRIKE})
         found["groff"] = {
-            "ms": Style(_groff("ms", "ps"), LATIN, "latin-1", frozenset({STRIKE})),
-            "ms-pdf": Style(_groff("ms", "pdf"), LATIN, "latin-1", frozenset({STRIKE})),
-            "man": Style(_groff("man", "ps"), LATIN, "latin-1", frozenset({STRIKE, SUB, SUP, "link", "levels"})),
+            "ms": Style(_groff("ms", "ps"), LATIN, "latin-1", lost, levels=2, columns=62),
+            "ms-pdf": Style(_groff("ms", "pdf"), LATIN, "latin-1", lost, levels=2, columns=62),
+            "man": Style(_groff("man", "ps"), LATIN, "latin-1", lost | {SUB, SUP, "link"}, levels=2, columns=62),
         }
     if _has("weasyprint"):
         found["weasyprint"] = {
             "report": Style(_weasyprint("report")),
-            "book": Style(_weasyprint("book", pdf_tags=True)),
+            "book": Style(_weasyprint("book", pdf_tags=True), levels=4),
         }
     if _has("reportlab"):
+        wide = LATIN | {"ru", "ko"}
         found["reportlab"] = {
-            "rules": Style(_reportlab(rules=True, font="Helvetica"), LATIN, "cp1252"),
-            "plain": Style(_reportlab(rules=False, font="DejaVu"), LATIN | {"ru", "ko"}),
+            "rules": Style(_reportlab(rules=True, font="Helvetica"), LATIN, "cp1252", levels=5, columns=80),
+            "plain": Style(_reportlab(rules=False, font="DejaVu"), wide, levels=5, slanted=False, columns=80),
         }
-    if _has("pdflatex", "pandoc"):
-        found["latex"] = {"article": Style(_latex("pdflatex"), LATIN, "latin-1")}
-        if _has("xelatex"):
-            found["latex"]["report"] = Style(
-                _latex("xelatex", "-V", "documentclass=report", "-V", "colorlinks"), LATIN | {"ru", "ko", "ja", "zh"}
-            )
+    if _has("pdflatex", "xelatex", "pandoc"):
+        wide = LATIN | {"ru", "ko", "ja", "zh"}
+        numbers = _latex("xelatex", "-N", "-V", "colorlinks")
+        found["latex"] = {
+            "article": Style(_latex("pdflatex"), LATIN, "latin-1", levels=3, columns=76),
+            "numbered": Style(numbers, wide, slanted=False, numbered=True, columns=76),
+        }
     return found
-
-
-__all__ = ["Job", "Style", "ceiling", "producers", "shown", "unicodedata"]

@@ -138,7 +138,8 @@ def parse(source: str | Path | bytes, **options: Unpack[ParseKeywords]) -> Docum
     if first.record.page_number is None:
         error = first.record.errors[0]
         raise error_class(error.category)(error.message, remedy=error.remedy)
-    return Document.from_pages((page.record for page in parsed), dict(crop for page in parsed for crop in page.crops))
+    crops = dict(crop for page in parsed for crop in page.crops)
+    return Document.from_pages((page.record for page in parsed), crops, first.document.info)
 
 
 @_documented(StreamKeywords)

@@ -11,7 +11,7 @@ from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
-from pagemill.document.page import ContentFormat, ImageCrop, PageError, PageResult, Region, Status
+from pagemill.document.page import ContentFormat, Furniture, ImageCrop, PageError, PageResult, Region, Status
 from pagemill.store.opening import OpenMode
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
@@ -61,7 +61,7 @@ def sample_pages() -> list[PageResult]:
             region(1, Label.TEXT, "Water turns the wheel and the wheel turns the bea-", continues=True),
             region(2, Label.IMAGE),
             region(3, Label.FIGURE_TITLE, "Figure 1: The mill", caption_of=2),
-            region(4, Label.FOOTER, "never shown"),
+            region(4, Label.FOOTER, "never shown", furniture=Furniture.PROVEN),
         ],
     )
     second = page(

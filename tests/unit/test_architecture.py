@@ -65,7 +65,7 @@ MAY_IMPORT = {
             "describing",
         ),
     },
-    "store": {"errors", "_version", "document"},
+    "store": {"errors", "_version", "document", "export"},
     "cluster": {
         *("errors", "_version", "config", "document", "sources", "parsing", "describing", "runtime", "store"),
         "serving",

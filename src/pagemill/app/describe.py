@@ -109,7 +109,7 @@ class _Describing:
 
     async def all(self, tell: Callable[[int, int, str], object]) -> DescribeOutcome:
         page_ids = await asyncio.to_thread(
-            lambda: [page.page_id for page in self.reader.pages() if any(wanted(page, self.kinds))]
+            lambda: [page.page_id for page in self.reader.pages(stored=True) if any(wanted(page, self.kinds))]
         )
         self.outcome.pages = len(page_ids)
 
@@ -120,7 +120,7 @@ class _Describing:
         async with asyncio.TaskGroup() as group:
             without: list[WantedPage] = []
             for page_id in page_ids:
-                page = await asyncio.to_thread(self.reader.page, page_id)
+                page = await asyncio.to_thread(self.reader.page, page_id, stored=True)
                 saved = await asyncio.to_thread(self._saved, page)
                 if saved is None:
                     without.append(WantedPage.of(page))
@@ -129,7 +129,7 @@ class _Describing:
                     group.create_task(self._page(page, saved, step))
             async with PageImages.opened(self.reader, self.sources) as images, aclosing(images.find(without)) as each:
                 async for found in each:
-                    page = await asyncio.to_thread(self.reader.page, found.wanted.page_id)
+                    page = await asyncio.to_thread(self.reader.page, found.wanted.page_id, stored=True)
                     try:
                         pixels = await images.pixels(found)
                         cut = await asyncio.to_thread(pictures, page, pixels, self.kinds)

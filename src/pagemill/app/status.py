@@ -172,7 +172,7 @@ def pages_to_review(reader: RunReader) -> Iterator[PageToReview]:
     Raises:
         DamagedRunError: A record is damaged.
     """
-    for page in reader.pages() if reader.summary.review else ():
+    for page in reader.pages(stored=True) if reader.summary.review else ():
         if page.review:
             fields = {name: getattr(page, name) for name in PageToReview.__struct_fields__ if name != "why"}
             yield PageToReview(**fields, why=[e.message for e in page.errors if e.component in READING])

@@ -10,7 +10,7 @@ from pagemill.document.geometry import area
 from pagemill.document.labels import Label
 from pagemill.document.page import WHOLE_PAGE, Description, PageError, PageResult, Region, Status
 from pagemill.export.context import PageContext, Surroundings
-from pagemill.export.markdown import page_markdown
+from pagemill.export.markdown import with_markdown
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import crop
 from pagemill.imaging.types import Pixels
@@ -97,4 +97,4 @@ def take(page: PageResult, answers: Mapping[int, Description | Problem | None]) 
                     component=COMPONENT, category=answer.category, message=message, remedy=answer.remedy, region=index
                 )
             )
-    page.markdown = page_markdown(page)
+    with_markdown(page)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pagemill.document.identity import KnownSource
+from pagemill.document.page import DocumentInfo
 
 
 class Catalogue:
@@ -55,6 +56,9 @@ class Catalogue:
             if key not in self._document_ids:
                 self._document_ids[key] = self._unique("documents", wanted)
             return self._document_ids[key]
+
+    def describe(self, doc_id: str, info: DocumentInfo) -> None:
+        """Keep what a document says of itself."""
 
     def page_id(self, wanted: str) -> str:
         """An id for a page that has none yet: ``wanted`` made unique."""

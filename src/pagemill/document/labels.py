@@ -86,6 +86,8 @@ PICTURES = FIGURES | {Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.SEAL}
 """Everything that shows something other than text."""
 FORMULAS = frozenset({Label.DISPLAY_FORMULA, Label.INLINE_FORMULA})
 TITLES = frozenset({Label.DOC_TITLE, Label.PARAGRAPH_TITLE})
+FURNITURE_LABELS = frozenset({Label.HEADER, Label.FOOTER, Label.NUMBER})
+"""Running heads and feet and page numbers, as far as they are text."""
 RUNNING_TEXT = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
 """Text in paragraphs that continue across columns and pages."""
 FLOWING = RUNNING_TEXT | {Label.CONTENT, Label.FOOTNOTE}

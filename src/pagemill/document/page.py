@@ -11,6 +11,8 @@ from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 
 SCHEMA_VERSION = "1.7"
+STRUCTURED_SCHEMA = (1, 7)
+"""Of the first records that tell what the structure of a document is derived from."""
 RESUMABLE_SCHEMA = "1.2"
 """Of the oldest records beside which new ones may stand in a run: since then fields were added that have a default."""
 
@@ -128,6 +130,21 @@ class Furniture(StrEnum):
     """Marked as an artifact by the producer, repeated at its place on other pages, or a page number."""
 
 
+class DocumentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a document says of itself. Read once, when its file is opened."""
+
+    title: str = ""
+    author: str = ""
+    created: str = ""
+    """Date and time, as ISO 8601; as the file has them where they cannot be read."""
+    modified: str = ""
+    language: str = ""
+    """BCP-47 tag."""
+    outline: tuple[OutlineEntry, ...] = ()
+    page_labels: tuple[str, ...] = ()
+    """Of the pages from the first on: ``iv``, ``A-3``; empty where the document has none."""
+
+
 class Word(msgspec.Struct, frozen=True):
     """A word and its box in page pixels."""
 
@@ -228,6 +245,9 @@ class Content(msgspec.Struct, kw_only=True):
     """The evidence that it is a running head, a running foot or a page number; None for content."""
     anchor: str | None = None
     """Of a heading: what internal links to it name, unique in the document. Known once the document is read."""
+    joined_to: str | None = None
+    """The region of an earlier page of which this one is the rest, a paragraph, list or table: its page's id, a slash
+    and its index. Known once the document is read."""
     continues: bool = False
     """The text goes on in the next text region (column or page break inside a paragraph)."""
     description: Description | None = None
@@ -303,6 +323,11 @@ class PageFacts(msgspec.Struct, kw_only=True):
     """``text-layer``, ``ocr`` or empty for a page without text."""
     confidence: float | None = None
     """As of a region: the mean over the lines whose confidence is known, lettering of pictures left out."""
+    leaves_out: Furniture = Furniture.PROVEN
+    """Running heads, running feet and page numbers that texts made of the page leave out: those that are proven, or
+    those that are likely as well (``--furniture``)."""
+    left_out: int = 0
+    """Regions with a text that they leave out for that."""
     review: bool = False
     """Somebody should compare the page with what was read: ``errors`` holds a warning about that, which says why."""
     signals: dict[str, float] = {}
@@ -326,3 +351,10 @@ class PageResult(PageFacts, kw_only=True):
     markdown: str = ""
     image_crops: list[ImageCrop] = []
     schema_version: str = SCHEMA_VERSION
+
+    @property
+    def is_structured(self) -> bool:
+        """Whether the record tells what the structure of its document is derived from: older ones do not."""
+        return (
+            tuple(int(number) for number in self.schema_version.split(".") if number.isdecimal()) >= STRUCTURED_SCHEMA
+        )

@@ -16,7 +16,8 @@ import msgspec
 from pagemill.document.page import ImageCrop, PageResult, Status
 from pagemill.embedding.vectors import Part, RowKey, VectorRow
 from pagemill.export.chunks import Chunk
-from pagemill.export.embedding_text import description_text, embedding_text, is_said, region_text
+from pagemill.export.embedding_text import description_text, embedding_text, region_text
+from pagemill.export.parts import is_said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def digest(*parts: str) -> str:
 def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
     """The regions that say or show something. A caption goes with its figure or table, and is none by itself."""
     crops = {crop.region: crop for crop in page.image_crops} if images else {}
-    wanted = {region.index for region in page.regions if is_said(region)}
+    wanted = {region.index for region in page.regions if is_said(region, page.leaves_out)}
     captions: defaultdict[int | None, list[str]] = defaultdict(list)
     others = []
     for region in page.regions:

@@ -18,10 +18,9 @@ from pagemill.document.marks import shown_spans
 from pagemill.document.page import ContentFormat, PageResult, Region, Status
 from pagemill.document.spans import carried
 from pagemill.export.context import Sections, heading_level
-from pagemill.export.embedding_text import is_said
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import is_list
-from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
+from pagemill.export.parts import PageRenderer, TextPart, is_said, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
 from pagemill.tables.table import Table
 
@@ -78,7 +77,6 @@ class Block(TextPart):
     section: tuple[str, ...] = ()
     """The headings above it."""
     captions: list[Region] = field(default_factory=list)
-    table: Table | None = None
     pieces: list[Piece] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +91,11 @@ class Block(TextPart):
         """Take up the list that layout cut off from this one."""
         TextPart.add_items(self, rest)
         self._extend(rest)
+
+    def add_rows(self, rest: Block, table: Table) -> None:
+        """Become one table with its part on the next page."""
+        self.table = table
+        self.pieces += rest.pieces
 
     def begin_list(self) -> None:
         """Move the outermost items to the margin."""
@@ -123,12 +126,15 @@ def _of_page(page: PageResult, sections: Sections, furniture: bool) -> list[Bloc
     if page.status is Status.FAILED:
         return []
     renderer = _Blocks(page, sections)
-    found = [
+    beside = [
         block
         for region in page.regions
-        if region.label is Label.SEAL or (furniture and not is_said(region))
+        if region.label is Label.SEAL or (furniture and not is_said(region, page.leaves_out))
         for block in renderer.beside(region)
-    ] + page_parts(renderer)
+    ]
+    for block in beside:
+        block.is_note = True  # it ends no list or table
+    found = beside + page_parts(renderer)
     return sorted(found, key=lambda block: (block.region.label is Label.FOOTNOTE, block.region.index))
 
 

@@ -6,11 +6,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pagemill.document.labels import TITLES, Category, Label, category_of
+from pagemill.document.labels import FURNITURE_LABELS, TITLES, Category, Label, category_of
 from pagemill.document.page import Region
-from pagemill.export.embedding_text import is_said
 from pagemill.export.markdown import plain_content
-from pagemill.export.parts import captions_of
+from pagemill.export.parts import captions_of, is_said
 
 CONTEXT_CHARACTERS = 600
 """Of the text before an element, and of that after it: two paragraphs. Not measured."""
@@ -37,7 +36,7 @@ class Sections:
 
     def path(self, region: Region) -> tuple[str, ...]:
         """The headings above a region, outermost first; above a heading those of lower levels. Furniture has none."""
-        if not is_said(region):
+        if not is_said(region) or region.label in FURNITURE_LABELS:
             return ()
         level = heading_level(region)
         if level is not None:

@@ -10,11 +10,11 @@ import msgspec
 from pagemill.document.geometry import normalise_1000
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Category, category_of
-from pagemill.document.page import Content, ImageCrop, PageFacts, PageResult, Region
+from pagemill.document.page import Content, DocumentInfo, ImageCrop, PageFacts, PageResult, Region
 from pagemill.export.context import PageContext, Sections
-from pagemill.export.markdown import page_markdown
+from pagemill.export.markdown import with_markdown
 
-DOCJSON_VERSION = "2.0"
+DOCJSON_VERSION = "2.1"
 _SHOWN = frozenset({Category.FIGURE, Category.TABLE, Category.FORMULA})
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -65,19 +65,31 @@ class DocJSON(msgspec.Struct, kw_only=True):
     pages: list[DocumentPage]
     page_count: int
     """Pages in this file."""
+    info: DocumentInfo = DocumentInfo()
+    """What the document says of itself."""
+    provisional: bool = False
+    """Pages were missing when the file was written: what follows from all pages, such as levels, may change."""
 
 
-def document_json(pages: Iterable[PageResult]) -> Iterator[str]:
+def document_json(
+    pages: Iterable[PageResult], info: DocumentInfo | None = None, provisional: bool = False
+) -> Iterator[str]:
     """A document as DocJSON (:class:`DocJSON`), a page a line, in pieces to be written one after the other.
 
     Args:
         pages: In page order, all of one document; at least one.
+        info: What the document says of itself.
+        provisional: Pages of it are missing, and may come.
     """
     sections = Sections()
     count = 0
     for page in pages:
         if not count:
-            head = {"schema_version": DOCJSON_VERSION, "doc_id": page.doc_id, "source": page.source}
+            head: dict[str, Any] = {"schema_version": DOCJSON_VERSION, "doc_id": page.doc_id, "source": page.source}
+            if info is not None and info != DocumentInfo():
+                head["info"] = info
+            if provisional:
+                head["provisional"] = True
             yield json_text(head)[:-1] + ',"pages":[\n'
         yield (",\n" if count else "") + json_text(_page_of(page, sections))
         count += 1
@@ -135,7 +147,7 @@ def _record_of(page: DocumentPage, document: DocJSON) -> PageResult:
         record.regions.append(_same(element, Region, index=index, bbox_2d=box, caption_of=captioned))
         if element.crop is not None:
             record.image_crops.append(_same(element.crop, ImageCrop, bbox=box, label=element.label, region=index))
-    record.markdown = page_markdown(record)
+    with_markdown(record)
     return record
 
 

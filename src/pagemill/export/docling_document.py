@@ -24,9 +24,9 @@ from pagemill.document.marks import safe_target
 from pagemill.document.page import Mark, PageResult, Region, Span
 from pagemill.document.spans import cut
 from pagemill.export.blocks import Block, Kind, blocks
-from pagemill.export.embedding_text import is_said
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
+from pagemill.export.parts import is_said
 from pagemill.tables.table import Table
 
 VERSION = "1.8.0"
@@ -309,7 +309,7 @@ class _Writer:
             pieces = pieces[:1] if len(pieces) == 1 else []
         if len(pieces) > 1:
             return self._inline(block, pieces, parent, at, label)
-        item = self._new("texts", label, parent, text=text, orig=orig, level=level, **_layer(region))
+        item = self._new("texts", label, parent, text=text, orig=orig, level=level, **_layer(block))
         item.prov = self._places(block)
         item.meta = _meta(region, pictured=False) if block.kind is Kind.FORMULA else None
         self._mark(item, block, pieces, at)
@@ -338,7 +338,7 @@ class _Writer:
                 prov=self._places(block, at + piece.start, at + piece.start + len(piece.text)),
                 formatting=piece.formatting,
                 hyperlink=piece.hyperlink,
-                **_layer(block.region),
+                **_layer(block),
             )
         return group
 
@@ -374,10 +374,10 @@ class _Writer:
     def _float(self, block: Block, parent: _Item | None) -> _Item:
         region = block.region
         kind = "tables" if block.table else "pictures"
-        item = self._new(kind, kind[:-1], parent, prov=self._places(block), **_layer(region))
+        item = self._new(kind, kind[:-1], parent, prov=self._places(block), **_layer(block))
         for caption in block.captions:
             text = plain_content(caption)
-            said = self._new("texts", "caption", item, text=text, orig=caption.content or "", **_layer(region))
+            said = self._new("texts", "caption", item, text=text, orig=caption.content or "", **_layer(block))
             said.prov = [self._place(block.page, caption.bbox, len(text))]
             item.captions = [*item.captions, _Ref(said.self_ref)]
         if block.table:
@@ -388,7 +388,7 @@ class _Writer:
                 item.captions = [*item.captions, _Ref(said.self_ref)]
             return item
         if block.text.strip():
-            self._new("texts", "text", item, text=block.text, orig=block.text, prov=item.prov, **_layer(region))
+            self._new("texts", "text", item, text=block.text, orig=block.text, prov=item.prov, **_layer(block))
         item.image = _picture(block)
         item.meta = _meta(region, pictured=True)
         return item
@@ -441,8 +441,8 @@ def _scale(page: PageResult) -> float:
     return _POINTS / page.dpi if page.dpi else 1.0
 
 
-def _layer(region: Region) -> dict[str, str]:
-    return {} if is_said(region) else {"content_layer": "furniture"}
+def _layer(block: Block) -> dict[str, str]:
+    return {} if is_said(block.region, block.page.leaves_out) else {"content_layer": "furniture"}
 
 
 def _marked(text: str) -> tuple[str, str]:

@@ -10,9 +10,10 @@ from pathlib import Path, PurePosixPath
 
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
-from pagemill.document.page import PageError, PageResult
+from pagemill.document.page import DocumentInfo, PageError, PageResult
+from pagemill.document.structure import structured
 from pagemill.export.docjson import document_json
-from pagemill.export.markdown import document_markdown, table_of
+from pagemill.export.markdown import document_markdown, table_of, with_markdown
 from pagemill.tables.table import Table
 
 
@@ -24,10 +25,17 @@ class Document:
     """In page order; a page that failed has ``status`` failed and says why in ``errors``."""
     crops: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Pictures cut from the pages: JPEG by the path that the Markdown and ``PageResult.image_crops`` name."""
+    metadata: DocumentInfo = field(default_factory=DocumentInfo)
+    """What the document says of itself: title, author, dates, language, outline, page labels."""
 
     @classmethod
-    def from_pages(cls, pages: Iterable[PageResult], crops: Mapping[str, bytes] | None = None) -> Document:
-        """Make a document of its pages' records and crops.
+    def from_pages(
+        cls,
+        pages: Iterable[PageResult],
+        crops: Mapping[str, bytes] | None = None,
+        metadata: DocumentInfo | None = None,
+    ) -> Document:
+        """Make a document of its pages' records and crops, in page order, and derive its structure from them.
 
         Raises:
             ValueError: There is no page, or the pages are of several documents.
@@ -35,7 +43,9 @@ class Document:
         listed = list(pages)
         if len({page.doc_id for page in listed}) != 1:
             raise ValueError("a document needs pages, all of one doc_id")
-        return cls(listed, crops or {})
+        seen = zip(listed, structured(listed, metadata), strict=True)
+        pages = [page if page is new else with_markdown(new) for page, new in seen]
+        return cls(pages, crops or {}, metadata or DocumentInfo())
 
     @property
     def doc_id(self) -> str:
@@ -65,7 +75,7 @@ class Document:
 
     def to_json(self) -> str:
         """The document as DocJSON; see ``docs/schema/docjson.schema.json``."""
-        return "".join(document_json(self.pages))
+        return "".join(document_json(self.pages, self.metadata))
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write ``<doc_id>.md``, ``<doc_id>.json`` (DocJSON) and the crops into a directory, replacing what is there.

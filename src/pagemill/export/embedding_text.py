@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import plain_content, table_of
+from pagemill.export.parts import is_said
 
 
 def embedding_text(page: PageResult) -> str:
@@ -12,12 +12,7 @@ def embedding_text(page: PageResult) -> str:
 
     A table becomes one line a row, its cells apart by `` | ``; a cell over several rows or columns is said once.
     """
-    return "\n".join(filter(None, (region_text(region) for region in page.regions if is_said(region))))
-
-
-def is_said(region: Region) -> bool:
-    """Whether a region is part of what a page says: no running head or foot, page number or marginal note."""
-    return TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
+    return "\n".join(filter(None, (region_text(region) for region in page.regions if is_said(region, page.leaves_out))))
 
 
 def region_text(region: Region) -> str:

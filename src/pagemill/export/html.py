@@ -29,6 +29,7 @@ from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import markdown_html
 from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
 from pagemill.export.placed_text import LANGUAGE
+from pagemill.tables.table import Table
 
 _STYLE = files("pagemill.export") / "html_template" / "document.css"
 _PARAGRAPH_CLASS = {
@@ -65,6 +66,15 @@ class _Block(TextPart):
         TextPart.take_up(self, rest)
         start = len(self.text) - len(rest.text)
         self.marks += [(start + place, mark) for place, mark in rest.marks]
+
+    def add_items(self, rest: _Block) -> None:
+        TextPart.add_items(self, rest)
+        self.marks += [(0, mark) for _, mark in rest.marks]
+
+    def add_rows(self, rest: _Block, table: Table) -> None:
+        self.markup = self.markup.replace(_scrolled(self.table), _scrolled(table)) if self.table else self.markup
+        self.table = table
+        self.marks += [(0, mark) for _, mark in rest.marks]
 
     def html(self) -> str:
         before = "".join(mark for place, mark in self.marks if place == 0)
@@ -204,7 +214,9 @@ class _Html(PageRenderer[_Block]):
 
     def block(self, region: Region, number: str | None) -> _Block | None:
         if region.label is Label.TABLE:
-            return self._figure(region, _table(region))
+            block = self._figure(region, _table(region))
+            block.table = table_of(region)
+            return block
         if region.caption_of is not None and _has_figure(self.page.regions[region.caption_of]):
             return None
         content = plain_content(region)
@@ -258,7 +270,11 @@ def _markup(markup: str) -> _Block:
 def _table(region: Region) -> str:
     """A table rebuilt from rows, cells, spans and text; what cannot be read as one is given as text."""
     table = table_of(region)
-    body = _TO_PAGE.sub(rf"{PAGE_ANCHOR}\1", table.to_html()) if table else f"<pre>{_text(region.content or '')}</pre>"
+    return _scrolled(table) if table else f'<div class="scroll"><pre>{_text(region.content or "")}</pre></div>'
+
+
+def _scrolled(table: Table) -> str:
+    body = _TO_PAGE.sub(rf"{PAGE_ANCHOR}\1", table.to_html())
     return f'<div class="scroll">{body}</div>'
 
 

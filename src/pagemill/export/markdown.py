@@ -14,14 +14,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from pagemill.document.labels import RUNNING_TEXT, Label
+from pagemill.document.labels import FURNITURE_LABELS, RUNNING_TEXT, Label
 from pagemill.document.marks import shown_spans
 from pagemill.document.page import ContentFormat, PageResult, Region, Span
 from pagemill.document.spans import carried, cut, lines_of, tidy
 from pagemill.export.html_lists import ORDINAL, without_bullet
 from pagemill.export.inline_markdown import escape, marked, not_a_list
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
-from pagemill.export.parts import PageRenderer, TextPart, joined, page_parts, stream_joined
+from pagemill.export.parts import PageRenderer, TextPart, is_said, joined, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
 from pagemill.tables.table import Table
 
@@ -43,6 +43,17 @@ def page_markdown(page: PageResult, *, crops_root: str = "") -> str:
         crops_root: Put before the paths of crops, such as ``../``.
     """
     return "\n\n".join(part.markdown for part in joined(page_parts(_Markdown(page, crops_root))))
+
+
+def with_markdown(page: PageResult) -> PageResult:
+    """The record itself, with its Markdown, and the count of what that leaves out as furniture, written anew."""
+    page.markdown = page_markdown(page)
+    page.left_out = sum(
+        bool(region.content) and (region.furniture is not None or region.label in FURNITURE_LABELS)
+        for region in page.regions
+        if not is_said(region, page.leaves_out)
+    )
+    return page
 
 
 def document_markdown(pages: Iterable[PageResult], *, crops_root: str = "../") -> Iterator[str]:
@@ -103,6 +114,11 @@ class _Part(TextPart):
         self.ends_in_block = True
         return True
 
+    def add_rows(self, rest: TextPart, table: Table) -> None:
+        """Become one table with its part on the next page."""
+        self.table = table
+        self.text = _table_text(table)
+
     def indent_list(self) -> None:
         """Indent a list that is inside the items of another one."""
         self.text, self.depth = indent(self.text, " " * self.depth * _DEEPER), 0
@@ -125,6 +141,8 @@ class _Markdown(PageRenderer[_Part]):
         is_list = region.list_item and not number
         if _is_running(region):
             return _Part(region.content or "", True, region.continues, spans=region.spans, is_plain=True)
+        if region.label is Label.TABLE and (table := table_of(region)) is not None:
+            return _Part(_table_text(table), table=table)
         flows = region.label in RUNNING_TEXT and not region.list_item
         return _Part(region_markdown(region, number), flows, flows and region.continues, is_list)
 
@@ -218,8 +236,10 @@ def table_markdown(html: str) -> str:
     from pagemill.tables.html import parse_table
 
     table = parse_table(html)
-    if table is None:
-        return escape(html)
+    return escape(html) if table is None else _table_text(table)
+
+
+def _table_text(table: Table) -> str:
     if (pipes := table.to_markdown(marked)) is None:
         return table.to_html()
     return f"{escape(table.caption)}\n\n{pipes}" if table.caption else pipes

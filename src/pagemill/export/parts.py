@@ -10,9 +10,11 @@ from textwrap import dedent, indent
 from typing import Generic, Self, TypeVar
 
 from pagemill.document.joining import goes_on, join_pair
-from pagemill.document.labels import TASK_OF_LABEL, Label, Task
-from pagemill.document.page import ContentFormat, PageResult, Region, Span, Status
+from pagemill.document.labels import FURNITURE_LABELS, TASK_OF_LABEL, Label, Task
+from pagemill.document.page import ContentFormat, Furniture, PageResult, Region, Span, Status
 from pagemill.document.spans import carried, cut, shifted, tidy
+from pagemill.tables.joining import join_tables
+from pagemill.tables.table import Table
 
 _FORMULA_NUMBER = re.compile(r"[($（\s]*([\w.\-–'′*]{1,16})[)$）\s]*")
 _MOST_HELD = 50
@@ -36,6 +38,14 @@ class TextPart:
     """Inline marks of the text."""
     depth: int = 0
     """Number of list items that it is inside of."""
+    table: Table | None = None
+    """What the text shows, if that is a table."""
+    name: str = ""
+    """Of the region that it ends with: the id of its page, a slash and its index."""
+    rest_of: str | None = None
+    """Name of the region of an earlier page that it goes on with."""
+    is_note: bool = False
+    """A footnote."""
 
     def take_up(self, rest: Self) -> None:
         """Become one with the part in which this one goes on."""
@@ -62,6 +72,10 @@ class TextPart:
         """Indent a list that is inside the items of another one."""
         text = indent(self.text, "  " * self.depth)
         self.text, self.spans, self.depth = text, carried(self.spans, self.text, text), 0
+
+    def add_rows(self, rest: Self, table: Table) -> None:
+        """Become one table with its part on the next page."""
+        self.table = table
 
     def begin_list(self) -> None:
         """Move the outermost items to the margin, as those above may be elsewhere.
@@ -101,10 +115,20 @@ class PageRenderer(ABC, Generic[PartT]):
         """Any other region with content, a formula with its number; None where it stands elsewhere."""
 
 
+def is_said(region: Region, leaves_out: Furniture = Furniture.PROVEN) -> bool:
+    """Whether a region is part of what a page says: no running head or foot, page number or marginal note.
+
+    Furniture is left out where it is proven, or likely as well (:attr:`~pagemill.document.page.PageFacts.leaves_out`).
+    """
+    if region.furniture is not None or region.label in FURNITURE_LABELS:
+        return region.furniture is not Furniture.PROVEN and leaves_out is Furniture.PROVEN
+    return TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
+
+
 def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
     """The parts of a page in reading order, footnotes at its end; lists that layout cut apart are joined.
 
-    Page numbers, running heads and feet, and marginal notes are left out.
+    Marginal notes are left out, and the furniture that the page is to leave out.
     """
     page = renderer.page
     if page.status is Status.FAILED:
@@ -122,11 +146,12 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
         if part is None and region.content is None and region.index in unread:
             reason = unread[region.index]
             part = renderer.failure(f"region {region.index} ({region.label}) could not be read: {reason}")
-        elif region.content and (is_note or task not in (Task.ABANDON, Task.SKIP)):
+        elif region.content and task is not Task.SKIP and is_said(region, page.leaves_out):
             if region.label is not Label.FORMULA_NUMBER or region.caption_of not in numbers:
                 part = renderer.block(region, numbers.get(region.index))
         if part is None:
             continue
+        part.name, part.rest_of, part.is_note = f"{page.page_id}/{region.index}", region.joined_to, is_note
         in_list = bool(parts) and (parts[-1].is_list or parts[-1].depth > 0)
         if region.list_depth and in_list:  # of a list that began on another page, it stands by itself
             part.depth, part.flows, part.open = region.list_depth, False, False
@@ -138,6 +163,7 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
             continue
         elif part.is_list and parts and parts[-1].is_list:
             parts[-1].add_items(part)
+            parts[-1].name = part.name
         else:
             if part.is_list and not in_list:
                 part.begin_list()
@@ -170,19 +196,39 @@ def captions_of(regions: Iterable[Region]) -> dict[int, list[Region]]:
 
 
 def joined(parts: Sequence[PartT]) -> list[PartT]:
-    """Join each open paragraph with the flowing part in which it goes on; what stands between them comes after."""
+    """Join each part with the one in which it goes on; what stands between them comes after.
+
+    An open paragraph goes on in the next flowing part, if that reads so; a list or table where its document tells.
+    """
     result: list[PartT] = []
     pending: PartT | None = None
     for part in parts:
-        if not part.flows:
+        before = next((each for each in result if each.name == part.rest_of), None) if part.rest_of else None
+        if before is not None and _is_taken_up(before, part):
+            before.name = part.name
+        elif not part.flows:
             result.append(part)
         elif pending is not None and goes_on(pending.text, part.text):
             pending.take_up(part)
+            pending.name = part.name
             pending = pending if part.open else None
         else:
             result.append(part)
             pending = part if part.open else None
     return result
+
+
+def _is_taken_up(before: PartT, part: PartT) -> bool:
+    """Add the rest of a list or table to it; False where it is neither."""
+    if before.table is not None and part.table is not None:
+        before.add_rows(part, join_tables(before.table, part.table))
+    elif before.is_list and part.is_list:
+        before.add_items(part)
+    elif before.is_list and part.flows:
+        before.take_up(part)
+    else:
+        return False
+    return True
 
 
 def stream_joined(pages: Iterable[tuple[PageResult, Sequence[PartT]]]) -> Iterator[PartT]:
@@ -199,8 +245,15 @@ def stream_joined(pages: Iterable[tuple[PageResult, Sequence[PartT]]]) -> Iterat
 
 
 def left_open(parts: list[PartT]) -> list[PartT]:
-    """The last flowing part and what follows it, if its rest may come on the next page; bounded in number and size."""
+    """The part whose rest may come on the next page and what follows it; bounded in number and size.
+
+    That is an open paragraph, or a list or table below which there are only notes.
+    """
     keep = next((i for i in range(len(parts) - 1, -1, -1) if parts[i].flows), None)
-    if keep is None or not parts[keep].open:
+    last = next((i for i in range(len(parts) - 1, -1, -1) if not parts[i].is_note), None)
+    wanted = [keep] if keep is not None and parts[keep].open else []
+    wanted += [last] if last is not None and (parts[last].is_list or parts[last].table) else []
+    if not wanted:
         return []
-    return parts[keep:] if len(parts) - keep <= _MOST_HELD and len(parts[keep].text) <= _LONGEST_HELD else []
+    held = parts[min(wanted) :]
+    return held if len(held) <= _MOST_HELD and all(len(part.text) <= _LONGEST_HELD for part in held) else []

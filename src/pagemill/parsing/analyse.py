@@ -15,7 +15,7 @@ from pagemill.document.geometry import Box, area, as_array, clip, intersection, 
 from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
-from pagemill.export.markdown import page_markdown
+from pagemill.export.markdown import with_markdown
 from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
@@ -76,7 +76,7 @@ def analyse_page(
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
     assemble_regions(record, regions, lines, tables, formulas, inline)
-    record.markdown = page_markdown(record)
+    with_markdown(record)
     return record
 
 
@@ -111,8 +111,7 @@ def analyse_typography(
         return None
     assemble_blocks(record, blocks, inline)
     record.styles = layer.styles
-    record.markdown = page_markdown(record)
-    return record
+    return with_markdown(record)
 
 
 def may_show_more(page: DecodedPage, lines: Sequence[TextLine]) -> bool:

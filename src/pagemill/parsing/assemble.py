@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -273,8 +273,19 @@ def _add(record: PageResult, block: Block, inline: InlineFormulas, notes: frozen
         confidence=mean_confidence((line.confidence, line.text) for line in lines),
         level=block.level,
         list_item=block.is_list,
-        spans=spans,
         list_depth=block.list_depth,
         furniture=block.furniture,
+        spans=spans,
+        style=_style_of(lines),
+        tag=lines[0].tag if len({line.tag for line in lines}) == 1 else "",
         lines=lines,
     )
+
+
+def _style_of(lines: Sequence[TextLine]) -> int | None:
+    """The style of most characters."""
+    characters: Counter[int] = Counter()
+    for line in lines:
+        if line.style is not None:
+            characters[line.style] += len(line.text)
+    return characters.most_common(1)[0][0] if characters else None

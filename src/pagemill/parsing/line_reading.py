@@ -12,7 +12,7 @@ from pagemill.config.modes import EMBEDDED_TABLES, StructureMode, TextLayerMode
 from pagemill.config.settings import ParseSettings
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
-from pagemill.export.markdown import page_markdown
+from pagemill.export.markdown import with_markdown
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.transforms import crop, rotate_quarter
@@ -247,5 +247,5 @@ async def _prepare(run: PageRun, record: PageResult, level: LevelPage) -> Prepar
 def _cut_out(record: PageResult, pixels: Pixels, settings: ParseSettings) -> tuple[Files, Elements]:
     files, elements = cut_out(record, pixels, settings)
     if files:
-        record.markdown = page_markdown(record)  # now with the paths of its pictures
+        with_markdown(record)  # now with the paths of its pictures
     return files, elements

@@ -23,7 +23,7 @@ from pagemill.document.geometry import as_array, union_box
 from pagemill.document.labels import FIGURES, TASK_OF_LABEL, TITLES, Label, Task
 from pagemill.document.page import WHOLE_PAGE, ContentFormat, PageResult, Region
 from pagemill.errors import PagemillError
-from pagemill.export.markdown import page_markdown
+from pagemill.export.markdown import with_markdown
 from pagemill.export.model_markdown import without_heading_marks
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.page import DecodedPage
@@ -152,7 +152,7 @@ def complete(record: PageResult) -> None:
     link_captions(record.regions, record.height)
     mark_numbers(record.regions)
     mark_continuations(record.regions, lambda before, after: _is_cut(before, after, record.regions))
-    record.markdown = page_markdown(record)
+    with_markdown(record)
 
 
 def is_blank(pixels: Pixels) -> bool:

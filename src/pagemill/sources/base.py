@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pagemill.document.identity import PageKey
+from pagemill.document.page import DocumentInfo
 from pagemill.imaging.limits import DecodeLimits
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class DocumentRef:
     """Pages of it that belong to this run, those that ended earlier included; None while a stream does not know."""
     finished: int = 0
     """How many of these had ended before this stream began."""
+    info: DocumentInfo = field(default_factory=DocumentInfo)
+    """What it says of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

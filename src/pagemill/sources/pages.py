@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pagemill.document.identity import PageKey, WaitingPage
 from pagemill.document.names import safe_name
-from pagemill.document.page import PageError
+from pagemill.document.page import DocumentInfo, PageError
 from pagemill.errors import CorruptInputError, InputError, PagemillError
 from pagemill.imaging.decode import frames_warning, stored_pixels
 from pagemill.imaging.formats import FileFormat, sniff
@@ -37,6 +37,7 @@ _CHANNELS = 3
 _MAX_PLACES = 5
 """Gaps of a shard, and columns of it, that a message names."""
 _PDF_METADATA = ("title", "author", "subject")
+_PDF_INFO = ("title", "author", "created", "modified")
 
 
 class PageReferences:
@@ -85,6 +86,12 @@ class PageReferences:
     ) -> Iterator[PageRef]:
         """Pages of a PDF at ``path``, which ``keep`` keeps there; ``notes`` and ``warning`` go into their records."""
         metadata = {key: info.metadata[key] for key in _PDF_METADATA if key in info.metadata}
+        about = DocumentInfo(
+            **{key: info.metadata[key] for key in _PDF_INFO if key in info.metadata},
+            language=info.language,
+            outline=info.outline,
+            page_labels=info.page_labels,
+        )
 
         def content(number: int) -> dict[str, Any]:
             payload = PdfPage(path=path, page_index=number - 1, password=self._options.password, keep=keep, notes=notes)
@@ -99,7 +106,7 @@ class PageReferences:
         if info.announced > info.page_count:
             announces = f"{source.item.name} announces {info.announced:,} pages"
             absent = f"{announces}, and only {info.page_count:,} of them can be loaded"
-        yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content, absent, info.announced)
+        yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content, absent, info.announced, about)
 
     def of_image(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
         """The page of an image, or the frames of a TIFF."""
@@ -242,6 +249,7 @@ class PageReferences:
         content: Callable[[int], dict[str, Any]],
         absent: str | None = None,
         announced: int = 0,
+        about: DocumentInfo | None = None,
     ) -> Iterator[PageRef]:
         """References to the wanted pages of a file that has ``pages``, each with what ``content`` says of it.
 
@@ -252,6 +260,7 @@ class PageReferences:
             content: Payload and so on of a page number.
             absent: Why it does not have all of its pages; one reference stands for those that are missing.
             announced: Pages that it should have; 0 for an unknown number.
+            about: What it says of itself.
         """
         known = source.known
         if pages != known.pages and absent is None:  # else the next run is to open the file again
@@ -270,6 +279,9 @@ class PageReferences:
         finished = sum(number in known.ended for number in numbers)
         references = len(numbers) + bool(missing)
         document = self._document(source, references, finished)
+        if about is not None:
+            document = replace(document, info=about)
+            self._catalogue.describe(document.doc_id, about)
         for number in numbers:
             if number in known.ended:
                 self._intake.pass_over(1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, WaitingPage, text_digest
+from pagemill.document.page import DocumentInfo
 from pagemill.store.rows import PageState, plain
 from pagemill.store.run_database import MAX_URI, RunDatabase, short
 
@@ -116,6 +117,10 @@ class RunCatalogue(Catalogue):
                     self._run.change("UPDATE documents SET key = ? WHERE name = ?", (key, name))
                     return str(rows[0][1])
         raise AssertionError("there is no end of candidates")
+
+    def describe(self, doc_id: str, info: DocumentInfo) -> None:
+        """Keep what a document says of itself."""
+        self._run.set_info(doc_id, info)
 
     def page_id(self, wanted: str) -> str:
         """An id for a page that has none yet: ``wanted`` made unique."""

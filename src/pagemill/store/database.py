@@ -25,8 +25,10 @@ _NEARLY_FULL_BYTES = 64 * 2**10
 
 APPLICATION_ID = 0x504D494C
 """``PMIL``: marks an SQLite file as the database of a run."""
-FORMAT = 2
+FORMAT = 3
 """Version of the tables; no two have the same."""
+EARLIER_FORMAT = 2
+"""The one that is read as well, and brought up to date when it is written: it lacks the last three tables."""
 PAGE_SIZE = 1024
 """Bytes. Records of 22 KB made of random words take 0.29 of their lines in the database, with pages of 4096 bytes 0.36;
 a page costs the same time."""
@@ -74,8 +76,15 @@ CREATE TABLE digests (
     path BLOB PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE samples (time REAL PRIMARY KEY, session INTEGER NOT NULL, ended INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE facts (        -- data: pagemill.document.structure.facts_of the record
+    record INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+CREATE TABLE overlays (     -- structure of a document; digest: of the facts that it was derived from
+    document INTEGER PRIMARY KEY, digest BLOB NOT NULL, data BLOB NOT NULL) STRICT;
+CREATE TABLE about (        -- data: what a document says of itself, as JSON; name: as in documents
+    name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
 """
 _STATEMENTS = [statement.strip() for statement in TABLES.split(";\n") if statement.strip()]
+_ADDED = _STATEMENTS[-3:]
 
 
 @contextlib.contextmanager
@@ -209,6 +218,11 @@ class Database:
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
         if self._trial:
             connection.execute("BEGIN")
+        if version_of(connection) == (APPLICATION_ID, EARLIER_FORMAT):
+            with self.transaction():
+                for statement in _ADDED:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a small answer."""
@@ -302,9 +316,13 @@ def _recognize(connection: sqlite3.Connection, path: Path) -> None:
         OutputError: It is another program's, or of another version of pagemill.
     """
     application, version = version_of(connection)
-    if (application, version) == (APPLICATION_ID, FORMAT):
+    if application == APPLICATION_ID and version in (FORMAT, EARLIER_FORMAT):
         return
-    if application == 0 or _statements_of(connection) in ([], _STATEMENTS):  # with our tables a number is damaged
+    if application == 0 or _statements_of(connection) in (
+        [],
+        _STATEMENTS,
+        _STATEMENTS[: -len(_ADDED)],
+    ):  # with our tables a number is damaged
         raise DamagedRunError(f"{path} is not an intact database of a run", remedy=REPAIR)
     if application != APPLICATION_ID:
         raise OutputError(f"{path} is not from pagemill", remedy="Choose another directory with -o.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pagemill.document.page import PageResult
+from pagemill.document.page import DocumentInfo, PageResult
 from pagemill.errors import DamagedRunError
 from pagemill.store import paths
 from pagemill.store.database import REPAIR
@@ -32,7 +32,8 @@ class Exporters:
     embedding_text: Callable[[PageResult], str]
     document_markdown: Callable[[Iterable[PageResult]], str | Iterable[str]]
     """Called with a document's pages in page order."""
-    document_json: Callable[[Iterable[PageResult]], str | bytes | Iterable[str]]
+    document_json: Callable[[Iterable[PageResult], DocumentInfo, bool], str | bytes | Iterable[str]]
+    """Likewise, with what the document says of itself, and whether pages of it have not ended."""
     report: Report | None = None
     """Called with all pages in input order, the preview of a page id, and the summary.
 
@@ -192,8 +193,18 @@ def write_document(reader: RunReader, doc_id: str, exporters: Exporters) -> None
         DamagedRunError: A record is damaged.
     """
     markdown, docjson = paths.document_files(reader.path, doc_id)
-    write_whole(markdown, encoded(exporters.document_markdown(reader.document(doc_id))))
-    write_whole(docjson, encoded(exporters.document_json(reader.document(doc_id))))
+    write_whole(markdown, encoded(document_markdown(reader, doc_id, exporters)))
+    write_whole(docjson, encoded(document_json(reader, doc_id, exporters)))
+
+
+def document_markdown(reader: RunReader, doc_id: str, exporters: Exporters) -> str | Iterable[str]:
+    """A document's Markdown as its file has it."""
+    return exporters.document_markdown(reader.document(doc_id))
+
+
+def document_json(reader: RunReader, doc_id: str, exporters: Exporters) -> str | bytes | Iterable[str]:
+    """A document's DocJSON as its file has it: what a run that was interrupted has is provisional."""
+    return exporters.document_json(reader.document(doc_id), reader.info(doc_id), reader.has_open_pages(doc_id))
 
 
 def report_of(reader: RunReader, report: Report, summary: RunSummary) -> Iterator[bytes]:

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from pagemill._version import __version__
 from pagemill.document.identity import PageKey
-from pagemill.document.page import ImageCrop, PageResult
+from pagemill.document.page import DocumentInfo, ImageCrop, PageResult
+from pagemill.document.structure import (
+    MOST_PAGES,
+    Overlay,
+    apply,
+    decode_overlay,
+    derive,
+    encode_overlay,
+    facts_from,
+    facts_of,
+    is_current,
+)
 from pagemill.errors import DamagedRunError, OutputError
+from pagemill.export.markdown import with_markdown
 from pagemill.store import paths
 from pagemill.store.database import REPAIR, Database
 from pagemill.store.holding import require_run
@@ -24,6 +39,8 @@ from pagemill.store.summary import RunSummary
 
 _RECENT_S = 120.0
 _CHUNK_ROWS = 1_000
+_HELD_OVERLAYS = 4
+"""Structures of documents that a reader holds: pages come document by document, or those of a few."""
 _PAGE_ORDER = "AND p.record IS NOT NULL ORDER BY p.page_number, p.page_idx"
 HAS_RECORD = "EXISTS (SELECT 1 FROM pages p WHERE p.document = d.document AND p.record IS NOT NULL)"
 """SQL condition on ``documents``, called ``d``."""
@@ -47,7 +64,11 @@ class FailureKind(msgspec.Struct, frozen=True):
 
 
 class RunReader(Database):
-    """What a run knows; opened with :meth:`open` for reading only."""
+    """What a run knows; opened with :meth:`open` for reading only.
+
+    Records are read through the structure of their document, as far as its pages are there, unless they are asked for
+    as they are stored (``stored``).
+    """
 
     @classmethod
     def open(cls, path: Path) -> RunReader:
@@ -137,16 +158,20 @@ class RunReader(Database):
         rows = self.query(f"{PAGE_ROWS} WHERE {where}", (bytes.fromhex(key.digest), key.copy, key.page))
         return page_row(rows[0]) if rows else None
 
-    def pages(self, *, on_damage: Callable[[DamagedRunError], None] | None = None) -> Iterator[PageResult]:
+    def pages(
+        self, *, on_damage: Callable[[DamagedRunError], None] | None = None, stored: bool = False
+    ) -> Iterator[PageResult]:
         """All records in input order, one at a time.
 
         Args:
             on_damage: Called with what is wrong with a record, which is then left out, instead of raising it.
+            stored: As they are stored.
 
         Raises:
             DamagedRunError: A record is damaged.
         """
-        return self._records("p.record IS NOT NULL ORDER BY p.page_idx, p.source, p.page", on_damage=on_damage)
+        order = "p.record IS NOT NULL ORDER BY p.page_idx, p.source, p.page"
+        return self._records(order, on_damage=on_damage, stored=stored)
 
     def documents(
         self, *, on_damage: Callable[[DamagedRunError], None] | None = None
@@ -165,19 +190,110 @@ class RunReader(Database):
             f"p.document = (SELECT document FROM documents WHERE name = ?) {_PAGE_ORDER}", (doc_id.casefold(),)
         )
 
-    def page(self, page_id: str) -> PageResult:
+    def page(self, page_id: str, *, stored: bool = False) -> PageResult:
         """The record of the page of this id.
 
         Raises:
             DamagedRunError: It is damaged, or there is none.
         """
-        for page in list(self._records("p.name = ?", (page_id.casefold(),))):
+        for page in list(self._records("p.name = ?", (page_id.casefold(),), stored=stored)):
             return page
         raise DamagedRunError(f"the record of page {page_id} is missing", remedy=REPAIR)
 
     def record(self, number: int | None) -> Iterator[PageResult]:
-        """The record of a number; nothing where it is not there any more."""
-        return self._records("p.record = ?", (number,))
+        """The record of a number as it is stored; nothing where it is not there any more."""
+        return self._records("p.record = ?", (number,), stored=True)
+
+    def info(self, doc_id: str) -> DocumentInfo:
+        """What a document says of itself."""
+        data = self._has_facts and self.one("SELECT data FROM about WHERE name = ?", (doc_id.casefold(),))
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(data or b"{}", type=DocumentInfo)
+        return DocumentInfo()
+
+    def has_open_pages(self, doc_id: str) -> bool:
+        """Whether pages of a document were begun and have not ended."""
+        document = "(SELECT document FROM documents WHERE name = ?)"
+        states = " OR ".join(f"({state_is(state)})" for state in (PageState.RUNNING, PageState.WAITING))
+        found = self.one(
+            f"SELECT 1 FROM pages WHERE document = {document} AND ({states}) LIMIT 1", (doc_id.casefold(),)
+        )
+        return found is not None
+
+    def is_provisional(self, doc_id: str) -> bool:
+        """Whether pages of a document may be missing, with which its structure may change."""
+        if self.has_open_pages(doc_id):
+            return True
+        written = self.one("SELECT written FROM documents WHERE name = ?", (doc_id.casefold(),))
+        return not written and self.one("SELECT finished FROM run") is None
+
+    def overlay(self, document: int) -> Overlay:
+        """The structure of a document by its number in the database; see :mod:`pagemill.document.structure`."""
+        if not self._has_facts or (found := self._evidence(document)) is None:
+            return Overlay()
+        digest, facts, info = found
+        held = self._overlays.pop(document, None)
+        if held is None or held[0] != digest:
+            data = self.one("SELECT data FROM overlays WHERE document = ? AND digest = ?", (document, digest))
+            known = None
+            with suppress(msgspec.DecodeError):
+                known = None if data is None else decode_overlay(data)
+            if known is None:
+                known = derive(map(facts_from, facts), info)
+                self._keep(document, digest, known)
+            held = digest, known
+        self._overlays[document] = held
+        while len(self._overlays) > _HELD_OVERLAYS:
+            self._overlays.popitem(last=False)
+        return held[1]
+
+    def wrong_overlays(self) -> Iterator[str]:
+        """Ids of documents of which another structure is kept than that of their pages, which is derived anew."""
+        kept = "SELECT document, doc_id, digest, data FROM overlays JOIN documents USING (document) ORDER BY document"
+        for document, doc_id, digest, data in self.each(kept) if self._has_facts else ():
+            found = self._evidence(document)
+            # That of an earlier state is not used, and replaced in time.
+            is_of_now = found is not None and found[0] == digest
+            if found and is_of_now and encode_overlay(derive(map(facts_from, found[1]), found[2])) != data:
+                yield doc_id
+
+    def _evidence(self, document: int) -> tuple[bytes, list[bytes], DocumentInfo] | None:
+        """A digest of what the structure of a document is derived from, and that; None where it has too many pages."""
+        order = f"SELECT p.record FROM pages p WHERE p.document = ? {_PAGE_ORDER} LIMIT {MOST_PAGES + 1}"
+        records = [record for (record,) in self.query(order, (document,))]
+        if len(records) > MOST_PAGES:
+            return None
+        info = self.info(self.one("SELECT name FROM documents WHERE document = ?", (document,)) or "")
+        facts = [self._facts(record) for record in records]
+        digest = hashlib.sha256(__version__.encode() + msgspec.json.encode(info))
+        for each in facts:
+            digest.update(len(each).to_bytes(4) + each)
+        return digest.digest(), facts, info
+
+    def _keep(self, document: int, digest: bytes, overlay: Overlay) -> None:
+        """Keep a structure that was derived; only who may write does."""
+
+    def _facts(self, record: int) -> bytes:
+        """The facts of the page of a record; empty where the record is too old to tell them, or damaged."""
+        data = self.one("SELECT data FROM facts WHERE record = ?", (record,))
+        if data is not None and not is_current(data):
+            with suppress(DamagedRunError):
+                return b"".join(facts_of(page) for page in self.record(record))
+        return data or b""
+
+    def has_facts_of(self, record: int, page: PageResult) -> bool:
+        """Whether the facts of a record are those of its page; none are as good, and those of another version."""
+        data = self._has_facts and self.one("SELECT data FROM facts WHERE record = ?", (record,))
+        return not data or not is_current(data) or data == facts_of(page)
+
+    @cached_property
+    def _has_facts(self) -> bool:
+        """Whether the database has the tables for structure: one of an earlier version has none."""
+        return bool(self.one("SELECT 1 FROM sqlite_master WHERE name = 'about'"))
+
+    @cached_property
+    def _overlays(self) -> OrderedDict[int, tuple[bytes, Overlay]]:
+        return OrderedDict()
 
     def recorded_documents(self) -> Iterator[tuple[str, bool]]:
         """Id of every document that has a record, and whether its files are said to be up to date."""
@@ -278,9 +394,13 @@ class RunReader(Database):
         parameters: Sequence[Any] = (),
         *,
         on_damage: Callable[[DamagedRunError], None] | None = None,
+        stored: bool = False,
     ) -> Iterator[PageResult]:
+        # While this goes on, all answers are of one moment, and so is the structure of each document.
+        overlays: OrderedDict[int, Overlay] = OrderedDict()
         # Two steps: a sort of the records themselves would write all of them to a temporary file.
-        for page_id, record in self.each(f"SELECT p.page_id, p.record FROM pages p WHERE {where}", parameters):
+        rows = self.each(f"SELECT p.page_id, p.record, p.document FROM pages p WHERE {where}", parameters)
+        for page_id, record, document in rows:
             data = self.one("SELECT data FROM records WHERE record = ?", (record,))
             try:
                 if data is None:
@@ -292,4 +412,11 @@ class RunReader(Database):
                     raise error from fault
                 on_damage(error)
             else:
+                if not stored and page.is_structured:
+                    if document not in overlays:
+                        overlays[document] = self.overlay(document)
+                        while len(overlays) > _HELD_OVERLAYS:
+                            overlays.popitem(last=False)
+                    seen = apply(page, overlays[document])
+                    page = page if seen is page else with_markdown(seen)
                 yield page

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from pagemill.document.structure import facts_of
 from pagemill.errors import LockedError
 from pagemill.store import paths
 from pagemill.store.derived import Exporters, report_of, text_lines, write_document, write_run_json
@@ -98,6 +99,12 @@ def _reset(path: Path, found: Examination) -> tuple[int, int]:
         if unsure:
             run.drop(summary, unsure, forget=True, keep_documents=True)
         with run.transaction() as connection:
+            for number in found.other_facts:
+                for page in run.record(number):
+                    connection.execute("UPDATE facts SET data = ? WHERE record = ?", (facts_of(page), number))
+            if found.found(Kind.OTHER_STRUCTURE):
+                connection.execute("DELETE FROM overlays")
+                connection.execute("UPDATE documents SET written = 0 WHERE written = 1")
             for number in found.lost:  # those that belong to no page
                 remove_record(connection, number)
             if found.found(Kind.OTHER_RESULTS, Kind.OTHER_TEXTS, Kind.RECORD_WITHOUT_PAGE):

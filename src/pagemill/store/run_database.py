@@ -13,7 +13,8 @@ import msgspec
 
 from pagemill._version import __version__
 from pagemill.document.identity import PageKey
-from pagemill.document.page import PageResult, Status
+from pagemill.document.page import DocumentInfo, PageResult, Status
+from pagemill.document.structure import Overlay, encode_overlay, facts_of
 from pagemill.store import paths
 from pagemill.store.reading import RunReader
 from pagemill.store.records import Compressor, decode_page, decompress
@@ -207,6 +208,8 @@ class RunDatabase(RunReader):
         connection.execute(
             "UPDATE documents SET written = 0 WHERE name = ? AND written = 1", (plain(page.doc_id).casefold(),)
         )
+        if page.is_structured:
+            connection.execute("INSERT INTO facts VALUES (?, ?)", (number, facts_of(page)))
         if preview is not None:
             connection.execute("INSERT INTO previews VALUES (?, ?)", (number, preview))
         connection.executemany(
@@ -214,6 +217,17 @@ class RunDatabase(RunReader):
             [(crop.path, number, crop.size, crop.sha256) for crop in page.image_crops],
         )
         return number
+
+    def set_info(self, doc_id: str, info: DocumentInfo) -> None:
+        """Keep what a document says of itself."""
+        if self.info(doc_id) != info:
+            values = plain(doc_id).casefold(), msgspec.json.encode(info)
+            with self.transaction() as connection:
+                connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", values)
+                connection.execute("UPDATE documents SET written = 0 WHERE name = ? AND written = 1", values[:1])
+
+    def _keep(self, document: int, digest: bytes, overlay: Overlay) -> None:
+        self.change("INSERT OR REPLACE INTO overlays VALUES (?, ?, ?)", (document, digest, encode_overlay(overlay)))
 
     def count(self, connection: sqlite3.Connection, summary: Counters) -> None:
         """Store the counts, inside a transaction."""
@@ -350,7 +364,7 @@ def _drop(connection: sqlite3.Connection, summary: RunSummary, row: PageRow, *, 
 def remove_record(connection: sqlite3.Connection, record: int) -> None:
     """Remove a record, its preview and its crops, whose files become garbage, inside a transaction."""
     connection.execute("INSERT OR IGNORE INTO garbage SELECT path FROM crops WHERE record = ?", (record,))
-    for table in ("crops", "previews", "records"):
+    for table in ("crops", "previews", "facts", "records"):
         connection.execute(f"DELETE FROM {table} WHERE record = ?", (record,))
 
 
@@ -368,7 +382,9 @@ def _release_document(connection: sqlite3.Connection, doc_id: str, *, keep: bool
         names = paths.document_names(doc_id)
         connection.executemany("INSERT OR IGNORE INTO garbage VALUES (?)", [(name,) for name in names])
     if not pages and not keep:
-        connection.execute("DELETE FROM documents WHERE document = ?", (document,))
+        connection.execute("DELETE FROM about WHERE name = ?", (doc_id.casefold(),))
+        for table in ("overlays", "documents"):
+            connection.execute(f"DELETE FROM {table} WHERE document = ?", (document,))
 
 
 def _decoded(data: bytes) -> PageResult | None:

@@ -223,7 +223,7 @@ class RunDirectory:
             self.summary.add(page)
             preview = self._run.preview(row.page_id)
             self._run.end_page(connection, page, key, encode_line(page), preview)  # takes over the crops
-            for table in ("previews", "records"):
+            for table in ("previews", "facts", "records"):
                 connection.execute(f"DELETE FROM {table} WHERE record = ?", (row.record,))
             connection.execute("DELETE FROM derived")  # they hold a line that is no longer true
         self._new_documents.discard(page.doc_id)

@@ -18,7 +18,7 @@ from pagemill.document.names import file_stem
 from pagemill.document.page import PageResult
 from pagemill.errors import DamagedRunError, LockedError, OutputError
 from pagemill.store import paths
-from pagemill.store.derived import Exporters, report_of, result_lines, text_lines
+from pagemill.store.derived import Exporters, document_json, document_markdown, report_of, result_lines, text_lines
 from pagemill.store.files import encoded, reading_errors
 from pagemill.store.holding import read_run_json
 from pagemill.store.lock import Owner, RunLock, owner_of  # msgspec reads the annotation
@@ -51,6 +51,8 @@ class Kind(StrEnum):
     RECORD_WITHOUT_PAGE = "record without page"
     OTHER_PAGE = "page does not agree with its record"
     """State, names or crops differ."""
+    OTHER_STRUCTURE = "structure does not agree with the records"
+    """The facts of a page, or what was derived from those of a document, are other ones."""
     MISSING_CROP = "missing crop"
     CHANGED_CROP = "crop other than written"
     ORPHANED_CROP = "orphaned crop"
@@ -173,6 +175,8 @@ class Examination:
         """Numbers of records that are damaged, or whose crops are, or that belong to no page."""
         self.disagreeing: list[int] = []
         """Numbers of records with which the row of their page does not agree."""
+        self.other_facts: list[int] = []
+        """Numbers of records with which the facts of their page do not agree."""
         self.orphans: list[str] = []
         """Files to be deleted, relative to the run directory."""
         self.stale_documents: list[str] = []
@@ -236,6 +240,9 @@ class Examination:
                 self._lose(number, Kind.RECORD_WITHOUT_PAGE, page.page_id)
                 continue
             counted.add(page)
+            if not reader.has_facts_of(number, page):
+                self.other_facts.append(number)
+                self._add(Kind.OTHER_STRUCTURE, paths.DATABASE, page.page_id)
             crops = reader.query("SELECT path, size, sha256 FROM crops WHERE record = ?", (number,))
             if not _agree(page, row) or set(crops) != {
                 (crop.path, crop.size, crop.sha256) for crop in page.image_crops
@@ -246,6 +253,8 @@ class Examination:
                 self._check_crops(number, page)
         for row in reader.rows(WITHOUT_RECORD):
             self._add(Kind.PAGE_WITHOUT_RECORD, paths.DATABASE, row.page_id)
+        for doc_id in reader.wrong_overlays():
+            self._add(Kind.OTHER_STRUCTURE, paths.DATABASE, detail=doc_id)
         return counted
 
     def _check_lines(self, reader: RunReader, summary: RunSummary) -> None:
@@ -328,12 +337,11 @@ class Examination:
         for doc_id, written in reader.recorded_documents():
             if not (summary.finished or written):
                 continue
-            exports = (self._exporters.document_markdown, self._exporters.document_json)
-            for name, export in zip(paths.document_names(doc_id), exports, strict=True):
+            for name, export in zip(paths.document_names(doc_id), (document_markdown, document_json), strict=True):
                 path = self._path / name
                 if not path.is_file():
                     kind = Kind.MISSING_DOCUMENT
-                elif self._compares and _is_other(path, encoded(export(reader.document(doc_id)))):
+                elif self._compares and _is_other(path, encoded(export(reader, doc_id, self._exporters))):
                     kind = Kind.OTHER_DOCUMENT
                 else:
                     continue

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.document.marks import without_bold
-from pagemill.document.spans import carried, with_scripts
-from pagemill.tables.table import Cell, clean_text
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import TableWord, join_words, runs
+from pagemill.tables.words import TableWord, runs
 
 
 @dataclass(slots=True)
@@ -32,22 +29,6 @@ class Grid:
 
     cells: Sequence[GridCell]
     header_rows: int
-
-
-def cell_of(cell: GridCell, text_height: float, *, header: bool) -> Cell:
-    """A cell with the text of its words and their marks."""
-    joined, marks = join_words(cell.words, text_height)
-    text = clean_text(joined)
-    text, spans = with_scripts(text, carried(marks, joined, text))
-    return Cell(
-        row=cell.row,
-        column=cell.column,
-        row_span=cell.row_span,
-        column_span=cell.column_span,
-        text=text,
-        spans=without_bold(text, spans) if header else spans,
-        header=header,
-    )
 
 
 def shaded_header_rows(

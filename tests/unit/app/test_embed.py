@@ -338,7 +338,11 @@ def test_chunks_are_embedded_when_they_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_rows_of_chunks_change_with_any_page_of_their_document_and_vectors_with_their_text(tmp_path: Path) -> None:
-    headed = [[region(0, Label.PARAGRAPH_TITLE, f"{each}."), region(1, Label.TEXT, "Of the mill.")] for each in "123"]
+    said = ("Of the mill.", "Of its wheel.", "Of its loft.")
+    headed = [
+        [region(0, Label.PARAGRAPH_TITLE, f"{number}."), region(1, Label.TEXT, text)]
+        for number, text in enumerate(said, 1)
+    ]
     pages = [page("mill", number, regions) for number, regions in enumerate(headed, 1)]
     pages += [page("other", 1, [region(0, Label.TEXT, "Another one.")])]
     rows = []

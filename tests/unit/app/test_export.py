@@ -54,7 +54,14 @@ def test_jsonl_has_the_records_in_input_order(tmp_path: Path) -> None:
     assert export(tmp_path / "run", format=Format.JSONL).pages == 4
     exported = lines(tmp_path / "run.jsonl")
     assert [record["page_idx"] for record in exported] == [0, 1, 2, 3]
-    assert exported[::-1] == lines(tmp_path / "run" / "ocr_results.jsonl")
+    stored = lines(tmp_path / "run" / "ocr_results.jsonl")[::-1]
+    told = [region.pop(name) for name in ("anchor", "joined_to") for page in exported for region in page["regions"]]
+    assert list(filter(None, told)) == ["mills--machines", "report_1/1"]  # which the document tells, not the page
+    for record in stored:
+        record |= {name: exported[record["page_idx"]][name] for name in ("markdown", "left_out")}
+        for each in record["regions"]:
+            del each["anchor"], each["joined_to"]
+    assert exported == stored
 
 
 def test_documents_are_those_of_the_run(run: Path, tmp_path: Path) -> None:

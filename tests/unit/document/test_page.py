@@ -16,6 +16,6 @@ WRITTEN_AS_1_2 = b"""{"page_id":"a_1","page_idx":0,"regions":[{"index":0,"label"
 
 def test_a_record_of_1_2_is_read():
     record = msgspec.json.decode(WRITTEN_AS_1_2, type=PageResult)
-    assert (record.schema_version, SCHEMA_VERSION) == ("1.2", "1.6")
+    assert (record.schema_version, SCHEMA_VERSION) == ("1.2", "1.7")
     (region,) = record.regions
     assert (region.content, region.content_format, region.attempts) == ("Words.", ContentFormat.MARKDOWN, 1)

@@ -16,7 +16,7 @@ from tokenizers.processors import TemplateProcessing
 
 import pagemill
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, Description, PageResult, TextLine
+from pagemill.document.page import ContentFormat, Description, Furniture, PageResult, TextLine
 from pagemill.errors import InputError, UsageError
 from pagemill.export.chunks import Chunk, cut
 from pagemill.export.token_count import estimated_tokens, token_counter
@@ -62,10 +62,10 @@ def test_the_rest_of_a_section_has_its_heading_in_the_context():
 
 def test_furniture_is_left_out_and_footnotes_are_not():
     assert texts(
-        region(0, Label.HEADER, "Annual report"),
+        region(0, Label.HEADER, "Annual report", furniture=Furniture.PROVEN),
         region(1, Label.TEXT, "They turn."),
         region(2, Label.FOOTNOTE, "1 Slowly."),
-        region(3, Label.NUMBER, "12"),
+        region(3, Label.NUMBER, "12", furniture=Furniture.PROVEN),
     ) == ["They turn.\n\n1 Slowly."]
 
 

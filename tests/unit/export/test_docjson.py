@@ -62,7 +62,7 @@ def document_of(pages):
 
 def test_pieces_make_the_published_structure():
     document = document_of(pages())
-    assert (document.schema_version, document.doc_id, document.page_count) == ("2.0", "d", 2)
+    assert (document.schema_version, document.doc_id, document.page_count) == ("2.1", "d", 2)
     first, failed = document.pages
     assert [element.id for element in first.elements] == ["d_1/0", "d_1/1", "d_1/2", "d_1/3"]
     assert [element.category for element in first.elements] == [

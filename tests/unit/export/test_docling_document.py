@@ -17,7 +17,7 @@ from synthetic_run import TABLE, failed_page, page, region, sample_pages
 import pagemill
 from docling_load import WordTokenizer, compared
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, Description, ImageCrop, Mark, PageResult, Span, TextLine
+from pagemill.document.page import ContentFormat, Description, Furniture, ImageCrop, Mark, PageResult, Span, TextLine
 from pagemill.export.docling_document import PageImage, docling_document
 
 FORMULA = r"E = mc^2"
@@ -42,7 +42,7 @@ def full_page() -> PageResult:
         "mill",
         3,
         [
-            region(0, Label.HEADER, "Annual report"),
+            region(0, Label.HEADER, "Annual report", furniture=Furniture.PROVEN),
             region(1, Label.DOC_TITLE, "Mills", level=1),
             region(2, Label.PARAGRAPH_TITLE, "1.1 Wheels", level=3),
             region(3, Label.TEXT, "- oak\n  1. heart\n  2. sap\n- ash", list_item=True),
@@ -55,7 +55,7 @@ def full_page() -> PageResult:
             region(10, Label.FOOTNOTE, "1 Dry."),
             region(11, Label.TABLE, TABLE, content_format=ContentFormat.HTML),
             region(12, Label.SEAL, "Approved"),
-            region(13, Label.NUMBER, "3"),
+            region(13, Label.NUMBER, "3", furniture=Furniture.PROVEN),
         ],
         image_crops=[ImageCrop(path="crops/mill_3_crop_5.jpg", bbox=(0, 0, 9, 9), label=Label.CHART, region=5)],
         dpi=144.0,

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, Description, ImageCrop, PageError, PageResult, Region, Status
+from pagemill.document.page import (
+    ContentFormat,
+    Description,
+    Furniture,
+    ImageCrop,
+    PageError,
+    PageResult,
+    Region,
+    Status,
+)
 from pagemill.export.document import Document
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.markdown import document_markdown, escape, page_markdown, table_markdown
@@ -30,7 +39,7 @@ def page(*regions, number=1, **more):
 
 def test_each_kind_of_region():
     result = page(
-        make(0, Label.HEADER, "Journal"),
+        make(0, Label.HEADER, "Journal", furniture=Furniture.PROVEN),
         make(1, Label.DOC_TITLE, "A Mill", level=1),
         make(2, Label.PARAGRAPH_TITLE, "1 Water", level=2),
         make(3, Label.TEXT, "Prose.\n\nMore."),
@@ -42,7 +51,7 @@ def test_each_kind_of_region():
         make(9, Label.FIGURE_TITLE, "Figure 2: Wheel", caption_of=8),
         make(10, Label.FOOTNOTE, "1 A note."),
         make(11, Label.TEXT, "Last."),
-        make(12, Label.NUMBER, "7"),
+        make(12, Label.NUMBER, "7", furniture=Furniture.PROVEN),
         image_crops=[ImageCrop(path="crops/d_1_crop_8.jpg", bbox=(0, 0, 10, 10), label=Label.IMAGE, region=8)],
     )
     assert page_markdown(result).split("\n\n") == [
@@ -193,7 +202,7 @@ def test_an_open_paragraph_does_not_wait_for_ever():
 
 def test_embedding_text_has_tables_row_by_row():
     result = page(
-        make(0, Label.HEADER, "Journal"),
+        make(0, Label.HEADER, "Journal", furniture=Furniture.PROVEN),
         make(1, Label.TEXT, "Prose.\n\nMore."),
         make(2, Label.TABLE, TABLE, content_format=ContentFormat.HTML),
         make(3, Label.FOOTNOTE, "1 Note."),

@@ -47,6 +47,13 @@ def test_one_row_a_page_with_nested_regions() -> None:
         "caption_of": None,
         "continues": True,
         "description": None,
+        "list_depth": 0,
+        "spans": [],
+        "style": None,
+        "tag": "",
+        "furniture": None,
+        "anchor": None,
+        "joined_to": None,
     }
     assert rows[2]["status"] == "failed"
     assert rows[2]["errors"][0]["category"] == "timeout"

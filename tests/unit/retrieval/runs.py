@@ -8,6 +8,7 @@ import numpy as np
 from synthetic_run import page, region
 
 from pagemill.document.labels import Label
+from pagemill.document.page import Furniture
 from pagemill.embedding.base import EngineIdentity, normalised
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
@@ -47,7 +48,12 @@ def pages() -> list[PageResult]:
             ],
         ),
         page(
-            "공고", 1, [region(0, Label.TEXT, "전통 한지 체험교실 참가자 모집"), region(1, Label.HEADER, "물레시 공보")]
+            "공고",
+            1,
+            [
+                region(0, Label.TEXT, "전통 한지 체험교실 참가자 모집"),
+                region(1, Label.HEADER, "물레시 공보", furniture=Furniture.PROVEN),
+            ],
         ),
         page("공고", 2, [region(0, Label.TEXT, "수강료는 30,000원입니다.")], languages=("ko",)),
     ]

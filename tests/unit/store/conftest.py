@@ -40,7 +40,7 @@ def report(
 EXPORTERS = Exporters(
     embedding_text=lambda page: page.markdown.upper(),
     document_markdown=lambda pages: (f"{page.markdown}\n" for page in pages),
-    document_json=lambda pages: json.dumps([page.page_number for page in pages]),
+    document_json=lambda pages, *_: json.dumps([page.page_number for page in pages]),
     report=report,
 )
 

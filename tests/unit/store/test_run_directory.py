@@ -325,7 +325,7 @@ def test_a_page_that_was_begun_gives_way_to_its_source_that_does_not_open(store)
 
 def test_no_report_keeps_no_previews(store) -> None:
     exporters = Exporters(
-        embedding_text=lambda page: "", document_markdown=lambda pages: "", document_json=lambda pages: b"{}"
+        embedding_text=lambda page: "", document_markdown=lambda pages: "", document_json=lambda pages, *_: b"{}"
     )
     with store.open(exporters=exporters) as run:
         run.write_page(store.page(1), preview=b"x")

@@ -15,8 +15,9 @@ from pagemill.parsing.lists import marker
 from pagemill.parsing.typography.rows import PageRow, Piece
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
-from pagemill.tables.grid import Grid, GridCell, cell_of
+from pagemill.tables.grid import Grid, GridCell
 from pagemill.tables.lattice import lattice_grid
+from pagemill.tables.recognize import cell_of
 from pagemill.tables.rules import Rule, Rules
 from pagemill.tables.table import Cell, Table, build_table
 from pagemill.tables.words import TableWord, is_number, spans_of_word
@@ -141,7 +142,8 @@ def _on_page(pieces: Sequence[Piece], box: Box) -> Box:
 def _words(pieces: Sequence[Piece]) -> list[TableWord]:
     words = []
     for index, piece in enumerate(pieces):
-        y1, y2, at = piece.line.box[1], piece.line.box[3], piece.at
+        y1, y2 = piece.line.box[1], piece.line.box[3]
+        at = piece.offset
         for place, (text, x1, x2) in enumerate(piece.words):
             glued = place > 0 and piece.words[place - 1][0] + text in piece.line.text
             spans, at = spans_of_word(piece.line, text, at)
@@ -158,7 +160,7 @@ def _lattice(pieces: Sequence[Piece], rules: Rules) -> Table | None:
     if grid is None or len({word.line for cell in grid.cells for word in cell.words}) < len(pieces):
         return None
     header = max(1, grid.header_rows)
-    cells = [cell_of(cell, height, header=cell.row < header) for cell in grid.cells]
+    cells = [cell_of(cell, header, height) for cell in grid.cells]
     table = build_table(cells, {word.line for cell in grid.cells for word in cell.words})
     return replace(table, method="rules") if table.columns > 1 else None
 
@@ -456,7 +458,5 @@ def _cells(row: int, slots: dict[tuple[int, int], CellPieces], size: float) -> l
             merged[-1] = (merged[-1][0], max(merged[-1][1], last), merged[-1][2] + pieces)
         else:
             merged.append((first, last, pieces))
-    return [
-        cell_of(GridCell(row, first, 1, last - first + 1, _words(pieces)), max(4.0, size), header=row == 0)
-        for first, last, pieces in merged
-    ]
+    grid = [GridCell(row, first, 1, last - first + 1, _words(pieces)) for first, last, pieces in merged]
+    return [cell_of(cell, 1, max(4.0, size)) for cell in grid]

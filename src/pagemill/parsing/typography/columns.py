@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
 from statistics import median
 
-from pagemill.parsing.typography.rows import Piece, rows_of_pieces
+from pagemill.parsing.typography.rows import PageRow, Piece, rows_of_pieces
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 _MOST_GUTTERS = 6
@@ -85,27 +86,43 @@ def _bands(pieces: Sequence[Piece], gutter: tuple[float, float]) -> list[tuple[l
 
 
 def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
-    """Whether both sides of a gutter are columns of running text, rather than cells of a table."""
-    sides = [_measures(side) for side in (left, right)]
-    if any(rows < TYPOGRAPHY.column_rows or width < TYPOGRAPHY.column_width for rows, width, _, _ in sides):
-        return False
-    if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
+    """Whether both sides of a gutter are columns of text, rather than cells of a table.
+
+    The rows of a table have a common baseline on both sides. Columns that have that, too, hold rows that fill them.
+    """
+    if not left or not right:
         return False
     size = median(piece.size for piece in left)
     if min(piece.x1 for piece in right) - max(piece.x2 for piece in left) < TYPOGRAPHY.gutter * size * 0.9:
         return False
-    return min(full for _, _, full, _ in sides) >= TYPOGRAPHY.full_rows / 2 and (
-        max(full for _, _, full, _ in sides) >= TYPOGRAPHY.full_rows
-    )
+    rows = [rows_of_pieces(side) for side in (left, right)]
+    sides = [_measures(side) for side in rows]
+    if any(count < TYPOGRAPHY.column_rows or width < TYPOGRAPHY.column_width for count, width, _, _ in sides):
+        return False
+    if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
+        return True
+    if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
+        return False
+    full = [full for _, _, full, _ in sides]
+    return min(full) >= TYPOGRAPHY.full_rows / 2 and max(full) >= TYPOGRAPHY.full_rows
 
 
-def _measures(side: Sequence[Piece]) -> tuple[int, float, float, float]:
+def _aligned_share(left: Sequence[PageRow], right: Sequence[PageRow]) -> float:
+    """Share of the rows of the side with fewer of them that have a row on the other side, on the same baseline."""
+    few, many = sorted((left, right), key=len)
+    baselines = sorted(row.baseline for row in many)
+    aligned = 0
+    for row in few:
+        place = bisect(baselines, row.baseline)
+        near = baselines[max(0, place - 1) : place + 1]
+        aligned += any(abs(row.baseline - other) < TYPOGRAPHY.common_baseline * row.size for other in near)
+    return aligned / len(few)
+
+
+def _measures(rows: Sequence[PageRow]) -> tuple[int, float, float, float]:
     """Rows, width in em, share of rows that fill it, and share of its height that the rows take up."""
-    if not side:
-        return 0, 0.0, 0.0, 0.0
-    rows = rows_of_pieces(side)
-    size = median(piece.size for piece in side)
-    left, right = min(piece.x1 for piece in side), max(piece.x2 for piece in side)
+    size = median(row.size for row in rows)
+    left, right = min(row.x1 for row in rows), max(row.x2 for row in rows)
     # Rows of a table are wide as well, but in several pieces.
     full = sum(len(row.pieces) == 1 and row.x2 - row.x1 >= TYPOGRAPHY.fills * (right - left) for row in rows)
     pitches = sorted(row.pitch for row in rows if row.above is not None and row.pitch > 0)

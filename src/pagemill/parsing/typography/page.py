@@ -138,6 +138,9 @@ class _Page:
         self._words = words_of(piece.text for piece in pieces)
         self._body, self._body_style, self._body_bold = body_of(pieces)
         self._drawn = drawn_rules(layer.strokes, width, mirrored=mirrored)
+        least = 6 * (self._body or 10.0)
+        self._panels = [box for box, _ in layer.fills if box[2] - box[0] > least and box[3] - box[1] > least / 6]
+        self._panels.sort(key=area, reverse=True)  # of nested ones the innermost is noted last
         self._shapes = [box for box in (*layer.drawings, *(box for box, _ in layer.fills)) if self._is_bullet(box)]
 
     def blocks(self, shown: Sequence[Block]) -> list[Block]:
@@ -163,9 +166,11 @@ class _Page:
         for row in rows:
             self._give_bullet(row)
             self._give_number(row)
-            if row.above is not None:
-                row.above.joint = self._words.joint(row.above.text, row.text)
+        self._give_panels(rows)
+        for row in rows:
             above = row.above
+            if above is not None:
+                above.joint = self._words.joint(above.text, row.text)
             if above is not None and any(above.baseline < block.box[3] - 1 <= row.baseline for block in fixed):
                 row.parted = True
         leading = leading_of(rows)
@@ -263,6 +268,25 @@ class _Page:
             if level and 0 < start - right < TYPOGRAPHY.bullet_gap * row.size:
                 row.bullet, row.bullet_x = "•", left
                 return
+
+    def _give_panels(self, rows: Sequence[PageRow]) -> None:
+        """Note the shaded areas that hold code: most of their rows are of fixed pitch; inline code has narrow ones."""
+        for number, (x1, y1, x2, y2) in enumerate(self._panels):
+            left, right = (self._width - x2, self._width - x1) if self._mirrored else (x1, x2)
+            inside = [
+                row
+                for row in rows
+                if y1 <= row.baseline - 0.3 * row.size <= y2
+                and left - 1 <= row.x1
+                and row.x2 <= right + max(1.0, 0.5 * row.size)
+            ]
+            fixed = sum(row.fixed for row in inside)
+            if not inside or 2 * fixed <= len(inside):
+                continue
+            tall = y2 - y1 > 2.2 * inside[0].size
+            if tall or right - max(row.x2 for row in inside) > 2 * inside[0].size:
+                for row in inside:
+                    row.panel = number
 
     def _give_number(self, row: PageRow) -> None:
         """Give a row that begins a paragraph the number beside it in the margin."""

@@ -101,7 +101,7 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
         last = passages[-1] if passages else None
         if last is not None and (row.parted or row.above is not last.rows[-1]):
             last = None
-        if row.fixed and _is_code(row, last):
+        if row.panel is not None or (row.fixed and _is_code(row, last, column)) or _is_comment(row, after, last):
             if last is not None and last.kind is Kind.CODE and _same_code(last, row):
                 last.rows.append(row)
             else:
@@ -124,17 +124,30 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     return passages
 
 
-def _is_code(row: PageRow, last: Passage | None) -> bool:
-    """Whether a row of fixed pitch is code: not the rest of a paragraph that has code in it."""
+def _is_code(row: PageRow, last: Passage | None, column: Column) -> bool:
+    """Whether a row of fixed pitch is code: no heading, and not the rest of a paragraph that has code in it."""
+    if _heads(row, column) and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
+        return False
     if last is None or last.kind is Kind.CODE:
         return True
     above = last.rows[-1]
-    continues = last.kind in (Kind.TEXT, Kind.ITEM) and row.pitch < 1.25 * above.size * 1.3 and not above.fixed
+    continues = row.pitch <= TYPOGRAPHY.looser * column.usual(above) and not above.fixed
     return not (continues and any(piece.share(Mark.CODE) > 0 for piece in above.pieces) and above.x2 > 0.8 * row.x2)
+
+
+def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None) -> bool:
+    """Whether a row is a comment in another script between two rows of code, and as close to them."""
+    if last is None or last.kind is not Kind.CODE or after is None or not row.foreign or len(last.rows) < 2:
+        return False
+    usual = min(other.pitch for other in last.rows[1:])
+    inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size
+    return after.fixed and max(row.pitch, after.pitch) < 1.2 * usual and inside
 
 
 def _same_code(block: Passage, row: PageRow) -> bool:
     """Whether a row belongs to the block of code above it."""
+    if row.panel is not None or block.rows[-1].panel is not None:
+        return row.panel == block.rows[-1].panel
     pitches = [other.pitch for other in block.rows[1:]]
     usual = min([*pitches, 1.6 * row.size])
     return row.pitch <= TYPOGRAPHY.code_bridge * usual and same_size(row.size, block.rows[-1].size)

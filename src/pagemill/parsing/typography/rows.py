@@ -25,8 +25,8 @@ class Piece:
     x2: float
     words: tuple[tuple[str, float, float], ...]
     """Text, start and end of each word, in reading order."""
-    at: int = 0
-    """Offset in the text of the line from which on its words stand."""
+    offset: int = 0
+    """Where in the line's text its words begin, as far as a part of a line knows."""
 
     @cached_property
     def text(self) -> str:
@@ -45,11 +45,12 @@ class Piece:
 
     def part(self, start: int, end: int) -> Piece:
         """Some of its words."""
-        words, at = self.words[start:end], self.at
+        words = self.words[start:end]
+        offset = self.offset
         for text, _, _ in self.words[:start]:
-            if (found := self.line.text.find(text, at)) >= 0:
-                at = found + len(text)
-        return Piece(self.line, words[0][1], max(word[2] for word in words), words, at)
+            if (found := self.line.text.find(text, offset)) >= 0:
+                offset = found + len(text)
+        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset)
 
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
@@ -59,7 +60,14 @@ class Piece:
     @cached_property
     def fixed(self) -> bool:
         """Whether all of it is set in a font of fixed pitch."""
-        return self.share(Mark.CODE) > 0.97
+        text = self.line.text
+        marked = sum(span.end - span.start for span in self.line.spans if span.mark is Mark.CODE)
+        if not marked:
+            return False
+        # East Asian comments in code are set in another font.
+        counted = sum(not char.isspace() and char < "\u2e80" for char in text)
+        spaces = sum(map(str.isspace, text))
+        return marked >= 0.97 * min(len(self.text), counted + spaces)
 
     @cached_property
     def bold(self) -> bool:
@@ -77,6 +85,8 @@ class PageRow:
     bullet_x: float = 0.0
     number: Piece | None = None
     """Of the paragraph that it begins, printed in the margin."""
+    panel: int | None = None
+    """The shaded area of a block of code that it stands in."""
     above: PageRow | None = field(default=None, repr=False)
     """The row before it in its column."""
     joint: str | None = None
@@ -128,6 +138,11 @@ class PageRow:
     def fixed(self) -> bool:
         """Whether all of it is set in a font of fixed pitch."""
         return all(piece.fixed for piece in self.pieces)
+
+    @cached_property
+    def foreign(self) -> bool:
+        """Whether it has East Asian characters, which most fonts of fixed pitch lack: comments are in another font."""
+        return any(char >= "\u2e80" for char in self.text)
 
     @cached_property
     def bold(self) -> bool:

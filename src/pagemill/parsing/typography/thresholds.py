@@ -17,6 +17,9 @@ class TypographyThresholds:
     """Least width of a column of running text."""
     column_rows = 3
     """Least rows of a column."""
+    common_baseline, aligned_rows = 0.12, 0.6
+    """Distance of two baselines within which they are one, and share of such rows on both sides of a gutter from which
+    it may be that of a table."""
     full_rows = 0.35
     """Share of rows that fill a column of running text; cells of a table seldom do."""
     fills = 0.8

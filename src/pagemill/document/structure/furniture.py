@@ -1,0 +1,91 @@
+"""Running heads, running feet and page numbers, proven by what other pages have at the same place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from pagemill.document.labels import FURNITURE_LABELS, PICTURES, TITLES, Label
+from pagemill.document.page import Furniture
+from pagemill.document.structure.book import TEXTS, Book, Draft, folded
+
+_MARGIN = 150
+"""Height of the bands at the head and foot of a page in which furniture stands, in thousandths: two lines below a
+margin of an inch and a half on a letter page. Not measured."""
+_SHIFT = 8
+"""Farthest that furniture stands higher or lower on another page, in thousandths: under half a line."""
+_SIDE_SHIFT = 15
+"""Likewise to the side, where a page number has a digit more."""
+_NEAR = 3
+"""Pages on either side that are compared: a chapter's running head need not be on more, and every other page may have
+another one."""
+_ENOUGH = 2
+"""Of these, how many must show the same, unless there are not that many or a layout model says the same."""
+_LONGEST = 200
+"""Characters of a running head."""
+_HEADING_SIZE = 1.15
+"""Times the body from which a text is too large for a running head: the title of a slide, say. Not measured."""
+
+
+def mark_furniture(book: Book) -> None:
+    """Tell which regions are furniture: what repeats at its place is proven, what only looks like it is likely."""
+    places: dict[str, dict[int, list[Draft]]] = defaultdict(dict)
+    candidates = [draft for position in range(len(book.pages)) for draft in _at_margins(book, position)]
+    for draft in candidates:
+        places[_key(draft)].setdefault(draft.page, []).append(draft)
+    proven = {draft for draft in candidates if _repeats(book, draft, places[_key(draft)])}
+    for draft in candidates:
+        says_all = not any(each.is_content and each not in proven for each in book.drafts[draft.page])
+        if draft not in proven or (says_all and draft.label not in FURNITURE_LABELS):
+            continue  # what a page says alone is no furniture
+        draft.furniture, draft.level = Furniture.PROVEN, None
+        if draft.label not in FURNITURE_LABELS:
+            is_number = not any(map(str.isalpha, draft.facts.head))
+            draft.label = Label.NUMBER if is_number else Label.HEADER if draft.facts.box[1] < 500 else Label.FOOTER
+    for draft in book.each():
+        if draft.label in FURNITURE_LABELS and draft.furniture is None:
+            draft.furniture = Furniture.LIKELY
+
+
+def _at_margins(book: Book, position: int) -> Iterator[Draft]:
+    """The texts at the head and foot of a page outside of which there is nothing else."""
+    drafts = [draft for draft in book.drafts[position] if draft.label not in PICTURES]
+    for side, beyond in ((1, _MARGIN), (-1, 1000 - _MARGIN)):
+        for draft in sorted(drafts, key=lambda draft: side * draft.facts.box[2 - side]):
+            facts = draft.facts
+            inside = facts.box[3] <= beyond if side > 0 else facts.box[1] >= beyond
+            if draft.furniture is Furniture.PROVEN:
+                continue
+            if not inside or not _may_run(book, draft):
+                break
+            yield draft
+
+
+def _may_run(book: Book, draft: Draft) -> bool:
+    facts = draft.facts
+    fits = draft.label in TEXTS and facts.head and facts.length <= _LONGEST and not facts.is_list and not facts.caption
+    return bool(fits) and not (draft.label in TITLES and book.size(draft) >= _HEADING_SIZE)
+
+
+def _key(draft: Draft) -> str:
+    """What is the same where furniture repeats; a heading with another number is another heading."""
+    text = draft.facts.head
+    return text.casefold() if draft.label in TITLES else folded(text)
+
+
+def _repeats(book: Book, draft: Draft, alike: dict[int, list[Draft]]) -> bool:
+    near = range(max(0, draft.page - _NEAR), min(len(book.pages), draft.page + _NEAR + 1))
+    others = [page for page in near if page != draft.page and book.pages[page] is not None]
+    found = sum(any(_same_place(draft, other) for other in alike.get(page, ())) for page in others)
+    few = len(others) <= _ENOUGH or draft.label in FURNITURE_LABELS
+    return found >= (1 if few else _ENOUGH)
+
+
+def _same_place(one: Draft, other: Draft) -> bool:
+    """Whether two regions stand at the same place of their pages, or are mirrored as on the pages of a book."""
+    left, top, right, bottom = one.facts.box
+    left_too, top_too, right_too, bottom_too = other.facts.box
+    if abs(top - top_too) > _SHIFT or abs(bottom - bottom_too) > _SHIFT:
+        return False
+    shifts = (left - left_too, right - right_too, one.centre - other.centre, left + right_too - 1000)
+    return min(map(abs, shifts)) <= _SIDE_SHIFT

@@ -1,0 +1,260 @@
+"""Headings of a document and their levels: ranks of styles over all pages, overruled by tags, outline or numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
+from pagemill.document.page import Furniture, OutlineEntry, Style
+from pagemill.document.structure.book import TEXTS, Book, Draft, letters
+from pagemill.document.structure.facts import HEAD
+
+DEEPEST = 6
+"""Levels of Markdown and HTML."""
+_TITLE_PAGES = 2
+"""Pages at the start among which the title is: it may follow a cover without text."""
+_SAME_SIZE = 0.2
+"""Points by which sizes of one style differ, as producers round and scale them."""
+_SAME_HEIGHT = 0.8
+"""Share of a heading's line height from which a lower one is of the same level, where only pixels tell: ascenders and
+descenders change the height of a recognized line by as much. Not measured."""
+_MOST_ROWS = 3
+"""Lines of a heading."""
+_CELL_GAP = 40
+"""Thousandths of the page's width up to which what stands beside a text is in its row, not in another column."""
+_LONG_SHARE = 0.25
+"""Long texts in a style, per heading, up to which it is a style of headings."""
+_OWN_STYLES = 2
+"""Headings with a style of their own from which one that looks like the body is none."""
+_MATCHED = 0.5
+"""Share of the outline's entries that must be found on their pages."""
+_USUAL_DEPTH = 0.2
+"""Share of the headings in one style from which a depth is one of that style."""
+
+_NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
+_TAGGED = re.compile(r"H([1-6])")
+_ENDS = re.compile(r"[.,;]$")
+
+Tier = tuple[float, bool, bool, bool, int]
+"""What orders styles of headings: size, weight, slant, pitch, colour. Not the family: it changes with the script."""
+
+
+def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
+    """Tell which regions are headings, and their levels."""
+    tags = _tagged(book)
+    entries = {} if tags else _outlined(book, outline)
+    depths = tags or entries
+    _promote(book, depths)
+    _demote(book, depths)
+    headings = [draft for draft in book.each() if draft.is_heading]
+    if not headings:
+        return
+    tiers = _tiers(book, headings)
+    if tiers:
+        _set_levels(book, headings, tiers, depths or _numbered(headings, tiers))
+
+
+def _tagged(book: Book) -> dict[Draft, int]:
+    """The levels that the file's tags give, where they are sound: there is more than headings."""
+    found: dict[Draft, int] = {}
+    others = 0
+    for draft in book.each():
+        match = _TAGGED.fullmatch(draft.facts.tag)
+        if match and draft.label in TEXTS and draft.facts.head and draft.furniture is None:
+            found[draft] = int(match[1])
+        elif draft.facts.tag:
+            others += 1
+    return found if found and others >= len(found) else {}
+
+
+def _outlined(book: Book, outline: Sequence[OutlineEntry]) -> dict[Draft, int]:
+    """The levels that the outline gives to the texts that it names, if most of its entries are found there."""
+    numbers = {page.number: position for position, page in enumerate(book.pages) if page}
+    found: dict[Draft, int] = {}
+    wanted = 0
+    texts: dict[int, list[tuple[str, Draft]]] = {}
+    for entry in outline:
+        position = numbers.get(entry.page)
+        title = letters(entry.title)
+        if position is None or entry.page is None or not title:
+            continue
+        wanted += 1
+        if position not in texts:
+            here = (draft for draft in book.drafts[position] if draft.label in TEXTS and draft.facts.length <= HEAD)
+            texts[position] = [(letters(draft.facts.head), draft) for draft in here]
+        for text, draft in texts[position]:
+            if draft not in found and (text == title or _is_numbered(text, title) or _is_numbered(title, text)):
+                found[draft] = entry.level
+                break
+    return found if found and len(found) >= _MATCHED * wanted else {}
+
+
+def _is_numbered(text: str, title: str) -> bool:
+    """Whether a text is a title behind a number."""
+    rest = text.removesuffix(title)
+    return len(title) > 1 and len(rest) < len(text) and len(rest) <= 8 and any(map(str.isdigit, rest))
+
+
+def _numbered(headings: Iterable[Draft], tiers: Mapping[Draft, int]) -> dict[Draft, int]:
+    """The depths of numbers before headings; none where fewer than two are numbered.
+
+    Numbers of one part in another style than the first such heading has are steps below other headings.
+    """
+    matches = ((draft, _NUMBER.match(draft.facts.head)) for draft in headings)
+    found = {draft: match[0].count(".") + 1 for draft, match in matches if match}
+    highest = min((tiers[draft] for draft in found if found[draft] == 1 and draft in tiers), default=None)
+    found = {draft: depth for draft, depth in found.items() if depth > 1 or tiers.get(draft) == highest}
+    return found if len(found) > 1 else {}
+
+
+def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
+    """Make headings of texts that look like headings elsewhere in the document, or that tags or outline name."""
+    in_style: Counter[Style] = Counter()
+    long: Counter[Style] = Counter()
+    sure: set[Style] = set()
+    for draft in book.each():
+        style = book.style(draft)
+        if style is None:
+            continue
+        if draft.is_heading:
+            in_style[style] += 1
+            if draft in depths:
+                sure.add(style)
+        elif draft.label in TEXTS and (draft.facts.rows > _MOST_ROWS or draft.facts.length > HEAD):
+            long[style] += 1
+    for drafts in book.drafts:
+        for draft in drafts:
+            if draft.label not in TEXTS - TITLES or not _could_be(draft):
+                continue
+            style = book.style(draft)
+            named = draft in depths
+            alike = (
+                style is not None
+                and style != book.body
+                and not style.fixed_pitch
+                and in_style[style] >= (1 if style in sure else _OWN_STYLES)
+                and long[style] <= _LONG_SHARE * in_style[style]
+                and not _ENDS.search(draft.facts.tail)
+            )
+            if named or (alike and _is_alone(draft, drafts)):
+                draft.label, draft.furniture = Label.PARAGRAPH_TITLE, None
+
+
+def _could_be(draft: Draft) -> bool:
+    facts = draft.facts
+    if draft.furniture is not None and (draft.label not in FURNITURE_LABELS or draft.furniture is Furniture.PROVEN):
+        return False
+    is_short = 0 < facts.length <= HEAD and facts.rows <= _MOST_ROWS and any(map(str.isalpha, facts.head))
+    return is_short and not (facts.is_list or facts.caption or facts.depth)
+
+
+def _is_alone(draft: Draft, drafts: Iterable[Draft]) -> bool:
+    left, top, right, bottom = draft.facts.box
+    for other in drafts:
+        x1, y1, x2, y2 = other.facts.box
+        beside = 0 <= x1 - right < _CELL_GAP or 0 <= left - x2 < _CELL_GAP
+        if other is not draft and beside and min(bottom, y2) - max(top, y1) > (bottom - top) / 2:
+            return False
+    return True
+
+
+def _demote(book: Book, depths: Mapping[Draft, int]) -> None:
+    """Make texts of what only a model takes for a heading, and what looks like the body where headings do not."""
+    headings = [draft for draft in book.each() if draft.is_heading]
+    own = sum(book.style(draft) not in (None, book.body) for draft in headings)
+    if own < _OWN_STYLES:
+        return
+    for draft in headings:
+        guessed = draft.facts.guessed and draft not in depths and not _NUMBER.match(draft.facts.head)
+        if guessed and book.body is not None and book.style(draft) == book.body:
+            draft.label, draft.level = Label.TEXT, None
+
+
+def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
+    """The rank of each heading's style, from 0 for the most prominent; none for those whose style is unknown."""
+    styled: dict[Draft, Tier] = {}
+    measured: dict[Draft, int] = {}
+    for draft in headings:
+        style = book.style(draft)
+        if style is not None:
+            styled[draft] = (style.size, style.bold, style.italic, style.fixed_pitch, style.colour)
+        elif draft.facts.height and len(book.pages) > 1:
+            measured[draft] = draft.facts.height
+    if styled:
+        return _ranked_styles(styled, book.body.colour if book.body else 0)
+    ranks: dict[Draft, int] = {}
+    rank, highest = -1, 0.0
+    for draft in sorted(measured, key=lambda draft: (-measured[draft], draft.page, draft.index)):
+        if rank < 0 or measured[draft] < _SAME_HEIGHT * highest:
+            rank, highest = rank + 1, measured[draft]
+        ranks[draft] = rank
+    return ranks
+
+
+def _ranked_styles(styled: Mapping[Draft, Tier], colour: int) -> dict[Draft, int]:
+    sizes: dict[float, float] = {}
+    for size in sorted({tier[0] for tier in styled.values()}, reverse=True):
+        above = min(sizes, default=None)
+        sizes[size] = sizes[above] if above is not None and above - size <= _SAME_SIZE else size
+    rounded = {draft: (sizes[tier[0]], *tier[1:]) for draft, tier in styled.items()}
+    order = sorted(
+        set(rounded.values()), key=lambda tier: (-tier[0], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4])
+    )
+    ranks = {tier: rank for rank, tier in enumerate(order)}
+    return {draft: ranks[tier] for draft, tier in rounded.items()}
+
+
+def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int], depths: Mapping[Draft, int]) -> None:
+    title = _title(book, headings, tiers)
+    first = next(draft for draft in headings if draft in tiers)
+    # Without a title of its own style a document begins with a heading of the highest level, or is a part of one.
+    level = 0 if not title and tiers[first] == min(tiers.values()) and _at_start(book, first) else 1
+    rest = [draft for draft in headings if draft not in title]
+    by_tier: dict[int, list[Draft]] = defaultdict(list)
+    for draft in rest:
+        if draft in tiers:
+            by_tier[tiers[draft]].append(draft)
+    depth_order = sorted({depths[draft] for draft in rest if draft in depths})
+    of_depth: dict[int, int] = {}
+    of_tier: dict[int, int] = {}
+    for tier in sorted(by_tier):
+        counts = Counter(depths[draft] for draft in by_tier[tier] if draft in depths)
+        usual = sorted(depth for depth in counts if counts[depth] >= _USUAL_DEPTH * len(by_tier[tier]))
+        for depth in (depth for depth in depth_order if usual and depth <= usual[-1] and depth not in of_depth):
+            level += 1
+            of_depth[depth] = level
+        if usual:
+            of_tier[tier] = of_depth[max(usual, key=lambda depth: (counts[depth], -depth))]
+        else:
+            level += 1
+            of_tier[tier] = level
+    for depth in depth_order:  # a depth that is not usual in any style
+        of_depth.setdefault(depth, 1 + max((of_depth[above] for above in of_depth if above < depth), default=level))
+    for draft in headings:
+        if draft in title:
+            draft.label, draft.level = Label.DOC_TITLE, 1
+            continue
+        if draft in depths:
+            draft.level = of_depth[depths[draft]]
+        elif draft in tiers:
+            draft.level = of_tier[tiers[draft]]
+        draft.level = min(draft.level, DEEPEST) if draft.level else draft.level
+        if draft.label is Label.DOC_TITLE and draft is not first:
+            draft.label = Label.PARAGRAPH_TITLE
+
+
+def _title(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int]) -> list[Draft]:
+    """The lines of the title: alone in the largest style, on one of the first pages; empty where there is none."""
+    top = min(tiers.values())
+    found = [draft for draft in headings if tiers.get(draft) == top]
+    first = found[0]
+    together = all(draft.page == first.page and draft.index == first.index + at for at, draft in enumerate(found))
+    sure = len(set(tiers.values())) > 1 or first.label is Label.DOC_TITLE
+    return found if together and sure and first.page == headings[0].page and _at_start(book, first) else []
+
+
+def _at_start(book: Book, draft: Draft) -> bool:
+    page = book.pages[draft.page]
+    return page is not None and draft.page < _TITLE_PAGES and (page.number or 1) <= _TITLE_PAGES

@@ -1,0 +1,98 @@
+"""Paragraphs, lists and tables that go on over a page break."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+from pagemill.document.joining import goes_on
+from pagemill.document.labels import RUNNING_TEXT, Label
+from pagemill.document.structure.book import Book, Draft
+
+_SAME_EDGE = 15
+"""Thousandths of the page's width by which the same edge differs on two pages: the pages of a book have other margins,
+but then all edges differ. Not measured."""
+_FOOT = 200
+"""Thousandths of the page's height that may be empty below a table that goes on: the next row was too high for it. Not
+measured."""
+_HEAD = 100
+"""Likewise above its rest."""
+_SAME_EDGES = 0.5
+"""Share of the left edges of a row's texts that must be at those of a row on the next page."""
+_ITEM = re.compile(r"[(\[]?(?:(?P<number>\d{1,3})|(?P<letter>[a-zA-Z]))[.)\]]\s|(?P<bullet>[^\w\s\"'“‘«(\[])\s")
+_PASSED_OVER = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
+"""What stands between a page's last text and its end."""
+
+
+def join(book: Book) -> None:
+    """Tell which regions are the rest of a region of the page before."""
+    tops = [draft.facts.box[1] for draft in book.each() if draft.is_content]
+    bottoms = [draft.facts.box[3] for draft in book.each() if draft.is_content]
+    top, bottom = min(tops, default=0), max(bottoms, default=1000)
+    for position, (page, following) in enumerate(pairwise(book.pages)):
+        if page is None or following is None or not (page.done and following.done):
+            continue
+        if page.number is not None and following.number != page.number + 1:
+            continue  # a page between them is missing
+        before, after = _contents(book.drafts[position]), _contents(book.drafts[position + 1])
+        if not before or not after:
+            continue
+        last, first = before[-1], after[0]
+        if last.label is Label.TABLE and first.label is Label.TABLE:
+            at_break = last.facts.box[3] >= bottom - _FOOT and first.facts.box[1] <= top + _HEAD
+            if at_break and _is_one_table(last, first):
+                first.joined_to = book.name(last)
+        elif last.facts.is_list and last.label in RUNNING_TEXT:
+            if first.label in RUNNING_TEXT and _list_goes_on(last, first):
+                first.joined_to = book.name(last)
+        else:
+            _join_paragraph(book, before, after)
+
+
+def _contents(drafts: Iterable[Draft]) -> list[Draft]:
+    return [draft for draft in drafts if draft.is_content and draft.label not in _PASSED_OVER]
+
+
+def _join_paragraph(book: Book, before: Iterable[Draft], after: Iterable[Draft]) -> None:
+    """Pictures and tables may stand between a paragraph and its rest; a heading ends it."""
+    last = next((draft for draft in reversed(list(before)) if draft.is_heading or draft.label in RUNNING_TEXT), None)
+    first = next((draft for draft in after if draft.is_heading or draft.label in RUNNING_TEXT), None)
+    if last is None or first is None or last.is_heading or first.is_heading:
+        return
+    is_open = last.facts.continues and not last.facts.is_list and not first.facts.is_list
+    if is_open and goes_on(last.facts.tail, first.facts.head):
+        first.joined_to = book.name(last)
+
+
+def _list_goes_on(last: Draft, first: Draft) -> bool:
+    if abs(last.facts.box[0] - first.facts.box[0]) > _SAME_EDGE and not last.facts.box[0] < first.facts.box[0]:
+        return False
+    if not first.facts.is_list:  # the rest of an item
+        return first.facts.head[:1].islower() and goes_on(last.facts.tail, first.facts.head)
+    ours, theirs = _ITEM.match(last.facts.head), _ITEM.match(first.facts.head)
+    if ours is None or theirs is None:
+        return ours is theirs
+    if ours.lastgroup != theirs.lastgroup:
+        return False
+    if ours["number"]:
+        return int(theirs["number"]) > int(ours["number"])
+    return ours["bullet"] == theirs["bullet"] if ours["bullet"] else theirs["letter"] > ours["letter"]
+
+
+def _is_one_table(last: Draft, first: Draft) -> bool:
+    ours, theirs = last.facts.table, first.facts.table
+    if ours is None or theirs is None or ours.columns != theirs.columns:
+        return False
+    (left, _, right, _), (left_too, _, right_too, _) = last.facts.box, first.facts.box
+    shift = left_too - left  # of the margins, as in a book
+    if abs((right_too - left_too) - (right - left)) > 2 * _SAME_EDGE:
+        return False
+    if theirs.header and theirs.first != ours.first:
+        return False  # a table with a head of its own
+    edges = theirs.foot_edges if theirs.first == ours.first else theirs.head_edges
+    if not ours.foot_edges or not edges:
+        return True
+    few, many = sorted((ours.foot_edges, [edge - shift for edge in edges]), key=len)
+    same = sum(any(abs(one - other) <= _SAME_EDGE for other in many) for one in few)
+    return same >= _SAME_EDGES * len(few)
