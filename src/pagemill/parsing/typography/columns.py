@@ -20,10 +20,14 @@ def flows_of(pieces: Sequence[Piece], depth: int = 0) -> list[list[Piece]]:
     What stands across a gutter ends the columns above it and begins new ones below.
     """
     if depth < _MOST_DEPTH:
+        best, most = None, 0
         for gutter in _gutters(pieces):
             bands = _bands(pieces, gutter)
-            if any(_are_columns(left, right) for _, left, right in bands):
-                return _cut(bands, depth)
+            parted = sum(len(left) + len(right) for _, left, right in bands if _are_columns(left, right))
+            if parted > most:  # a wide gap in justified text parts few rows
+                best, most = bands, parted
+        if best is not None:
+            return _cut(best, depth)
     return [list(pieces)] if pieces else []
 
 

@@ -21,6 +21,7 @@ from pagemill.parsing.typography.rows import (
     PageRow,
     Piece,
     body_of,
+    give_body_size,
     leading_of,
     pieces_of,
     rows_of_pieces,
@@ -30,9 +31,9 @@ from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 SOURCE = "typography"
 """``Region.source`` of what was found by fonts and places."""
 _LEADERS = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?\s*$")
-_PAGE_NUMBER = re.compile(
-    r"^\W*(?:\w{1,12}\W{1,3})?(\d{1,4}|[ivxlcdm]{1,7})(?:\W+(?:\w{1,3}\W+)?\d{1,4})?\W*$", re.IGNORECASE
-)
+_ROMAN = re.compile("[ivxlcdm]{1,7}", re.IGNORECASE)
+_NUMBER_WORDS, _NUMBER_CHARACTERS = 5, 30
+"""Most of a page number with what goes with it: «Page 3 of 12»."""
 
 
 def typographic_blocks(
@@ -136,7 +137,8 @@ class _Page:
         self._number = page_number
         self._numbers: list[Piece] = []
         self._words = words_of(piece.text for piece in pieces)
-        self._body, self._body_style, self._body_bold = body_of(pieces)
+        self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
+        give_body_size(pieces, self._body)
         self._drawn = drawn_rules(layer.strokes, width, mirrored=mirrored)
         least = 6 * (self._body or 10.0)
         self._panels = [box for box, _ in layer.fills if box[2] - box[0] > least and box[3] - box[1] > least / 6]
@@ -331,11 +333,11 @@ class _Page:
 
     def _is_page_number(self, text: str) -> bool:
         """Whether a text is nothing but the number of this page; without a known one, a number alone."""
-        match = _PAGE_NUMBER.match(text)
-        if match is None:
+        parts = re.findall(r"\w+", text)
+        numbers = [part for part in parts if part.isdigit() or _ROMAN.fullmatch(part)]
+        if not numbers or len(parts) > _NUMBER_WORDS or len(text) > _NUMBER_CHARACTERS:
             return False
-        number = match.group(1)
-        return text.strip(" -–—|()[]./·•") == number or (self._number is not None and number == str(self._number))
+        return len(parts) == 1 or str(self._number) in numbers
 
 
 def paragraph_numbers(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:

@@ -315,6 +315,11 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
         return True
     if passage.size >= TYPOGRAPHY.larger * column.body:
         return True
+    apart = min(passage.gap, passage.gap_below or passage.gap) > 1.25 and not text.rstrip().endswith(
+        (".", ",", ";", ":")
+    )
+    if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
+        return True
     if not all(_heads(row, column) for row in rows) or len(rows) > 2:
         return False
     if tags <= {"P", "LI", "LBody", "TD", "Span"} and tags:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pagemill.document.geometry import Box, union_box
-from pagemill.document.page import Mark, TextLine
+from pagemill.document.page import Mark, Style, TextLine
 from pagemill.parsing.lines import Row
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
@@ -249,18 +249,33 @@ def leading_of(rows: Sequence[PageRow]) -> dict[float, float]:
     return result
 
 
-def body_of(pieces: Iterable[Piece]) -> tuple[float, int | None, bool]:
-    """Font size in pixels, style and weight of running text: what most characters of the page have."""
-    sizes: Counter[float] = Counter()
-    styles: Counter[int | None] = Counter()
-    bold = total = 0
-    chosen = [piece for piece in pieces if not piece.fixed]
-    for piece in chosen:
-        count = len(piece.text)
-        sizes[round(piece.size, 1)] += count
-        styles[piece.line.style] += count
-        bold += count * piece.bold
-        total += count
-    if not sizes:
+def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, int | None, bool]:
+    """Font size in pixels, style and weight of running text: what most characters of the page have that are no code."""
+    prose = [piece for piece in pieces if not piece.fixed]
+    ratios = sorted(
+        piece.size / styles[piece.line.style].size
+        for piece in pieces
+        if piece.line.style is not None and piece.line.style < len(styles) and styles[piece.line.style].size
+    )
+    if not prose:
         return 0.0, None, False
-    return sizes.most_common(1)[0][0], styles.most_common(1)[0][0], 2 * bold > total
+    told = [place for place, style in enumerate(styles) if not style.fixed_pitch]
+    if told and ratios:
+        sizes: Counter[float] = Counter()
+        for place in told:
+            sizes[styles[place].size] += styles[place].characters
+        size, _ = sizes.most_common(1)[0]
+        body = next(place for place in told if styles[place].size == size)
+        return size * ratios[len(ratios) // 2], body, styles[body].bold
+    characters: Counter[float] = Counter()
+    for piece in prose:
+        characters[round(piece.size, 1)] += len(piece.text)
+    bold = sum(len(piece.text) for piece in prose if piece.bold)
+    return characters.most_common(1)[0][0], prose[0].line.style, 2 * bold > characters.total()
+
+
+def give_body_size(pieces: Iterable[Piece], body: float) -> None:
+    """Give lines of running text with much code in them its size: inline code is set smaller."""
+    for piece in pieces:
+        if piece.share(Mark.CODE) > 0.0 and not piece.fixed and 0.7 * body < piece.size < body:
+            piece.size = body
