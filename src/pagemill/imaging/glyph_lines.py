@@ -165,8 +165,7 @@ def _runs(page: Glyphs, members: Indices) -> Iterator[_Run]:
     if not len(index):
         return
     size = glyphs.sizes[index]
-    look = glyphs.look[index]
-    angle = look["angle"]
+    angle = glyphs.of("angle")[index]
     boxes = _trimmed(glyphs, index, size, angle)
     a, b = turned(boxes[:, :2], angle), turned(boxes[:, 2:], angle)
     left, right = np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 0], b[:, 0])
@@ -214,7 +213,9 @@ def _runs(page: Glyphs, members: Indices) -> Iterator[_Run]:
     words_of_page = _words(codes, boxes, members[index], np.flatnonzero(word_end) + 1)
     first_word = np.concatenate([[0], np.cumsum(word_end)])[starts[:-1]].tolist()
     bounds = zip(pairwise(starts.tolist()), pairwise([*first_word, len(words_of_page)]), strict=True)
-    means = _means(starts, np.stack([look["bold"], rtl, look["annotation"], np.append(doubtful, False)]))
+    means = _means(
+        starts, np.stack([glyphs.of("bold")[index], rtl, glyphs.of("annotation")[index], np.append(doubtful, False)])
+    )
     sizes, baselines, angles = size.tolist(), baseline.tolist(), angle.tolist()
     ends = (separated & ~reversed_).tolist()
     edges = np.stack([np.minimum.reduceat(left, starts[:-1]), np.maximum.reduceat(right, starts[:-1])], axis=1).tolist()
@@ -258,7 +259,7 @@ def _least_space(apart: Floats, separated: Flags, jump: Flags) -> Floats:
     inner = ~(separated | jump) & (np.abs(apart) < _LEAST_SPACE)
     if not len(apart):
         return apart
-    run = np.cumsum(jump) - jump
+    run: Indices = np.cumsum(jump) - jump
     off, count = np.bincount(run, weights=np.abs(apart) * inner), np.bincount(run, weights=inner)
     uneven = np.clip(_UNEVEN * off / np.maximum(count, 1), _LEAST_SPACE, _WIDE)[run]
     # A few letters of a run may be spaced out: a space is wider than the narrowest gap near it.
@@ -326,7 +327,7 @@ def _tracking(
         for start, stop in _stretches(ends, letters, letters, 0.0):
             tracking[start:stop] = 0.0
         for start, stop in _stretches(ends, letters & (gap < 0), letters, 0.5):
-            tracking[start:stop] = min(0.0, float(np.median(gap[start:stop][letters[start:stop]])))
+            tracking[start:stop] = min(0.0, median(gap[start:stop][letters[start:stop]].tolist()))
     inner = ~(drawn | jump | ligature)
     for start, stop in _stretches(jump, inner & (gap > _HAIR), inner, 1 - _CLOSE):
         own = gap[start:stop][inner[start:stop]]
@@ -336,14 +337,14 @@ def _tracking(
         # Without a wider gap these are the letters of one word, or labels in a row.
         is_one_word = len(even) == len(own) and not drawn[start:stop].any()
         if sum(map(str.isalpha, signs)) > _MOSTLY * len(signs) and (len(own) >= _LETTERS_OF_WORD or not is_one_word):
-            tracking[start:stop] = float(np.median(even))
+            tracking[start:stop] = median(even.tolist())
     return tracking
 
 
 def _stretches(ends: Flags, some: Flags, all_: Flags, share: float) -> Iterator[tuple[int, int]]:
     """The stretches between ends with enough flags of ``all_`` set, of which at least a share is set in ``some``."""
     starts = np.concatenate([[0], np.flatnonzero(ends) + 1])
-    place = np.cumsum(ends) - ends
+    place: Indices = np.cumsum(ends) - ends
     few, many = (np.bincount(place, weights=flags, minlength=len(starts)) for flags in (some, all_))
     bounds = [*starts.tolist(), len(ends)]
     for number in np.flatnonzero((many >= _LEAST_LETTERS) & (few >= share * many)).tolist():
@@ -428,7 +429,7 @@ def _joined(a: _Piece, b: _Piece) -> _Piece:
 
 def _vertical(glyphs: Glyphs, column: Column) -> _Run:
     """A vertical line with words where drawn spaces part them."""
-    members, look = column.members, glyphs.look[column.members]
+    members = column.members
     spaces = glyphs.is_space[members]
     parts = np.split(np.arange(len(members)), np.flatnonzero(spaces))
     words = []
@@ -445,9 +446,9 @@ def _vertical(glyphs: Glyphs, column: Column) -> _Run:
         baseline=bottom,
         size=column.size,
         angle=0,
-        bold=float(look["bold"].mean()),
+        bold=float(glyphs.of("bold")[members].mean()),
         rtl=False,
-        annotation=bool(look["annotation"].any()),
+        annotation=bool(glyphs.of("annotation")[members].any()),
     )
 
 

@@ -179,7 +179,7 @@ def extract_text_layer(
     placed = np.concatenate([np.reshape(images, (-1, 4)), glyphs.boxes[~glyphs.is_space]])
     sheet = _read_box(pdfium.FPDFPage_GetMediaBox, page.raw, affine) or (0.0, 0.0, width, height)
     on_sheet = ((placed[:, 2:] > sheet[:2]) & (placed[:, :2] < sheet[2:])).all(axis=1)
-    hidden = on_page & glyphs.look["invisible"]
+    hidden = on_page & glyphs.of("invisible")
     shown = on_page & ~hidden
     # Apart: an invisible layer repeats what is printed above it, and either may be the first.
     hidden[hidden] = ~glyphs.select(hidden).repeated()
@@ -214,7 +214,7 @@ def _by_use(
     faces: Sequence[tuple[Style, bool]], glyphs: Glyphs, printing: Flags
 ) -> tuple[list[tuple[Style, bool]], Glyphs]:
     """The styles of a page with their characters, the one with the most first."""
-    used = glyphs.look["face"]
+    used = glyphs.of("face")
     count = np.bincount(used[printing], minlength=len(faces))
     in_use = np.unique(used[~glyphs.is_space]).tolist()
     order = sorted(in_use, key=lambda face: -count[face])
@@ -558,10 +558,10 @@ def _fixed_pitch(glyphs: Glyphs, looks: Sequence[_Look], size: Floats) -> dict[s
     """By the name of a font whether its pitch is fixed: as its advances say, else as it says itself."""
     names = {name: place for place, name in enumerate(dict.fromkeys(look.font.name for look in looks))}
     font = np.array([names[look.font.name] for look in looks], dtype=np.int64)[glyphs.style]
-    level = glyphs.look["angle"] % 180 == 0
+    level = glyphs.of("angle") % 180 == 0
     across, down = (glyphs.boxes[:, 2:] - glyphs.boxes[:, :2]).T
     advance = np.where(level, across, down) / size
-    usable = (glyphs.look["angle"] % 90 == 0) & ~glyphs.is_space
+    usable = (glyphs.of("angle") % 90 == 0) & ~glyphs.is_space
     stated = {look.font.name: look.font.fixed_pitch for look in looks}
     result = {}
     for name, place in names.items():
@@ -574,13 +574,12 @@ def _fixed_pitch(glyphs: Glyphs, looks: Sequence[_Look], size: Floats) -> dict[s
 def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> None:
     """Give the large signs of TeX, which hang below their baseline, one below their middle and boxes around it."""
     large = np.array([is_extension(name) for name in fonts], dtype=bool)
-    look = glyphs.look
     hanging = large[glyphs.style] | (glyphs.codes == ord("√"))
-    index = np.flatnonzero(hanging & (look["angle"] == 0) & ~glyphs.is_space)
+    index = np.flatnonzero(hanging & (glyphs.of("angle") == 0) & ~glyphs.is_space)
     ink = _ink(text_page, index, to_pixels)
     for i, (_, top, _, bottom) in zip(index.tolist(), ink.tolist(), strict=True):
         if not math.isnan(top):
-            size = look["size"][i]
+            size = glyphs.styles["size"][glyphs.style[i]]
             glyphs.origins[i, 1] = baseline = (top + bottom) / 2 + _AXIS * size
             glyphs.boxes[i, 1::2] = baseline - size, baseline + 0.3 * size
 
@@ -625,8 +624,7 @@ def _decode(codes: NDArray[np.uint32], unmapped: Flags, style: NDArray[np.int32]
 def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> Iterator[Symbol]:
     """The visible level glyphs about the formulas of a page, each once."""
     math_font = np.array([is_math(name) for name in fonts], dtype=bool)
-    look = glyphs.look
-    visible = ~glyphs.is_space & ~look["invisible"] & ~look["annotation"] & (look["angle"] == 0)
+    visible = ~glyphs.is_space & ~glyphs.of("invisible") & ~glyphs.of("annotation") & (glyphs.of("angle") == 0)
     codes = glyphs.codes[visible]
     greek = (codes >= 0x391) & (codes <= 0x3F5)
     signs = int(np.isin(codes, list(_MATH_SIGNS)).sum())
@@ -648,7 +646,7 @@ def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Fl
     index = np.flatnonzero(visible)
     rows = zip(
         *(index.tolist(), glyphs.codes[index].tolist(), glyphs.style[index].tolist(), glyphs.origins[index].tolist()),
-        *(as_boxes(_ink(text_page, index, to_pixels)), look["size"][index].tolist(), sizes[index].tolist()),
+        *(as_boxes(_ink(text_page, index, to_pixels)), glyphs.of("size")[index].tolist(), sizes[index].tolist()),
         strict=True,
     )
     for i, code, font, (x, baseline), box, stated, drawn_size in rows:
