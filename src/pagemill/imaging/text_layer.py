@@ -23,7 +23,7 @@ from pagemill.document.geometry import Box, area, as_boxes, clip, frame_of
 from pagemill.document.page import ANNOTATION, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.annotations import FlattenedPage, Mark
-from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, colour_of, drawings_of
+from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, colour_of, drawings_of, on_white
 from pagemill.imaging.fonts import Font, family_of, font_of, measured_pitch
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, with_spans_spread
@@ -33,6 +33,7 @@ from pagemill.imaging.right_to_left import in_reading_order
 from pagemill.imaging.spans import Evidence, Link
 from pagemill.imaging.tags import NO_CONTENT, Content, Marks
 from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.imaging.visibility import Paint, split_watermarks, unseen
 
 _MAX_CHARACTERS = 200_000
 """A page of small print has under 20,000; more than ten times that is an attack or an accident."""
@@ -153,14 +154,16 @@ def extract_text_layer(
     shapes: list[Shape] = []
     images: list[Floats] = []
     cover = -1
-    for rank, (handle, kind, matrix, root, content) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
+    paints: list[Paint] = []
+    for rank, part in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
+        handle, kind, matrix, root, content, is_veiled = part
         is_own = flat.own_objects is None or root < flat.own_objects
         if kind == pdfium.FPDF_PAGEOBJ_TEXT:
             drawn[_address(handle)] = _Text(rank, not is_own, matrix, content if is_own else NO_CONTENT)
             texts.append((handle, matrix))
         elif kind in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_SHADING):
             if len(shapes) < MAX_SHAPES:
-                shapes.append(Shape(handle, matrix, kind == pdfium.FPDF_PAGEOBJ_PATH))
+                shapes.append(Shape(handle, matrix, rank, kind == pdfium.FPDF_PAGEOBJ_PATH, is_veiled))
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
             images += [frame_of(np.concatenate([points, points], axis=1))] if is_own else []
@@ -169,10 +172,11 @@ def extract_text_layer(
                 own_images += [box] if is_own else []
                 fills = area(box) >= _PAGE_FILLING * width * height
                 cover = rank if fills and not pdfium.FPDFPageObj_HasTransparency(handle) else cover
+                paints.append(Paint(rank, box, None))
     drawings = drawings_of(shapes, point, width, height)
     tags = ["", *dict.fromkeys(facts.tags.values())]
     with closing(page.get_textpage()) as text_page:
-        glyphs, symbols, faces = _glyphs(text_page.raw, affine, drawn, cover, point, facts.tags, tags)
+        glyphs, symbols, faces, drawing = _glyphs(text_page.raw, affine, drawn, cover, point, facts.tags, tags)
         symbols += tuple(_silent(text_page.raw, texts)) if symbols else ()
         left_out = max(0, pdfium.FPDFText_CountChars(text_page.raw) - _MAX_CHARACTERS)
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
@@ -181,6 +185,11 @@ def extract_text_layer(
     on_sheet = ((placed[:, 2:] > sheet[:2]) & (placed[:, :2] < sheet[2:])).all(axis=1)
     hidden = on_page & glyphs.of("invisible")
     shown = on_page & ~hidden
+    paints = sorted([*paints, *drawings.paints], key=lambda paint: paint.rank)
+    rank_of, colour = drawing[glyphs.style].T
+    # Of a page with more shapes nobody knows what is beneath its text.
+    not_seen = shown & (len(shapes) < MAX_SHAPES) & unseen(glyphs, rank_of, colour, paints, point)
+    shown &= ~not_seen
     # Apart: an invisible layer repeats what is printed above it, and either may be the first.
     hidden[hidden] = ~glyphs.select(hidden).repeated()
     shown[shown] = ~glyphs.select(shown).repeated()
@@ -192,8 +201,15 @@ def extract_text_layer(
         faces=[(face.bold and not math, face.italic and not math, face.fixed_pitch) for face, math in faces],
         tags=tags,
     )
+    styles = tuple(face for face, _ in faces)
+    level = printing & (glyphs.of("angle") % 90 == 0)
+    lines, watermarks = split_watermarks(
+        _lines(glyphs.select(shown), width, height, evidence),
+        styles,
+        (glyphs.boxes[level, :2] + glyphs.boxes[level, 2:]) / 2,
+    )
     layer = TextLayer(
-        lines=_lines(glyphs.select(shown), width, height, evidence),
+        lines=lines,
         hidden_lines=_lines(glyphs.select(hidden), width, height, evidence),
         marks=tuple(_marks(flat.marks, glyphs.boxes[printing], affine, width, height)),
         characters=int(printing.sum()),
@@ -201,7 +217,9 @@ def extract_text_layer(
         symbols=symbols,
         rules=tuple(_rules(drawings, max(symbol.size for symbol in symbols))) if symbols else (),
         is_beside=len(placed) > 0 and not on_sheet.any(),
-        styles=tuple(face for face, _ in faces),
+        unseen=_lines(glyphs.select(not_seen), width, height, evidence),
+        watermarks=watermarks,
+        styles=styles,
         strokes=tuple(drawings.strokes),
         fills=tuple(drawings.fills),
         drawings=tuple(drawings.drawings),
@@ -267,27 +285,41 @@ def page_to_pixels(page: PdfPage, width: int, height: int) -> Floats:
     return np.stack([(along_x - origin) / 1000.0, (along_y - origin) / 1000.0, origin], axis=1)
 
 
-def _objects(page: Any, affine: Floats) -> Iterator[tuple[Any, int, Floats, int, Content]]:
-    """All drawing objects, form contents included, with the map from their parent's space to pixels.
+class _Part(NamedTuple):
+    """A drawing object."""
 
-    Further items are the index of the top-level object that an object is, or is part of, and the marks around it.
-    """
+    handle: Any
+    kind: int
+    matrix: Floats
+    """From its parent's space to pixels."""
+    root: int
+    """Index of the top-level object that it is, or is part of."""
+    content: Content
+    is_veiled: bool
+    """It is part of a form that can be seen through."""
+
+
+def _objects(page: Any, affine: Floats) -> Iterator[_Part]:
+    """All drawing objects, form contents included."""
     marks = Marks()
     for root in range(pdfium.FPDFPage_CountObjects(page)):
-        yield from _inside(pdfium.FPDFPage_GetObject(page, root), affine, root, 0, marks, NO_CONTENT)
+        yield from _inside(pdfium.FPDFPage_GetObject(page, root), affine, root, 0, marks, NO_CONTENT, False)
 
 
 def _inside(
-    handle: Any, matrix: Floats, root: int, depth: int, marks: Marks, around: Content
-) -> Iterator[tuple[Any, int, Floats, int, Content]]:
+    handle: Any, matrix: Floats, root: int, depth: int, marks: Marks, around: Content, is_veiled: bool
+) -> Iterator[_Part]:
     kind = pdfium.FPDFPageObj_GetType(handle)
     content = marks.of(handle, around) if kind in _MARKED else around
     if kind != pdfium.FPDF_PAGEOBJ_FORM or depth == _MAX_FORM_DEPTH:
-        yield handle, kind, matrix, root, content
+        yield _Part(handle, kind, matrix, root, content, is_veiled)
         return
     inner = _compose(matrix, handle)
+    is_veiled = is_veiled or bool(pdfium.FPDFPageObj_HasTransparency(handle))
     for index in range(pdfium.FPDFFormObj_CountObjects(handle)):
-        yield from _inside(pdfium.FPDFFormObj_GetObject(handle, index), inner, root, depth + 1, marks, content)
+        yield from _inside(
+            pdfium.FPDFFormObj_GetObject(handle, index), inner, root, depth + 1, marks, content, is_veiled
+        )
 
 
 def _compose(outer: Floats, handle: Any) -> Floats:
@@ -352,8 +384,10 @@ def _glyphs(
     point: float,
     tag_of: dict[int, str],
     tags: Sequence[str],
-) -> tuple[Glyphs, tuple[Symbol, ...], list[tuple[Style, bool]]]:
+) -> tuple[Glyphs, tuple[Symbol, ...], list[tuple[Style, bool]], NDArray[np.int64]]:
     """All glyphs of a text page in content-stream order, the symbols of a page with formulas, and the styles.
+
+    The last item is, for each style of the glyphs, its place in the drawing order and its colour, -1 where unknown.
 
     Args:
         text_page: The page.
@@ -379,12 +413,15 @@ def _glyphs(
     known: dict[int, Font] = {0: Font()}
     looks: list[_Look] = []
     straight = np.zeros(len(addresses), dtype=bool)
+    drawing = np.full((len(addresses), 2), -1, dtype=np.int64)
     for number, (address, index) in enumerate(zip(addresses.tolist(), first.tolist(), strict=True)):
         text = drawn.get(address) or _Text(cover, False, affine, NO_CONTENT)
         look = _look(text_page, index, address, known, affine)
         looks.append(look)
         fonts.append(look.font)
         straight[number] = look.straight
+        if address in drawn:
+            drawing[number] = text.rank, look.colour if look.is_filled else -1
         if text.matrix is not affine and _is_in_own_space(text_page, index, address):
             maps[number], straight[number] = text.matrix, False
         invisible = look.invisible or text.rank < cover
@@ -409,7 +446,7 @@ def _glyphs(
     faces = _faces(glyphs, looks, point)
     _stand_large_signs(text_page, glyphs, names, to_pixels)
     symbols = tuple(_symbols(text_page, glyphs, names, to_pixels))
-    return with_spans_spread(glyphs, rectangles[:, 0]), symbols, faces
+    return with_spans_spread(glyphs, rectangles[:, 0]), symbols, faces, drawing
 
 
 def _codes(text_page: Any, count: int) -> NDArray[np.uint32]:
@@ -488,6 +525,9 @@ class _Look(NamedTuple):
     straight: bool = False
     """Its glyphs stand on one level line of page space, from the left."""
     colour: int = 0
+    """Of the fill, as it looks on white."""
+    is_filled: bool = False
+    """It is filled, and nothing else."""
 
 
 def _look(text_page: Any, index: int, address: int, known: dict[int, Font], affine: Floats) -> _Look:
@@ -527,7 +567,8 @@ def _look(text_page: Any, index: int, address: int, known: dict[int, Font], affi
         # Filled text with an alpha of zero is how note-taking programs lay recognized text over handwriting.
         invisible=mode in _INVISIBLE_MODES or (mode == pdfium.FPDF_TEXTRENDERMODE_FILL and alpha == 0),
         straight=matrix.b == matrix.c == 0 and matrix.a * font_size > 0,
-        colour=colour,
+        colour=on_white(colour, alpha),
+        is_filled=mode == pdfium.FPDF_TEXTRENDERMODE_FILL,
     )
 
 
