@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, 
 from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, style_of
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.right_to_left import in_reading_order
+from pagemill.imaging.script_forms import SCRIPT_FORM, with_script_forms
 from pagemill.imaging.spans import Evidence, Link
 from pagemill.imaging.tags import NO_CONTENT, Content, Marks
 from pagemill.imaging.types import Flags, Floats, Indices
@@ -443,6 +445,11 @@ def _glyphs(
     corners = points[:, :2]
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     glyphs = Glyphs(codes, boxes, points[:, 2], style, styles)
+    ink_of = partial(_ink, text_page, to_pixels=to_pixels)
+    glyphs, parents = with_script_forms(glyphs, _numbered(names)[style], ink_of)
+    looks += [looks[parent]._replace(size=SCRIPT_FORM * looks[parent].size) for parent in parents]
+    names += [names[parent] for parent in parents]
+    drawing = np.concatenate([drawing, drawing[parents]])
     faces = _faces(glyphs, looks, point)
     _stand_large_signs(text_page, glyphs, names, to_pixels)
     symbols = tuple(_symbols(text_page, glyphs, names, to_pixels))
@@ -502,8 +509,7 @@ def _without_unicode(
 ) -> Flags:
     """Which glyphs have no usable mapping: one glyph of each character of a font is asked, all where one has none."""
     unmapped = np.zeros(len(codes), dtype=bool)
-    number = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    font = np.array([number[name] for name in names], dtype=np.int64)[style]
+    font = _numbered(names)[style]
     _, first = np.unique(font << 32 | codes, return_index=True)
     page = repeat(_address(text_page))
     wrong = np.fromiter(map(_MAP_ERROR, page, first.tolist()), dtype=np.int32, count=len(first)) == 1
@@ -597,19 +603,25 @@ def _faces(glyphs: Glyphs, looks: Sequence[_Look], point: float) -> list[tuple[S
 
 def _fixed_pitch(glyphs: Glyphs, looks: Sequence[_Look], size: Floats) -> dict[str, bool]:
     """By the name of a font whether its pitch is fixed: as its advances say, else as it says itself."""
-    names = {name: place for place, name in enumerate(dict.fromkeys(look.font.name for look in looks))}
-    font = np.array([names[look.font.name] for look in looks], dtype=np.int64)[glyphs.style]
+    numbers = _numbered([look.font.name for look in looks])
+    font = numbers[glyphs.style]
     level = glyphs.of("angle") % 180 == 0
     across, down = (glyphs.boxes[:, 2:] - glyphs.boxes[:, :2]).T
     advance = np.where(level, across, down) / size
     usable = (glyphs.of("angle") % 90 == 0) & ~glyphs.is_space
     stated = {look.font.name: look.font.fixed_pitch for look in looks}
     result = {}
-    for name, place in names.items():
+    for name, place in {look.font.name: place for look, place in zip(looks, numbers.tolist(), strict=True)}.items():
         own = np.flatnonzero(usable & (font == place))
         pitch = measured_pitch(glyphs.codes[own], advance[own]) if len(own) else None
         result[name] = stated[name] if pitch is None else pitch
     return result
+
+
+def _numbered(names: Sequence[str]) -> Indices:
+    """Equal names have equal numbers."""
+    number = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return np.array([number[name] for name in names], dtype=np.intp)
 
 
 def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> None:

@@ -12,8 +12,11 @@ from reportlab.pdfgen.canvas import Canvas
 
 from pagemill.document.page import Mark
 from pagemill.imaging.fonts import family_of, measured_pitch
+from pagemill.imaging.glyph_lines import lines_of_glyphs
+from pagemill.imaging.glyphs import STYLE, Glyphs
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.pdf import open_pdf, render_page
+from pagemill.imaging.script_forms import with_script_forms
 
 LIMITS = DecodeLimits(dpi=144, min_side=1)
 """Two pixels a point."""
@@ -269,3 +272,24 @@ def test_artifacts_and_structure_types(tmp_path):
         ("An item", False, "LBody"),
         ("No tag", False, ""),
     ]
+
+
+def test_figures_that_the_font_draws_raised_or_lowered_are_scripts():
+    size, baseline = 20.0, 100.0
+    codes = np.array([ord(char) for char in "m25H2"], dtype=np.uint32)
+    rise = {1: (0.4, 0.7), 4: (-0.1, 0.2)}  # of feet and heads, in em
+    width = [0.8, 0.35, 0.5, 0.7, 0.35]
+    left = 100 + size * np.concatenate([[0], np.cumsum(width)[:-1]])
+    boxes = np.stack([left, np.full(5, 84.0), left + size * np.array(width), np.full(5, 104.0)], axis=1)
+    ink = boxes.copy()
+    for i in range(5):
+        foot, head = rise.get(i, (0.0, 0.65))
+        ink[i, 1::2] = baseline - head * size, baseline - foot * size
+    styles = np.zeros(1, dtype=STYLE)
+    styles["size"] = size
+    glyphs = Glyphs(codes, boxes, np.stack([left, np.full(5, baseline)], axis=1), np.zeros(5, np.int32), styles)
+    found, parents = with_script_forms(glyphs, np.zeros(5, np.intp), lambda index: ink[index])
+    assert parents == [0]
+    assert found.of("size").tolist() == [20, 13, 20, 20, 13]
+    (line,) = lines_of_glyphs(found, 2000, 200)
+    assert (line.text, marked(line, Mark.SUPERSCRIPT), marked(line, Mark.SUBSCRIPT)) == ("m25H2", ["2"], ["2"])
