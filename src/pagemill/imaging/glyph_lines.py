@@ -54,6 +54,9 @@ _DOUBT = 0.04
 """Distance from the least space up to which nobody knows whether a gap is one."""
 _NEAR = 3
 """Gaps on either side of one that it is compared with."""
+_MOST_SPACES, _ALIGNED = 3, 0.1
+"""Spaces of a fixed pitch that one line bridges (two stand before a comment; cells of code stand farther apart), and
+how far off a gap may be from a whole number of them, in pitches."""
 _LEADERS = np.array([ord(sign) for sign in "._-·…•–—=*~"], dtype=np.uint32)
 """Signs that are repeated to fill lines, at any distance."""
 _CLOSE, _SPACED_EVENLY = 0.2, 0.12
@@ -123,12 +126,18 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int, evidence: Evidence 
         level[column.members] = False
     typography = Typography(glyphs, evidence)
     runs = [_vertical(glyphs, column) for column in columns]
-    runs += _merge_runs(_stack_vertical(list(_runs(glyphs, np.flatnonzero(level)))))
+    runs += _merge_runs(_stack_vertical(list(_runs(glyphs, np.flatnonzero(level), typography.fixed_pitch))))
     for number, run in enumerate(runs):
         text = " ".join(word.text for word in run.words)
         if not text.strip():
             continue
         shown = [glyph for word in run.words for glyph in (*word.glyphs, -1)][:-1]
+        if (
+            run.angle == 0
+            and len(run.words) > 1
+            and typography.fixed_pitch[[glyph for glyph in shown if glyph >= 0]].all()
+        ):
+            text, shown = _spaced(run.words)
         # Korean may break inside a word; there the drawn space at a line's end is all that tells.
         text += " " if run.trailing_space else ""
         facts = typography.of_line(shown, run.baseline if number >= len(columns) else None, run.size)
@@ -148,6 +157,18 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int, evidence: Evidence 
         )
 
 
+def _spaced(words: Sequence[_Piece]) -> tuple[str, list[int]]:
+    """The text of a line of fixed pitch, with as many spaces as have room, and the glyph of each of its characters."""
+    longest = max(words, key=lambda word: len(word.text))
+    pitch = max((longest.box[2] - longest.box[0]) / len(longest.text), 1e-9)
+    text, glyphs = words[0].text, [*words[0].glyphs]
+    for before, word in pairwise(words):
+        spaces = min(max(1, round((word.box[0] - before.box[2]) / pitch)), _MOST_SPACES)
+        text += " " * spaces + word.text
+        glyphs += [-1] * spaces + [*word.glyphs]
+    return text, glyphs
+
+
 def _confidence(text: str, doubtful: int) -> float:
     """The share of a line's characters that is expected to be right.
 
@@ -157,8 +178,14 @@ def _confidence(text: str, doubtful: int) -> float:
     return round(max(0.0, 1 - wrong / len(text)), 3) if wrong else 1.0
 
 
-def _runs(page: Glyphs, members: Indices) -> Iterator[_Run]:
-    """Cut the stream of the glyphs ``members`` where the pen jumps."""
+def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
+    """Cut the stream of the glyphs ``members`` where the pen jumps.
+
+    Args:
+        page: All glyphs.
+        members: Those to cut.
+        fixed_pitch: Which of all glyphs are of a font of fixed pitch.
+    """
     glyphs = page.select(members) if len(members) < len(page.codes) else page
     printing = ~glyphs.is_space
     index = np.flatnonzero(printing)
@@ -188,6 +215,11 @@ def _runs(page: Glyphs, members: Indices) -> Iterator[_Run]:
     )
     separated = np.diff(index) > 1
     limit = np.where(separated & (drawn > 0.1 * em), _GAP_AFTER_SPACE * em + drawn, _GAP_WITHOUT_SPACE * em)
+    # Code is indented and aligned by spaces, which PDFium takes for one, or for none.
+    pitch = np.maximum(right - left, 1e-9)[:-1]
+    fixed = fixed_pitch[members[index]]
+    aligned = fixed[1:] & fixed[:-1] & (np.abs(gap / pitch - np.round(gap / pitch)) < _ALIGNED) & ~oblique[1:]
+    limit = np.where(aligned, np.maximum(limit, (_MOST_SPACES + _ALIGNED) * pitch), limit)
     restyled = np.diff(glyphs.style[index]) != 0
     # PDFium sorts letters that are drawn one by one from left to right as displayed, also where they are upside down.
     reversed_ = restyled & (right[1:] < left[:-1] + _OVERLAP * em) & (left[1:] < left[:-1])

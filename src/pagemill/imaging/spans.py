@@ -73,6 +73,8 @@ class Typography:
             [sum(bit for bit, on in zip((1, 2, 4), row, strict=True) if on) for row in evidence.faces] or [0]
         )
         flags = bits[np.clip(face, 0, len(bits) - 1)]
+        self.fixed_pitch: Flags = (flags & _BITS[Mark.CODE]) > 0
+        """Which glyphs are of a font of fixed pitch."""
         sizes, angle = glyphs.sizes, glyphs.of("angle")
         baseline = turned(glyphs.origins, angle)[:, 1]
         if evidence.strokes:
