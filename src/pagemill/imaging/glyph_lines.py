@@ -125,6 +125,7 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int, evidence: Evidence 
     for column in columns:
         level[column.members] = False
     typography = Typography(glyphs, evidence)
+    fixed: list[bool] = typography.fixed_pitch.tolist()
     runs = [_vertical(glyphs, column) for column in columns]
     runs += _merge_runs(_stack_vertical(list(_runs(glyphs, np.flatnonzero(level), typography.fixed_pitch))))
     for number, run in enumerate(runs):
@@ -132,11 +133,7 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int, evidence: Evidence 
         if not text.strip():
             continue
         shown = [glyph for word in run.words for glyph in (*word.glyphs, -1)][:-1]
-        if (
-            run.angle == 0
-            and len(run.words) > 1
-            and typography.fixed_pitch[[glyph for glyph in shown if glyph >= 0]].all()
-        ):
+        if run.angle == 0 and all(fixed[glyph] for word in run.words for glyph in word.glyphs):
             text, shown = _spaced(run.words)
         # Korean may break inside a word; there the drawn space at a line's end is all that tells.
         text += " " if run.trailing_space else ""

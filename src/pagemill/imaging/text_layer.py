@@ -247,6 +247,8 @@ def _by_use(
 
 
 def _lines(glyphs: Glyphs, width: int, height: int, evidence: Evidence) -> tuple[TextLine, ...]:
+    if glyphs.is_space.all():
+        return ()
     return tuple(lines_of_glyphs(in_reading_order(with_accents(glyphs)), width, height, evidence))
 
 
