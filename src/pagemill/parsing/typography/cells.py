@@ -12,7 +12,7 @@ import numpy as np
 
 from pagemill.document.geometry import Box, components, union_box
 from pagemill.parsing.lists import marker
-from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at
+from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, same_size
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import Grid, GridCell
@@ -235,7 +235,8 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
     while place < len(rows):
         row = rows[place]
         extents = _extents(row)
-        if row.pitch > 4.5 * row.size and not _rule_between(rows[place - 1], row, drawn):
+        other = not same_size(row.size, rows[place - 1].size) and row.pitch > 2.0 * row.size
+        if (other or row.pitch > 4.5 * row.size) and not _rule_between(rows[place - 1], row, drawn):
             break
         if len(extents) > 1 and _fits(extents, known, row.size):
             known = [*known[-_ROWS_COMPARED:], extents]
@@ -411,6 +412,9 @@ def _table_rows(
     by_rules = sum(rules) >= max(2, sum(starts) // 2) and sum(rules) >= 0.5 * (len(rows) - 1 - filled.count(1))
     spaced = sorted({round(pitch, 1) for pitch in pitches})
     two_pitches = len(spaced) > 1 and spaced[0] <= 1.25 < 1.25 * spaced[0] <= spaced[-1]
+    tight = [place for place, pitch in enumerate(pitches, start=1) if pitch <= 1.18 * max(spaced[0], 1.0)]
+    # Rows that wrap in their cells are closer to each other than those of the table, and have fewer cells.
+    two_pitches = two_pitches and 2 * sum(starts[place] and filled[place] == most for place in tight) < len(tight)
     groups: list[list[int]] = [[0]]
     for place in range(1, len(rows)):
         if by_rules:

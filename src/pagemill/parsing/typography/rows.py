@@ -68,8 +68,13 @@ class Piece:
             if span.mark is Mark.CODE
             for char in text[span.start : span.end]
         )
-        # East Asian comments in code are set in another font.
-        return marked > 0 and marked >= 0.97 * sum(not char.isspace() and char < "\u2e80" for char in text)
+        ascii_signs = sum(not char.isspace() and char < "\u2e80" for char in text)
+        if not marked or marked < 0.97 * ascii_signs:
+            return False
+        # East Asian comments in code are set in another font. A line of prose with code in it has more of that.
+        first = next((span for span in self.line.spans if span.mark is Mark.CODE), None)
+        is_comment = first is not None and not text[: first.start].strip() and not text.lstrip()[:1].isalnum()
+        return is_comment or sum(char >= "\u2e80" for char in text) <= marked / 2
 
     @cached_property
     def bold(self) -> bool:
