@@ -39,6 +39,7 @@ class StreamKeywords(TypedDict, total=False):
     text_layer: str | None
     photographs: str | None
     tables: str | None
+    furniture: str
     table_engine: str
     table_model: str | None
     pages: str | None

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pagemill.config.describing import DescribeSettings
 from pagemill.config.headings import OUTPUT, RECOGNITION, RESUME
-from pagemill.config.modes import EMBEDDED_TABLES, PhotographMode, TablesMode, TextLayerMode
+from pagemill.config.modes import EMBEDDED_TABLES, FurnitureMode, PhotographMode, TablesMode, TextLayerMode
 from pagemill.config.options import Settings, option
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import UsageError
@@ -95,6 +95,11 @@ class ParseSettings(Settings):
         default=TablesMode.AUTO,
         help="How rows and columns of tables are found: by drawn rules and the places of the text, with the embedded "
         "model where these leave doubt (auto) or without it (rules), or by the model wherever it finds some (model).",
+    )
+    furniture: FurnitureMode = option(
+        default=FurnitureMode.PROVEN,
+        help="Running heads, running feet and page numbers that texts leave out: those that are proven, by other pages "
+        "or by the file itself, or those that are likely as well, by their place.",
     )
     crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
     table_choice: TableEngineSettings = TableEngineSettings()

@@ -98,7 +98,8 @@ def is_said(region: Region, leaves_out: Furniture = Furniture.PROVEN) -> bool:
     Furniture is left out where it is proven, or likely as well (:attr:`~pagemill.document.page.PageFacts.leaves_out`).
     """
     if region.furniture is not None or region.label in FURNITURE_LABELS:
-        return region.furniture is not Furniture.PROVEN and leaves_out is Furniture.PROVEN
+        proven = region.furniture is Furniture.PROVEN or (region.furniture is None and region.label is Label.NUMBER)
+        return not proven and leaves_out is Furniture.PROVEN
     return TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
 
 

@@ -14,6 +14,7 @@ from pagemill.config.modes import (
     EMBEDDED_TABLES,
     TRANSFORMERS,
     VLM,
+    FurnitureMode,
     PhotographMode,
     ReadingMode,
     TablesMode,
@@ -63,6 +64,8 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
     }
     if settings.tables is not TablesMode.AUTO:  # runs that are older than this setting can be resumed
         values["tables"] = settings.tables
+    if settings.furniture is not FurnitureMode.PROVEN:  # likewise
+        values["furniture"] = settings.furniture
     if settings.table_choice.name != EMBEDDED_TABLES:
         values["table_engine"] = settings.table_choice.name
         values["table_model"] = _table_model(settings.table_choice)

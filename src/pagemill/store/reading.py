@@ -412,7 +412,7 @@ class RunReader(Database):
                     raise error from fault
                 on_damage(error)
             else:
-                if not stored and page.is_structured:
+                if not stored:
                     if document not in overlays:
                         overlays[document] = self.overlay(document)
                         while len(overlays) > _HELD_OVERLAYS:

@@ -23,6 +23,8 @@ _ENOUGH = 2
 """Of these, how many must show the same, unless there are not that many or a layout model says the same."""
 _LONGEST = 200
 """Characters of a running head."""
+_LONGEST_NUMBER = 40
+"""Characters of a page number with what stands beside it: ``Page 12 of 340``."""
 _HEADING_SIZE = 1.15
 """Times the body from which a text is too large for a running head: the title of a slide, say. Not measured."""
 
@@ -44,7 +46,8 @@ def mark_furniture(book: Book) -> None:
             draft.label = Label.NUMBER if is_number else Label.HEADER if draft.facts.box[1] < 500 else Label.FOOTER
     for draft in book.each():
         if draft.label in FURNITURE_LABELS and draft.furniture is None:
-            draft.furniture = Furniture.LIKELY
+            is_number = draft.label is Label.NUMBER and draft.facts.length <= _LONGEST_NUMBER
+            draft.furniture = Furniture.PROVEN if is_number else Furniture.LIKELY
 
 
 def _at_margins(book: Book, position: int) -> Iterator[Draft]:
