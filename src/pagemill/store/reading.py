@@ -247,6 +247,11 @@ class RunReader(Database):
             self._overlays.popitem(last=False)
         return held[1]
 
+    def structure(self, doc_id: str) -> Overlay:
+        """The structure of a document by its id; that of an unknown one is empty."""
+        document = self.one("SELECT document FROM documents WHERE name = ?", (doc_id.casefold(),))
+        return Overlay() if document is None else self.overlay(document)
+
     def wrong_overlays(self) -> Iterator[str]:
         """Ids of documents of which another structure is kept than that of their pages, which is derived anew."""
         kept = "SELECT document, doc_id, digest, data FROM overlays JOIN documents USING (document) ORDER BY document"

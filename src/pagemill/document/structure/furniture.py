@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pagemill.document.labels import FURNITURE_LABELS, PICTURES, TITLES, Label
+from pagemill.document.labels import FURNITURE_LABELS, PICTURES, TITLES, Label, is_page_number
 from pagemill.document.page import Furniture
 from pagemill.document.structure.book import TEXTS, Book, Draft, folded
 
@@ -23,8 +23,6 @@ _ENOUGH = 2
 """Of these, how many must show the same, unless there are not that many or a layout model says the same."""
 _LONGEST = 200
 """Characters of a running head."""
-_LONGEST_NUMBER = 40
-"""Characters of a page number with what stands beside it: ``Page 12 of 340``."""
 _HEADING_SIZE = 1.15
 """Times the body from which a text is too large for a running head: the title of a slide, say. Not measured."""
 
@@ -46,7 +44,7 @@ def mark_furniture(book: Book) -> None:
             draft.label = Label.NUMBER if is_number else Label.HEADER if draft.facts.box[1] < 500 else Label.FOOTER
     for draft in book.each():
         if draft.label in FURNITURE_LABELS and draft.furniture is None:
-            is_number = draft.label is Label.NUMBER and draft.facts.length <= _LONGEST_NUMBER
+            is_number = is_page_number(draft.label, draft.facts.head)
             draft.furniture = Furniture.PROVEN if is_number else Furniture.LIKELY
 
 
