@@ -37,9 +37,11 @@ class StreamKeywords(TypedDict, total=False):
 
     languages: Sequence[str] | None
     text_layer: str | None
+    structure: str | None
     photographs: str | None
     tables: str | None
     furniture: str
+    inline_marks: bool
     table_engine: str
     table_model: str | None
     pages: str | None

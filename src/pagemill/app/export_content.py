@@ -13,7 +13,7 @@ import msgspec
 from pagemill.document.labels import Label
 from pagemill.document.page import Furniture, Status
 from pagemill.errors import DamagedRunError, ExitCode, InputError
-from pagemill.export.markdown import with_markdown
+from pagemill.export.markdown import strip_marks, with_markdown
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ class ExportContent:
         self.outcome.failed += page.status is Status.FAILED
         if self.tell is not None:
             self.tell(page)
+        if not self.options.inline_marks:
+            strip_marks(page)
         return page
 
     def _chosen(self, page: PageResult) -> PageResult:

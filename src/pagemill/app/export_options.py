@@ -103,6 +103,9 @@ class ExportOptions(Settings):
     page_images: bool = option(
         "--with-page-images", default=False, help="doclingdocument: include the images of the pages."
     )
+    inline_marks: bool = option(
+        default=True, help="Keep bold, italic, struck-out and fixed-width words, scripts and links."
+    )
     bom: bool = option(default=False, help="csv-tables: mark the files as UTF-8 for Excel.")
     furniture: FurnitureMode | None = option(
         help="Running heads, running feet and page numbers that texts leave out: proven, or likely ones as well.",

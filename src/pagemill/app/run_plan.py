@@ -19,7 +19,7 @@ from pagemill.config.hardware import Device, Dtype, profile_names
 from pagemill.config.machine import RaySettings
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
-from pagemill.config.modes import VLM, ReadingMode, TextLayerMode
+from pagemill.config.modes import LAYOUT_MODEL, VLM, ReadingMode, TextLayerMode
 from pagemill.config.options import Settings, option, words
 from pagemill.config.serving import ONE_PER_GPU, ServingOptions, Wishes
 from pagemill.config.settings import LayoutChoice
@@ -47,7 +47,6 @@ REFERENCE_CORPUS = "hf://datasets/SamsungSDS-Research/SDS-KoPub-VDR-Benchmark"
 """Parsed if no INPUT is named, as by the published pipeline."""
 EMBEDDED = "ngram"
 LARGE_EMBEDDING = "qwen3-vl-embedding-2b"
-LAYOUT_MODEL = "pp-doclayout-v3"
 EMBEDDING, PUBLISHING = "Embedding", "Publishing"
 """Headings of the help."""
 

@@ -11,6 +11,7 @@ VLM = "vlm"
 TRANSFORMERS = "transformers"
 """The region engine for the same models in this process."""
 EMBEDDED_TABLES = "slanet-plus"
+LAYOUT_MODEL = "pp-doclayout-v3"
 """The table engine in the package."""
 
 
@@ -42,6 +43,13 @@ class TextLayerMode(StrEnum):
     AUTO = "auto"  # if it is present and sound
     ALWAYS = "always"  # if it is present, sound or not
     NEVER = "never"
+
+
+class StructureMode(StrEnum):
+    """What tells the structure of a page with a sound text layer."""
+
+    FONTS = "fonts"  # fonts, places and drawn lines, where they tell it; else as below
+    PIXELS = "pixels"  # layout detection
 
 
 class ScheduleMode(StrEnum):

@@ -9,7 +9,14 @@ from typing import ClassVar
 
 from pagemill.config.describing import DescribeSettings
 from pagemill.config.headings import OUTPUT, RECOGNITION, RESUME
-from pagemill.config.modes import EMBEDDED_TABLES, FurnitureMode, PhotographMode, TablesMode, TextLayerMode
+from pagemill.config.modes import (
+    EMBEDDED_TABLES,
+    FurnitureMode,
+    PhotographMode,
+    StructureMode,
+    TablesMode,
+    TextLayerMode,
+)
 from pagemill.config.options import Settings, option
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import UsageError
@@ -86,6 +93,11 @@ class ParseSettings(Settings):
         help="Use the text layer of PDFs: where it is sound, always, or never.",
         shown_default="auto; never with a region engine",
     )
+    structure: StructureMode | None = option(
+        help="What tells the structure of a page with a sound text layer: its fonts and drawn lines, with layout "
+        "detection where they do not (fonts), or layout detection alone (pixels).",
+        shown_default="fonts; pixels with a layout or table engine of your choice",
+    )
     photographs: PhotographMode = option(
         default=PhotographMode.AUTO,
         help="Unwarp pages that are recognized, not taken from a text layer: photographs (auto), all (always), or none "
@@ -102,6 +114,11 @@ class ParseSettings(Settings):
         "or by the file itself, or those that are likely as well, by their place.",
     )
     crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
+    inline_marks: bool = option(
+        default=True,
+        heading=OUTPUT,
+        help="Keep bold, italic, struck-out and fixed-width words, scripts and links of text layers.",
+    )
     table_choice: TableEngineSettings = TableEngineSettings()
     recognition: RecognitionSettings = RecognitionSettings()
     describing: DescribeSettings = DescribeSettings()
@@ -119,6 +136,8 @@ class ParseSettings(Settings):
         Settings.__post_init__(self)
         if self.text_layer is None:  # None: whoever chose a region engine wants it to read
             object.__setattr__(self, "text_layer", self.recognition.text_layer)
+        if self.structure is None and (self.tables is not TablesMode.AUTO or self.table_choice.name != EMBEDDED_TABLES):
+            object.__setattr__(self, "structure", StructureMode.PIXELS)  # who chooses an engine wants its results
         if self.describing != DescribeSettings() and not self.describing.kinds:
             raise UsageError("nothing is to be described", remedy="Say what: --describe figures,charts,tables.")
         if self.table_choice != TableEngineSettings() and self.tables is TablesMode.RULES:

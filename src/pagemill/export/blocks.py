@@ -14,7 +14,9 @@ from itertools import accumulate
 
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
+from pagemill.document.marks import shown_spans
 from pagemill.document.page import ContentFormat, PageResult, Region, Status
+from pagemill.document.spans import carried
 from pagemill.export.context import Sections, heading_level
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import is_list
@@ -181,6 +183,7 @@ class _Blocks(PageRenderer[Block]):
     def _block(self, region: Region, kind: Kind, text: str) -> Block:
         return Block(
             text,
+            spans=carried(shown_spans(region), region.content or "", text),
             kind=kind,
             page=self.page,
             region=region,

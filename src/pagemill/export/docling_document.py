@@ -7,10 +7,12 @@ origin is the top-left corner.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 import msgspec
 
@@ -18,7 +20,9 @@ from pagemill.document.geometry import Box, clip
 from pagemill.document.identity import PageKey
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import FIGURES, FORMULAS, Label
-from pagemill.document.page import DocumentInfo, PageResult, Region
+from pagemill.document.marks import safe_target
+from pagemill.document.page import DocumentInfo, Mark, PageResult, Region, Span
+from pagemill.document.spans import cut
 from pagemill.export.blocks import Block, Kind, blocks
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
@@ -51,6 +55,8 @@ _MIME_TYPES = {
 }
 """Those that every Python knows: docling-core refuses others."""
 _DEEPEST_LIST = 8
+_FORMATS = {Mark.BOLD: "bold", Mark.ITALIC: "italic", Mark.STRIKE: "strikethrough"}
+"""Docling's names. Its Markdown puts a space between the pieces of a text, so scripts stay in the piece around them."""
 
 
 class _Ref(msgspec.Struct, frozen=True):
@@ -113,6 +119,8 @@ class _Item(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str | None = None
     text: str | None = None
     orig: str | None = None
+    formatting: dict[str, bool] | None = None
+    hyperlink: str | None = None
     level: int | None = None
     enumerated: bool = False
     marker: str = "-"
@@ -120,6 +128,25 @@ class _Item(msgspec.Struct, kw_only=True, omit_defaults=True):
     image: _Image | None = None
     meta: dict[str, Any] | None = None
     data: _TableData | None = None
+
+
+class _Piece(NamedTuple):
+    """A piece of a text with its marks."""
+
+    text: str
+    start: int
+    formatting: dict[str, bool] | None
+    hyperlink: str | None
+    code: bool
+
+
+@dataclass(slots=True)
+class _Level:
+    """A list that is open: how far its items are indented, and the last of them."""
+
+    indent: int
+    group: _Item
+    item: _Item
 
 
 class PageImage(msgspec.Struct, frozen=True):
@@ -188,6 +215,10 @@ class _Writer:
         self._pending: list[tuple[str, _Item]] = []
         self._counts = dict.fromkeys(_LISTS, 0)
         """Of items, those that are pending included."""
+        self._levels: list[_Level] = []
+        """The open lists, the outermost first."""
+        self._in_item = False
+        """The last block is inside of an item."""
 
     def noting(self, pages: Iterable[PageResult]) -> Iterator[PageResult]:
         """The pages; each gets its number and entry. Datasets may have numbers twice, or none."""
@@ -211,6 +242,7 @@ class _Writer:
 
     def json(self, meta: dict[str, Any]) -> Iterator[str]:
         """All that was added, with what is told of the document as a whole."""
+        self._flush()
         assert self._first is not None
         name = PurePosixPath(self._first.source).name or self._first.doc_id
         origin = {
@@ -233,13 +265,27 @@ class _Writer:
         yield "}}\n"
 
     def add(self, block: Block) -> None:
-        """Add the items of a block to the body."""
-        first = self._float(block) if block.kind in (Kind.PICTURE, Kind.TABLE) else None
-        first = first or (self._list(block) if block.kind is Kind.LIST else self._text(block))
-        self._spools["body"].add(json_text(_Ref(first.self_ref)))
+        """Add the items of a block to the body, or to the list item that it is inside of."""
+        inside = bool(self._levels) and block.depth > 0 and block.kind is not Kind.LIST
+        goes_on = block.kind is Kind.LIST and self._in_item
+        if not inside and not goes_on:
+            self._flush()
+        parent = self._levels[min(block.depth, len(self._levels)) - 1].item if inside else None
+        if block.kind is Kind.LIST:
+            first = self._list(block)
+        else:
+            write = self._float if block.kind in (Kind.PICTURE, Kind.TABLE) else self._text
+            first = write(block, parent)
+        if not inside and not goes_on:
+            self._spools["body"].add(json_text(_Ref(first.self_ref)))
+        self._in_item = inside
+
+    def _flush(self) -> None:
+        """Write what is pending: a list is, while blocks inside of its items may follow."""
         for kind, item in self._pending:
             self._spools[kind].add(json_text(item))
         self._pending.clear()
+        self._levels.clear()
 
     def _new(self, kind: str, label: str, parent: _Item | None, **fields: Any) -> _Item:
         index = self._counts[kind]
@@ -251,7 +297,7 @@ class _Writer:
         self._pending.append((kind, item))
         return item
 
-    def _text(self, block: Block) -> _Item:
+    def _text(self, block: Block, parent: _Item | None) -> _Item:
         region = block.region
         label = _LABELS.get(region.label, "text")
         level = None
@@ -264,40 +310,78 @@ class _Writer:
             label = "page_header" if region.bbox[1] + region.bbox[3] < block.page.height else "page_footer"
         text = block.text.strip()
         orig = (region.content or "") if len(block.pieces) == 1 else text
-        item = self._new("texts", label, None, text=text, orig=orig, level=level, **_layer(block))
+        at = len(block.text) - len(block.text.lstrip())
+        pieces = _pieces(text, cut(block.spans, at, at + len(text)))
+        if block.kind is Kind.HEADING:  # whose text is asked for as a whole
+            pieces = pieces[:1] if len(pieces) == 1 else []
+        if len(pieces) > 1:
+            return self._inline(block, pieces, parent, at, label)
+        item = self._new("texts", label, parent, text=text, orig=orig, level=level, **_layer(block))
         item.prov = self._places(block)
         item.meta = _meta(region, pictured=False) if block.kind is Kind.FORMULA else None
+        self._mark(item, block, pieces, at)
         return item
 
+    def _mark(self, item: _Item, block: Block, pieces: Sequence[_Piece], at: int) -> None:
+        """Give an item its marks: as a whole, or else of pieces, which take the place of its text."""
+        if len(pieces) > 1:
+            item.text = ""
+            self._inline(block, pieces, item, at)
+        elif pieces:
+            item.formatting, item.hyperlink = pieces[0].formatting, pieces[0].hyperlink
+
+    def _inline(
+        self, block: Block, pieces: Sequence[_Piece], parent: _Item | None, at: int, label: str = "text"
+    ) -> _Item:
+        """Pieces of a text that begins at an offset of a block."""
+        group = self._new("groups", "inline", parent, name="group")
+        for piece in pieces:
+            self._new(
+                "texts",
+                "code" if piece.code else label,
+                group,
+                text=piece.text,
+                orig=piece.text,
+                prov=self._places(block, at + piece.start, at + piece.start + len(piece.text)),
+                formatting=piece.formatting,
+                hyperlink=piece.hyperlink,
+                **_layer(block),
+            )
+        return group
+
     def _list(self, block: Block) -> _Item:
-        group = self._new("groups", "list", None, name="list")
-        levels: list[tuple[int, _Item]] = []  # of the open lists: indent, list
-        at, item = 0, group
+        levels = self._levels if self._in_item else []
+        group = levels[0].group if levels else self._new("groups", "list", None, name="list")
+        at, item = 0, levels[-1].item if levels else group
         for line in block.text.split("\n"):
             text = line.lstrip()
             indent = len(line) - len(text)
-            while len(levels) > 1 and indent < levels[-1][0]:
+            while len(levels) > 1 and indent < levels[-1].indent:
                 levels.pop()
             if not levels:
-                levels.append((indent, group))
-            elif indent > levels[-1][0] and len(levels) < _DEEPEST_LIST:
-                levels.append((indent, self._new("groups", "list", item, name="list")))
+                levels.append(_Level(indent, group, item))
+            elif indent > levels[-1].indent and len(levels) < _DEEPEST_LIST:
+                levels.append(_Level(indent, self._new("groups", "list", item, name="list"), item))
             marker, said = _marked(text)
             item = self._new(
-                *("texts", "list_item", levels[-1][1]),
+                *("texts", "list_item", levels[-1].group),
                 text=said,
                 orig=text,
                 prov=self._places(block, at, at + len(line), len(said)),
                 enumerated=bool(marker),
                 marker=marker or "-",
             )
+            levels[-1].item = item
+            start = at + len(line.rstrip()) - len(said)
+            self._mark(item, block, _pieces(said, cut(block.spans, start, start + len(said))), start)
             at += len(line) + 1
+        self._levels = levels
         return group
 
-    def _float(self, block: Block) -> _Item:
+    def _float(self, block: Block, parent: _Item | None) -> _Item:
         region = block.region
         kind = "tables" if block.table else "pictures"
-        item = self._new(kind, kind[:-1], None, prov=self._places(block), **_layer(block))
+        item = self._new(kind, kind[:-1], parent, prov=self._places(block), **_layer(block))
         for caption in block.captions:
             text = plain_content(caption)
             said = self._new("texts", "caption", item, text=text, orig=caption.content or "", **_layer(block))
@@ -340,6 +424,29 @@ def _said_of_document(info: DocumentInfo, provisional: bool) -> dict[str, Any]:
     """The metadata, under names of our own: Docling has none for them."""
     told: dict[str, Any] = {f"pagemill__{name}": value for name, value in msgspec.to_builtins(info).items()}
     return told | ({"pagemill__provisional": True} if provisional else {})
+
+
+def _pieces(text: str, spans: Sequence[Span]) -> list[_Piece]:
+    """A text cut where its marks begin and end; marks of parts of words are left out, as words stay whole."""
+    shown = [
+        span
+        for span in spans
+        if span.mark in (*_FORMATS, Mark.CODE, Mark.LINK)
+        and not (text[span.start - 1 : span.start].isalnum() or text[span.end : span.end + 1].isalnum())
+    ]
+    cuts = sorted({0, len(text), *(span.start for span in shown), *(span.end for span in shown)})
+    pieces: list[_Piece] = []
+    for start, end in pairwise(cuts):
+        said = text[start:end].strip()
+        if not said:
+            continue
+        own = [span for span in shown if span.start <= start and span.end >= end]
+        formats = {_FORMATS[span.mark]: True for span in own if span.mark in _FORMATS}
+        target = next((safe_target(span.target) for span in own if span.mark is Mark.LINK), None)
+        code = any(span.mark is Mark.CODE for span in own)
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        pieces.append(_Piece(said, start, formats or None, target, code))
+    return pieces
 
 
 def _scale(page: PageResult) -> float:

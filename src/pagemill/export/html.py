@@ -20,11 +20,12 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from pagemill._version import __version__
-from pagemill.document.joining import join_pair
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
+from pagemill.document.marks import inline_html, shown_spans
 from pagemill.document.names import file_stem
-from pagemill.document.page import ContentFormat, DocumentInfo, PageResult, Region, Status
-from pagemill.export.html_lists import list_html
+from pagemill.document.page import ContentFormat, DocumentInfo, PageResult, Region, Span, Status
+from pagemill.document.spans import carried, cut
+from pagemill.export.html_lists import PAGE_ANCHOR, list_html
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import markdown_html
 from pagemill.export.parts import PageRenderer, TextPart, page_parts, stream_joined
@@ -41,6 +42,7 @@ _PARAGRAPH_CLASS = {
 }
 _FORMULA_CLASS = {ContentFormat.LATEX: "formula latex", ContentFormat.FORMULA_TEXT: "formula"}
 _BLANK = re.compile(r"\n\s*\n")
+_TO_PAGE = re.compile(r'(?<=href=")#page=(\d+)(?:&amp;top=\d+)?(?=")')
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _PAGE_WIDTH = 760
 """CSS pixels for the width of a page, by which the width of a figure is measured: about that of A4."""
@@ -54,10 +56,15 @@ class _Block(TextPart):
     style: str = ""
     marks: list[tuple[int, str]] = field(default_factory=list)
     """Starts of pages: place in the text, and markup."""
+    inner: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    """Blocks inside of items: as of :func:`pagemill.export.html_lists.list_html`."""
+
+    def take_in(self, inner: _Block) -> bool:
+        self.inner.setdefault(self.text.count("\n"), []).append((inner.depth, inner.html()))
+        return True
 
     def take_up(self, rest: _Block) -> None:
-        self.text = join_pair(self.text, rest.text)
-        self.open = rest.open
+        TextPart.take_up(self, rest)
         start = len(self.text) - len(rest.text)
         self.marks += [(start + place, mark) for place, mark in rest.marks]
 
@@ -73,13 +80,13 @@ class _Block(TextPart):
     def html(self) -> str:
         before = "".join(mark for place, mark in self.marks if place == 0)
         if self.is_list:
-            return before + list_html(self.text.split("\n"))
+            return before + list_html(self.text.split("\n"), self.spans, self.inner)
         if self.markup or not self.text:
             return before + self.markup
         pieces: list[str] = []
         start = 0
         for place, mark in [*((place, mark) for place, mark in self.marks if place), (len(self.text), "")]:
-            pieces += [_text(self.text[start:place]), mark]
+            pieces += [_text(self.text[start:place], cut(self.spans, start, place)), mark]
             start = place
         opening = f'<p class="{self.style}">' if self.style else "<p>"
         return before + opening + _BLANK.sub(f"</p>\n{opening}", "".join(pieces)) + "</p>"
@@ -230,8 +237,9 @@ class _Html(PageRenderer[_Block]):
         if region.caption_of is not None and _has_figure(self.page.regions[region.caption_of]):
             return None
         content = plain_content(region)
+        spans = _spans(region, content)
         if region.label is Label.FOOTNOTE:
-            return _markup(f"<aside>{_paragraphs(content)}</aside>")
+            return _markup(f"<aside>{_paragraphs(content, spans)}</aside>")
         if region.content_format is ContentFormat.HTML:  # a table where layout saw text
             return _markup(_table(region))
         if region.content_format in _FORMULA_CLASS:
@@ -241,23 +249,31 @@ class _Html(PageRenderer[_Block]):
             return _markup(f"<pre>{_text(content)}</pre>")
         if region.level:
             level = min(region.level, 6)
-            return _markup(f"<h{level}>{_text(' '.join(content.split()))}</h{level}>")
+            title = " ".join(content.split())
+            anchor = f' id="{_text(region.anchor)}"' if region.anchor else ""
+            return _markup(f"<h{level}{anchor}>{_text(title, carried(spans, content, title))}</h{level}>")
         if region.content_format is ContentFormat.MARKDOWN and "\n" in (region.content or "").strip():
             return _markup(markdown_html(_CONTROL.sub("", region.content or "")))
         if region.list_item:
-            return _Block(content, is_list=True)
+            return _Block(content, is_list=True, spans=spans)
         if region.label is Label.CONTENT:
-            return _markup(f"<p>{_text(content).replace(chr(10), '<br>' + chr(10))}</p>")
+            return _markup(f"<p>{_text(content, spans).replace(chr(10), '<br>' + chr(10))}</p>")
         flows = region.label in RUNNING_TEXT
-        return _Block(content, flows, flows and region.continues, style=_PARAGRAPH_CLASS.get(region.label, ""))
+        style = _PARAGRAPH_CLASS.get(region.label, "")
+        return _Block(content, flows, flows and region.continues, spans=spans, style=style)
 
     def _figure(self, region: Region, body: str) -> _Block:
-        pieces = {
-            each.index: f"<figcaption>{_text(plain_content(each))}</figcaption>"
-            for each in self.captions.get(region.index, ())
-        }
+        pieces: dict[int, str] = {}
+        for each in self.captions.get(region.index, ()):
+            said = plain_content(each)
+            pieces[each.index] = f"<figcaption>{_text(said, _spans(each, said))}</figcaption>"
         pieces[region.index] = body
         return _markup(f"<figure>{''.join(pieces[index] for index in sorted(pieces))}</figure>")
+
+
+def _spans(region: Region, text: str) -> tuple[Span, ...]:
+    """The marks of a region's content as they are in its plain text."""
+    return carried(shown_spans(region), region.content or "", text)
 
 
 def _has_figure(region: Region) -> bool:
@@ -275,12 +291,14 @@ def _table(region: Region) -> str:
 
 
 def _scrolled(table: Table) -> str:
-    return f'<div class="scroll">{table.to_html()}</div>'
+    body = _TO_PAGE.sub(rf"{PAGE_ANCHOR}\1", table.to_html())
+    return f'<div class="scroll">{body}</div>'
 
 
-def _paragraphs(text: str) -> str:
-    return f"<p>{_BLANK.sub('</p><p>', _text(text))}</p>"
+def _paragraphs(text: str, spans: tuple[Span, ...] = ()) -> str:
+    return f"<p>{_BLANK.sub('</p><p>', _text(text, spans))}</p>"
 
 
-def _text(text: str) -> str:
-    return escape(_CONTROL.sub("", text))
+def _text(text: str, spans: tuple[Span, ...] = ()) -> str:
+    said = _CONTROL.sub("", text)
+    return inline_html(said, carried(spans, text, said), pages=PAGE_ANCHOR) if spans else escape(said)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from pagemill.document.marks import inline_html
+from pagemill.document.page import Span
+from pagemill.document.spans import cut, lines_of
 
 ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
 _BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻□☐☑☒]\s*|ㅇ\s+")
@@ -13,6 +16,8 @@ _LEVEL_MARK = re.compile("[□■▢▣○●◯◎⊙◦❍◇◆❖△▲▽�
 OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻□☐☑☒]")
 """What needs no bullet before it: ``(a)``, ``iv.``, ``가.``, ``①``, check boxes."""
 _DEEPEST = 8
+PAGE_ANCHOR = "#page-"
+"""What the addresses of pages begin with."""
 
 
 def without_bullet(text: str) -> str:
@@ -27,11 +32,19 @@ class _Open:
     indent: int
 
 
-def list_html(lines: Iterable[str]) -> str:
-    """Items as ``ul`` and ``ol``, deeper where they are indented; other marks stay as text."""
+def list_html(
+    lines: Iterable[str], spans: Sequence[Span] = (), blocks: Mapping[int, Sequence[tuple[int, str]]] | None = None
+) -> str:
+    """Items as ``ul`` and ``ol``, deeper where they are indented; other marks stay as text.
+
+    Args:
+        lines: One item each.
+        spans: Inline marks of the lines joined by line breaks.
+        blocks: By the number of the line before them, what is inside of items: how many, and markup.
+    """
     out: list[str] = []
     stack: list[_Open] = []
-    for line in lines:
+    for number, (line, marks) in enumerate(lines_of("\n".join(lines), spans)):
         text = line.lstrip()
         if not text:
             continue
@@ -51,7 +64,12 @@ def list_html(lines: Iterable[str]) -> str:
         text = text[ordinal.end() :] if ordinal else without_bullet(text)
         value = f' value="{int(ordinal[1])}"' if ordinal else ""
         style = ' class="marked"' if not ordinal and (OWN_MARK.match(text) or _LEVEL_MARK.match(text)) else ""
-        out.append(f"<li{value}{style}>{escape(text, quote=False)}")
+        marks = cut(marks, len(line) - len(text), len(line))
+        out.append(f"<li{value}{style}>{inline_html(text, marks, pages=PAGE_ANCHOR)}")
+        for depth, markup in (blocks or {}).get(number, ()):
+            while len(stack) > max(1, depth):
+                out.append(f"</li></{stack.pop().tag}>")
+            out.append(f"\n{markup}\n")
     while stack:
         out.append(f"</li></{stack.pop().tag}>")
     return "".join(out)

@@ -8,32 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import indent
 from urllib.parse import quote
 
+import msgspec
+
 from pagemill.document.labels import RUNNING_TEXT, Label
-from pagemill.document.page import ContentFormat, PageResult, Region
+from pagemill.document.marks import shown_spans
+from pagemill.document.page import ContentFormat, PageResult, Region, Span
+from pagemill.document.spans import carried, cut, lines_of
 from pagemill.export.html_lists import ORDINAL, without_bullet
+from pagemill.export.inline_markdown import escape, marked, not_a_list
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
 from pagemill.export.parts import PageRenderer, TextPart, is_left_out, joined, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
 from pagemill.tables.table import Table
 
 _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
-_BLOCK_START = re.compile(
-    r"^( {0,3})(?=#{1,6}(?:\s|$)|>|```|~~~|[-+*]\s|[-=_*+][-=_*+ \t]*$"
-    r"|-[-|: \t]*$|[|:][|: \t]*-[-|: \t]*$"  # below a table's head: the cells of a row beyond its columns are not shown
-    r"|\[(?:\\[\s\S]|[^][\\]){1,999}\]:)",  # targets of links are not shown either, whose names may take several lines
-    re.MULTILINE,
-)
-_INLINE_MARKUP = re.compile(r"(?<!\\)(\\*+)(?=<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};)|(?<=\])(?=\()")
-"""Before a tag or character reference, with the backslashes there, and between the text and the address of a link."""
-_EMPHASIS = re.compile(
-    r"(?<![\\*])(\*{1,3})(?=[^\s*])([^\n]*?[^\s*])(\1)(?!\*)|(?<![\w\\])(_{1,3})(?=[^\s_])([^\n]*?[^\s_])(\4)(?!\w)"
-)
-"""Pairs of signs that would make letters italic or bold; in prose, a sign alone stays as printed."""
-_MATHEMATICS = re.compile(r"(?<!\\)\$(?=\S)[^$]*(?<=\S)\$(?!\d)")
-"""Two dollars between which a reader of Markdown would see a formula."""
 _DEEPER = 5
 """Spaces before an item below another: what ``100. `` takes up; with fewer it would be a part of that item's text."""
 
@@ -45,7 +37,7 @@ def page_markdown(page: PageResult, *, crops_root: str = "") -> str:
         page: The record.
         crops_root: Put before the paths of crops, such as ``../``.
     """
-    return "\n\n".join(part.text for part in joined(page_parts(_Markdown(page, crops_root))))
+    return "\n\n".join(part.markdown for part in joined(page_parts(_Markdown(page, crops_root))))
 
 
 def with_markdown(page: PageResult) -> PageResult:
@@ -66,7 +58,7 @@ def document_markdown(pages: Iterable[PageResult], *, crops_root: str = "../") -
     """
     between = ""
     for part in stream_joined((page, page_parts(_Markdown(page, crops_root))) for page in pages):
-        yield between + part.text
+        yield between + part.markdown
         between = "\n\n"
     yield "\n" if between else ""
 
@@ -83,31 +75,73 @@ def _comment(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Text(TextPart):
+class _Part(TextPart):
+    """Running text as plain text with its marks, which may go on in another part; all else as Markdown."""
+
+    is_plain: bool = False
+    ends_in_block: bool = False
+    """Of a list: what stands last is a block inside an item."""
+
+    @property
+    def markdown(self) -> str:
+        """The part as Markdown."""
+        return not_a_list(marked(self.text, self.spans)) if self.is_plain else self.text
+
+    def take_up(self, rest: _Part) -> None:
+        """Become one with the part in which this one goes on."""
+        if self.is_plain != rest.is_plain:
+            for part in (self, rest):
+                part.text, part.spans, part.is_plain = part.markdown, (), False
+        TextPart.take_up(self, rest)
+
+    def add_items(self, rest: _Part) -> None:
+        """Take up the list that layout cut off from this one."""
+        self.text += ("\n\n" if self.ends_in_block else "\n") + rest.text
+        self.ends_in_block = rest.ends_in_block
+
+    def take_in(self, inner: _Part) -> bool:
+        """Take up a block that is inside the last item of this list."""
+        self.text += "\n\n" + indent(inner.markdown, " " * inner.depth * _DEEPER)
+        self.ends_in_block = True
+        return True
+
     def add_rows(self, rest: TextPart, table: Table) -> None:
+        """Become one table with its part on the next page."""
         self.table = table
         self.text = _table_text(table)
 
+    def indent_list(self) -> None:
+        """Indent a list that is inside the items of another one."""
+        self.text, self.depth = indent(self.text, " " * self.depth * _DEEPER), 0
 
-class _Markdown(PageRenderer[TextPart]):
-    def failure(self, reason: str) -> TextPart:
-        return TextPart(f"<!-- {_comment(reason)} -->")
 
-    def picture(self, region: Region) -> TextPart | None:
+class _Markdown(PageRenderer[_Part]):
+    def failure(self, reason: str) -> _Part:
+        return _Part(f"<!-- {_comment(reason)} -->")
+
+    def picture(self, region: Region) -> _Part | None:
         name = _figure_name(region, self.captions.get(region.index, ()))
         described = "" if region.description is None else _alternative(region.description.summary)
         if (crop := self.crops.get(region.index)) is not None:
-            return TextPart(f"![{name}: {described}]({quote(crop)})" if described else f"![{name}]({quote(crop)})")
+            return _Part(f"![{name}: {described}]({quote(crop)})" if described else f"![{name}]({quote(crop)})")
         if described:
-            return TextPart(f"{name}: {described}")
-        return TextPart(region_markdown(region)) if region.content else None
+            return _Part(f"{name}: {described}")
+        return _Part(region_markdown(region)) if region.content else None
 
-    def block(self, region: Region, number: str | None) -> TextPart:
-        flows = region.label in RUNNING_TEXT and not region.list_item
+    def block(self, region: Region, number: str | None) -> _Part:
         is_list = region.list_item and not number
+        if _is_running(region):
+            return _Part(region.content or "", True, region.continues, spans=region.spans, is_plain=True)
         if region.label is Label.TABLE and (table := table_of(region)) is not None:
-            return _Text(_table_text(table), table=table)
-        return TextPart(region_markdown(region, number), flows, flows and region.continues, is_list)
+            return _Part(_table_text(table), table=table)
+        flows = region.label in RUNNING_TEXT and not region.list_item
+        return _Part(region_markdown(region, number), flows, flows and region.continues, is_list)
+
+
+def _is_running(region: Region) -> bool:
+    """Whether a region is paragraphs of plain text, and nothing of what is written by other rules."""
+    plain_text = region.content_format is ContentFormat.TEXT and region.label is not Label.ALGORITHM
+    return plain_text and region.label in RUNNING_TEXT and not region.list_item and not region.level
 
 
 def plain_content(region: Region) -> str:
@@ -121,6 +155,18 @@ def table_of(region: Region) -> Table | None:
     from pagemill.tables.html import parse_table
 
     return parse_table(region.content or "") if region.content_format is ContentFormat.HTML else None
+
+
+def strip_marks(page: PageResult) -> None:
+    """Take the inline marks out of a record, its Markdown included."""
+    for region in page.regions:
+        region.spans = ()
+        region.lines = tuple(msgspec.structs.replace(line, spans=()) if line.spans else line for line in region.lines)
+        table = table_of(region)
+        if table is not None and any(cell.spans for cell in table.cells):
+            cells = tuple(replace(cell, spans=()) for cell in table.cells)
+            region.content = replace(table, cells=cells).to_html()
+    page.markdown = page_markdown(page)
 
 
 def region_markdown(region: Region, number: str | None = None) -> str:
@@ -138,13 +184,16 @@ def region_markdown(region: Region, number: str | None = None) -> str:
         return formula(latex_of_text(content), number)
     if region.label is Label.ALGORITHM:
         return fenced(content)
+    spans = shown_spans(region)
     if region.level:
-        return f"{'#' * region.level} {escape(' '.join(content.split()))}"
+        title = " ".join(content.split())
+        return f"{'#' * region.level} {marked(title, carried(spans, content, title))}"
     if region.list_item:
-        return "\n".join(_item(line) for line in content.split("\n"))
+        return "\n".join(_item(line, own) for line, own in lines_of(content, spans))
     if region.label is Label.CONTENT:
-        return "  \n".join(map(escape, content.split("\n")))
-    return escape(content)
+        return "  \n".join(marked(line, own) for line, own in lines_of(content, spans))
+    text = marked(content, spans)
+    return not_a_list(text) if _is_running(region) else text
 
 
 def table_markdown(html: str) -> str:
@@ -159,37 +208,20 @@ def table_markdown(html: str) -> str:
 
 
 def _table_text(table: Table) -> str:
-    if (pipes := table.to_markdown()) is None:
+    if (pipes := table.to_markdown(marked)) is None:
         return table.to_html()
     return f"{escape(table.caption)}\n\n{pipes}" if table.caption else pipes
 
 
-def escape(text: str) -> str:
-    r"""Escape only what would change the structure: block markers at a line's start, tags, character references, links.
-
-    Pictures and links are no document's to place: a reader of the Markdown would fetch them. Emphasis marks and dollars
-    stay as printed but where two of them would be taken as marks; who reads the plain text must find the words as they
-    are on the page.
-    """
-    if _MATHEMATICS.search(text):
-        text = text.replace("$", r"\$")
-    text = _EMPHASIS.sub(_as_printed, text)
-    # A backslash before a tag is text as well: alone it would cancel ours.
-    return _INLINE_MARKUP.sub(lambda place: f"{2 * (place[1] or '')}\\", _BLOCK_START.sub(r"\1\\", text))
-
-
-def _as_printed(match: re.Match[str]) -> str:
-    opening, text, closing = (match[i] or match[i + 3] for i in (1, 2, 3))
-    return "".join(rf"\{sign}" for sign in opening) + text + "".join(rf"\{sign}" for sign in closing)
-
-
-def _item(line: str) -> str:
+def _item(line: str, spans: tuple[Span, ...]) -> str:
     """A list item: bullets become dashes, numbers stay, other markers are kept as text after a dash."""
     text = line.lstrip()
-    indent = " " * ((len(line) - len(text)) // 2 * _DEEPER)
-    if ORDINAL.match(text):
-        return indent + escape(text)
-    return f"{indent}- {escape(without_bullet(text))}"
+    before = " " * ((len(line) - len(text)) // 2 * _DEEPER)
+    if (ordinal := ORDINAL.match(text)) is not None:
+        before, text = before + ordinal[0], text[ordinal.end() :]
+    else:
+        before, text = f"{before}- ", without_bullet(text)
+    return before + marked(text, cut(spans, len(line) - len(text), len(line)))
 
 
 def _alternative(text: str) -> str:

@@ -6,12 +6,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import Generic, Self, TypeVar
 
 from pagemill.document.joining import goes_on, join_pair
 from pagemill.document.labels import FURNITURE_LABELS, TASK_OF_LABEL, Label, Task, is_page_number
-from pagemill.document.page import ContentFormat, Furniture, PageResult, Region, Status
+from pagemill.document.page import ContentFormat, Furniture, PageResult, Region, Span, Status
+from pagemill.document.spans import carried, cut, shifted, tidy
 from pagemill.tables.joining import join_tables
 from pagemill.tables.table import Table
 
@@ -33,6 +34,10 @@ class TextPart:
     """The paragraph goes on in the next flowing part."""
     is_list: bool = False
     """A list, one item a line."""
+    spans: tuple[Span, ...] = ()
+    """Inline marks of the text."""
+    depth: int = 0
+    """Number of list items that it is inside of."""
     table: Table | None = None
     """What the text shows, if that is a table."""
     name: str = ""
@@ -46,10 +51,27 @@ class TextPart:
         """Become one with the part in which this one goes on."""
         self.text = join_pair(self.text, rest.text)
         self.open = rest.open
+        self._add_spans(rest)
+
+    def _add_spans(self, rest: Self) -> None:
+        """Add the spans of what the text ends with now; it may have lost a hyphen before that."""
+        if self.spans or rest.spans:
+            start = len(self.text) - len(rest.text)
+            self.spans = tidy(self.text, (*cut(self.spans, 0, start), *shifted(rest.spans, start)))
+
+    def take_in(self, inner: Self) -> bool:
+        """Take up a block that is inside the last item of this list; False where that stays a part by itself."""
+        return False
 
     def add_items(self, rest: Self) -> None:
         """Take up the list that layout cut off from this one."""
         self.text += f"\n{rest.text}"
+        self._add_spans(rest)
+
+    def indent_list(self) -> None:
+        """Indent a list that is inside the items of another one."""
+        text = indent(self.text, "  " * self.depth)
+        self.text, self.spans, self.depth = text, carried(self.spans, self.text, text), 0
 
     def add_rows(self, rest: Self, table: Table) -> None:
         """Become one table with its part on the next page."""
@@ -60,7 +82,8 @@ class TextPart:
 
         Markdown takes an indented start for code.
         """
-        self.text = dedent(self.text).lstrip()
+        text = dedent(self.text).lstrip()
+        self.text, self.spans = text, carried(self.spans, self.text, text)
 
 
 PartT = TypeVar("PartT", bound=TextPart)
@@ -139,13 +162,20 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
         if part is None:
             continue
         part.name, part.rest_of, part.is_note = f"{page.page_id}/{region.index}", region.joined_to, is_note
+        in_list = bool(parts) and (parts[-1].is_list or parts[-1].depth > 0)
+        if region.list_depth and in_list:  # of a list that began on another page, it stands by itself
+            part.depth, part.flows, part.open = region.list_depth, False, False
+            if part.is_list:
+                part.indent_list()
         if is_note:
             notes.append(part)
+        elif part.depth and parts[-1].take_in(part):
+            continue
         elif part.is_list and parts and parts[-1].is_list:
             parts[-1].add_items(part)
             parts[-1].name = part.name
         else:
-            if part.is_list:
+            if part.is_list and not in_list:
                 part.begin_list()
             parts.append(part)
     return parts + notes

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.document.geometry import Box, Point, as_boxes, clip, components, frame_of, union_box
+from pagemill.document.geometry import Box, Point, as_boxes, clip, components, union_box
 from pagemill.document.page import ANNOTATION, TextLine, Word
-from pagemill.imaging.glyphs import Glyphs, is_level, is_right_to_left, spell_out
+from pagemill.imaging.glyphs import Glyphs, is_level, is_right_to_left, spell_out, turned
+from pagemill.imaging.spans import NO_EVIDENCE, Evidence, Typography
 from pagemill.imaging.types import Flags, Floats, Indices
 from pagemill.imaging.vertical_lines import Column, columns_of_glyphs
 
@@ -33,15 +36,25 @@ _SMALLEST_SCRIPT = 0.45
 """Least size of a superscript; a greater difference is a drop cap beside a line."""
 _LEAST_DRAWN = 0.001
 """Least width of a space with a width, in pixels; a long replacement text for a few letters has thin ones."""
+_MAX_WORD = 256
+"""Characters of a word that spelling out lengthens or shortens, up to which the glyph of each is found out."""
 _LEAST_LETTERS = 4
 """Pairs of letters from which the spacing of a run is known."""
+
+
+class _Piece(NamedTuple):
+    """A word, and for each character of it the glyph that shows it."""
+
+    text: str
+    box: Box
+    glyphs: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class _Run:
     """Words drawn one after the other on one baseline, in a frame turned so that they read left to right."""
 
-    words: list[Word]
+    words: list[_Piece]
     left: float
     right: float
     baseline: float
@@ -66,55 +79,55 @@ class _Run:
             return None
         top, bottom = self.baseline - 0.8 * self.size, self.baseline + 0.25 * self.size
         corners = np.array([(self.left, top), (self.right, top), (self.right, bottom), (self.left, bottom)])
-        back = _turned(corners, np.full(4, -self.angle))
+        back = turned(corners, np.full(4, -self.angle))
         return tuple((round(x, 2), round(y, 2)) for x, y in back.tolist())
 
 
-def lines_of_glyphs(glyphs: Glyphs, width: int, height: int) -> Iterator[TextLine]:
+def lines_of_glyphs(glyphs: Glyphs, width: int, height: int, evidence: Evidence = NO_EVIDENCE) -> Iterator[TextLine]:
     """Group glyphs into lines, each with its words, in content-stream order of their first glyph.
 
     Args:
         glyphs: In content-stream order.
         width: Of the page in pixels; boxes are cut to it.
         height: Of the page in pixels.
+        evidence: What decides about the marks of the lines.
 
     Yields:
-        Lines split at column and table-cell gaps.
+        Lines split at column and table-cell gaps; their ``style`` is a face of the glyphs.
     """
     columns = columns_of_glyphs(glyphs)
     level = np.ones(len(glyphs.codes), dtype=bool)
     for column in columns:
         level[column.members] = False
-    rest = glyphs.select(level) if columns else glyphs
+    typography = Typography(glyphs, evidence)
     runs = [_vertical(glyphs, column) for column in columns]
-    runs += _merge_runs(_stack_vertical(list(_runs(rest))))
-    for run in runs:
+    runs += _merge_runs(_stack_vertical(list(_runs(glyphs, np.flatnonzero(level)))))
+    for number, run in enumerate(runs):
         text = " ".join(word.text for word in run.words)
         if not text.strip():
             continue
+        shown = [glyph for word in run.words for glyph in (*word.glyphs, -1)][:-1]
         # Korean may break inside a word; there the drawn space at a line's end is all that tells.
         text += " " if run.trailing_space else ""
-        words = tuple(Word(word.text, clip(word.box, width, height)) for word in run.words)
+        facts = typography.of_line(shown, run.baseline if number >= len(columns) else None, run.size)
         yield TextLine(
             text=text,
             box=clip(run.box, width, height),
             engine=ANNOTATION if run.annotation else "text-layer",
             polygon=run.polygon,
-            words=words,
+            words=tuple(Word(word.text, clip(word.box, width, height)) for word in run.words),
             font_size=round(run.size, 2),
             bold=run.bold > 0.5,
+            spans=facts.spans,
+            style=facts.face,
+            artifact=facts.artifact,
+            tag=facts.tag,
         )
 
 
-def _turned(points: Floats, angle: NDArray[np.int64]) -> Floats:
-    """Turn points (n, 2) by minus their angle, so that writing runs along +x."""
-    radians = np.radians(-angle.astype(np.float64))
-    cos, sin = np.cos(radians), np.sin(radians)
-    return np.stack([points[:, 0] * cos - points[:, 1] * sin, points[:, 0] * sin + points[:, 1] * cos], axis=1)
-
-
-def _runs(glyphs: Glyphs) -> Iterator[_Run]:
-    """Cut the glyph stream where the pen jumps."""
+def _runs(page: Glyphs, members: Indices) -> Iterator[_Run]:
+    """Cut the stream of the glyphs ``members`` where the pen jumps."""
+    glyphs = page.select(members) if len(members) < len(page.codes) else page
     printing = ~glyphs.is_space
     index = np.flatnonzero(printing)
     if not len(index):
@@ -123,9 +136,9 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     look = glyphs.look[index]
     angle = look["angle"]
     boxes = _trimmed(glyphs, index, size, angle)
-    a, b = _turned(boxes[:, :2], angle), _turned(boxes[:, 2:], angle)
+    a, b = turned(boxes[:, :2], angle), turned(boxes[:, 2:], angle)
     left, right = np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 0], b[:, 0])
-    pen = _turned(glyphs.origins[index], angle)
+    pen = turned(glyphs.origins[index], angle)
     baseline = pen[:, 1]
     oblique = angle % 90 != 0  # the box around a leaning glyph says little about where it starts and ends
     left, right = np.where(oblique, pen[:, 0], left), np.where(oblique, pen[:, 0] + 0.5 * size, right)
@@ -159,9 +172,12 @@ def _runs(glyphs: Glyphs) -> Iterator[_Run]:
     mixed = zone & ((rtl[1:] & other[:-1]) | (other[1:] & rtl[:-1]))
     word_end = jump | (separated & (spaced | mixed)) | (gap > 0.5 * em)
     starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])
-    for start, stop in pairwise(starts.tolist()):
-        cuts = np.concatenate([[start], np.flatnonzero(word_end[start : stop - 1]) + start + 1, [stop]])
-        words = [_word(glyphs.codes[index[i:j]], boxes[i:j]) for i, j in pairwise(cuts.tolist())]
+    words_of_page = _words(glyphs.codes[index], boxes, members[index], np.flatnonzero(word_end) + 1)
+    first_word = np.concatenate([[0], np.cumsum(word_end)])[starts[:-1]].tolist()
+    for start, stop, first, last in zip(
+        *(starts[:-1].tolist(), starts[1:].tolist()), first_word, [*first_word[1:], len(words_of_page)], strict=True
+    ):
+        words = words_of_page[first:last]
         run = slice(start, stop)
         body = size[run] > 0.85 * size[run].max()
         yield _Run(
@@ -247,10 +263,34 @@ def _trimmed(glyphs: Glyphs, index: Indices, size: Floats, angle: NDArray[np.int
     return boxes
 
 
-def _word(codes: NDArray[np.uint32], boxes: Floats) -> Word:
-    text = spell_out("".join(map(chr, codes.tolist())))
-    (box,) = as_boxes(frame_of(boxes)[None])
-    return Word(text, box)
+def _words(codes: NDArray[np.uint32], boxes: Floats, glyphs: Indices, cuts: Indices) -> list[_Piece]:
+    """The words between cuts.
+
+    Args:
+        codes: Of all glyphs, shape (n,).
+        boxes: Shape (n, 4).
+        glyphs: Their numbers, shape (n,).
+        cuts: Where words begin, but for the first.
+    """
+    starts = np.concatenate([[0], cuts])
+    low, high = (
+        reduce.reduceat(part, starts) for reduce, part in ((np.minimum, boxes[:, :2]), (np.maximum, boxes[:, 2:]))
+    )
+    text, numbers = "".join(map(chr, codes.tolist())), glyphs.tolist()
+    pieces = []
+    for start, stop, box in zip(
+        starts.tolist(), [*cuts.tolist(), len(codes)], as_boxes(np.hstack([low, high])), strict=True
+    ):
+        drawn, own = text[start:stop], tuple(numbers[start:stop])
+        spelled = spell_out(drawn)
+        pieces.append(_Piece(spelled, box, own if len(spelled) == len(drawn) else _sources(drawn, spelled, own)))
+    return pieces
+
+
+def _sources(drawn: str, spelled: str, glyphs: tuple[int, ...]) -> tuple[int, ...]:
+    """For each character of a word as it is spelled out, the glyph that shows it."""
+    lengths = [len(spell_out(drawn[:end])) for end in range(1, min(len(drawn), _MAX_WORD) + 1)]
+    return tuple(glyphs[min(bisect_right(lengths, place), len(glyphs) - 1)] for place in range(len(spelled)))
 
 
 def _stack_vertical(runs: list[_Run]) -> list[_Run]:
@@ -277,8 +317,8 @@ def _goes_down(above: _Run, below: _Run) -> bool:
     return narrow and same_column and 0.6 * above.size < below.baseline - above.baseline < 1.4 * above.size
 
 
-def _joined(a: Word, b: Word) -> Word:
-    return Word(a.text + b.text, union_box((a.box, b.box)))
+def _joined(a: _Piece, b: _Piece) -> _Piece:
+    return _Piece(a.text + b.text, union_box((a.box, b.box)), a.glyphs + b.glyphs)
 
 
 def _vertical(glyphs: Glyphs, column: Column) -> _Run:
@@ -290,8 +330,8 @@ def _vertical(glyphs: Glyphs, column: Column) -> _Run:
     for part in parts:
         own = members[part[~spaces[part]]]
         if len(own):
-            word = _word(glyphs.codes[own], glyphs.boxes[own])
-            words.append(Word(word.text, (column.box[0], word.box[1], column.box[2], word.box[3])))
+            (word,) = _words(glyphs.codes[own], glyphs.boxes[own], own, np.empty(0, dtype=np.intp))
+            words.append(word._replace(box=(column.box[0], word.box[1], column.box[2], word.box[3])))
     left, _, right, bottom = column.box
     return _Run(
         words=words,

@@ -25,11 +25,22 @@ _DOTTED = {"\u0131": "i", "\u0237": "j"}
 
 
 STYLE = np.dtype(
-    [("size", "f8"), ("angle", "i8"), ("bold", "?"), ("invisible", "?"), ("annotation", "?"), ("replacement", "?")]
+    [
+        *(
+            ("size", "f8"),
+            ("angle", "i8"),
+            ("bold", "?"),
+            ("invisible", "?"),
+            ("annotation", "?"),
+            ("replacement", "?"),
+        ),
+        *(("face", "i4"), ("artifact", "?"), ("tag", "i4")),
+    ]
 )
 """What the glyphs of one text object share: the font size in pixels, 0 when unknown; the writing direction in degrees
 clockwise from left-to-right, 0-359; whether an annotation draws them rather than the page itself; whether they are a
-replacement text rather than the drawn letters."""
+replacement text rather than the drawn letters; the number of their style on the page, of their tag; whether they are
+an artifact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +214,15 @@ def spell_out(text: str) -> str:
 def valid_unicode(text: str) -> str:
     """PDFium speaks UTF-16: join the halves of characters outside of the basic plane, replace halves on their own."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def turned(points: Floats, angle: NDArray[np.int64]) -> Floats:
+    """Turn points (n, 2) by minus their angle, so that writing runs along +x."""
+    if not angle.any():
+        return points
+    radians = np.radians(-angle.astype(np.float64))
+    cos, sin = np.cos(radians), np.sin(radians)
+    return np.stack([points[:, 0] * cos - points[:, 1] * sin, points[:, 0] * sin + points[:, 1] * cos], axis=1)
 
 
 def is_level(angle: NDArray[np.int64]) -> Flags:

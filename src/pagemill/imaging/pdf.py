@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,11 @@ from pagemill.imaging.annotations import FlattenedPage, flattened
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.glyphs import valid_unicode
 from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.navigation import labels_of, links_of, outline_of
 from pagemill.imaging.page import DecodedPage, PdfInfo, TextLayer
 from pagemill.imaging.pdf_damage import PdfDamage
-from pagemill.imaging.text_layer import extract_text_layer
+from pagemill.imaging.tags import tags_of
+from pagemill.imaging.text_layer import PageFacts, extract_text_layer
 from pagemill.imaging.transforms import crop
 from pagemill.imaging.types import Pixels
 
@@ -41,6 +45,11 @@ _MAX_ABSENT = 2_000
 """Pages in a row that cannot be loaded before the rest of a document is given up to :mod:`pagemill.imaging.pdf_repair`.
 2,000 take PDFium 0.02 to 0.4 s."""
 _METADATA_CHARACTERS = 1_000
+_DATE = re.compile(
+    r"(?:D:)?(\d{4})(?:(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d))?)?)?)?)?(?:([-+Z])(?:(\d\d)'?(?:(\d\d)'?)?)?)?"
+)
+_LANGUAGE_CHARACTERS = 64
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 _LEAST_SIDE = 3.0
 """Units: the smallest page of the format."""
 _LEGIBLE_DPI, _LEAST_DPI = 50.0, 1.0
@@ -165,6 +174,8 @@ def describe(document: PdfDocument) -> PdfInfo:
         key.lower(): valid_unicode(value[:_METADATA_CHARACTERS])
         for key, value in document.get_metadata_dict(skip_empty=True).items()
     }
+    for key, date in (("created", metadata.pop("creationdate", "")), ("modified", metadata.pop("moddate", ""))):
+        metadata |= {key: iso} if (iso := _iso_date(date)) else {}
     sizes = [size or (0.0, 0.0) for size in document.sizes[:SIZES]]
     units = map(document.damage.user_unit, range(SIZES))
     return PdfInfo(
@@ -173,7 +184,36 @@ def describe(document: PdfDocument) -> PdfInfo:
         broken=document.sizes.count(None),  # a broken page is reported when it is rendered
         sizes=tuple((unit * width, unit * height) for (width, height), unit in zip(sizes, units, strict=False)),
         metadata=metadata,
+        language=_language(document),
+        outline=outline_of(document),
+        page_labels=labels_of(document),
     )
+
+
+def _language(document: PdfDocument) -> str:
+    size = pdfium_c.FPDFCatalog_GetLanguage(document.raw, None, 0)
+    if not 2 < size <= 2 * _LANGUAGE_CHARACTERS:
+        return ""
+    buffer = ctypes.create_string_buffer(size)
+    pdfium_c.FPDFCatalog_GetLanguage(document.raw, ctypes.cast(buffer, ctypes.POINTER(pdfium_c.FPDF_WCHAR)), size)
+    language = buffer.raw.decode("utf-16-le", "replace").rstrip("\0").strip()
+    return language if _LANGUAGE.fullmatch(language) else ""
+
+
+def _iso_date(text: str) -> str:
+    """A date as PDFs write it (``D:20251125093000+01'00'``) in ISO 8601; empty where it is none."""
+    if (match := _DATE.match(text)) is None:
+        return ""
+    year, month, day, hour, minute, second, zone, hours, minutes = match.groups()
+    try:
+        datetime(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0))
+    except ValueError:
+        return ""
+    date = "-".join(part for part in (year, month, day) if part)
+    if not hour:
+        return date
+    offset = "Z" if zone == "Z" else f"{zone}{hours}:{minutes or '00'}" if zone and hours else ""
+    return f"{date}T{hour}:{minute or '00'}:{second or '00'}{offset}"
 
 
 def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) -> DecodedPage:
@@ -219,7 +259,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         text_layer: TextLayer | None = None
         image_boxes: tuple[Box, ...] = ()
         try:
-            text_layer, image_boxes = _read_text_layer(document, page, page_index, width, height, warnings)
+            text_layer, image_boxes = _read_text_layer(document, page, page_index, width, height, unit, warnings)
             if _lacks_image(page, image_boxes, pixels):
                 message = "an image on the page cannot be decoded, and is missing"
                 warnings.append(PageError(component="decode", category="corrupt", message=message, remedy=_REMEDY))
@@ -244,18 +284,19 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
 
 
 def _read_text_layer(
-    document: Any, page: Any, page_index: int, width: int, height: int, warnings: list[PageError]
+    document: PdfDocument, page: Any, page_index: int, width: int, height: int, unit: float, warnings: list[PageError]
 ) -> tuple[TextLayer, tuple[Box, ...]]:
     """The text of a page with that of its annotations; of the page alone where they break, which a warning says."""
+    facts = PageFacts(unit, links_of(document, page.raw), tags_of(page.raw))
     try:
         with flattened(document, page, page_index) as flat:
             if flat.left_out:
                 warnings.append(PageError(component="text_layer", category="too_large", message=flat.left_out))
-            return extract_text_layer(flat, width, height)
+            return extract_text_layer(flat, width, height, facts)
     except pdfium.PdfiumError as error:
         message = f"form fields and annotations are not read: {error}"
         warnings.append(PageError(component="text_layer", category="annotations", message=message))
-    return extract_text_layer(FlattenedPage(page), width, height)
+    return extract_text_layer(FlattenedPage(page), width, height, facts)
 
 
 def _size_warnings(page_index: int, width: float, height: float, resolution: float) -> list[PageError]:

@@ -46,6 +46,8 @@ _NEXT_FILE = re.compile(rb"%%EOF(?:(?!obj)[\s\S]){0,1024}?%PDF-\d")
 """The end of a PDF and the start of another one behind it. An update in place and an embedded PDF are in objects."""
 _NEXT_FILE_BYTES = 2048
 """Longer than what that expression matches."""
+_MAX_PARENTS = 32
+"""Nodes of the page tree above a page."""
 _MAX_UNIT = 75_000.0
 """The largest unit that Acrobat knows; larger ones are taken for damage."""
 
@@ -62,6 +64,7 @@ class PdfDamage:
         self._path = path
         self._pdf: Any = None
         self._sound: dict[tuple[int, int], bool] = {}
+        self._frames: dict[int, tuple[float, float, float, float, int]] = {}
         self._is_damaged = False
         """qpdf has found fault with the file, as far as it has read it."""
         try:
@@ -108,6 +111,34 @@ class PdfDamage:
         # A unit may not be smaller than a point, says the format.
         return float(unit) if isinstance(unit, int | float | Decimal) and 1 < unit < _MAX_UNIT else 1.0
 
+    def thousandths_from_top(self, index: int, x: float | None, y: float | None) -> int | None:
+        """How far down a page, as displayed, a place of its page space is, in thousandths of its height.
+
+        Args:
+            index: Of the page, from 0.
+            x: Of the place, where known.
+            y: Likewise.
+        """
+        if index >= self.pages:
+            return None
+        if index not in self._frames:
+            self._frames[index] = _frame(self._pdf.pages[index])
+        left, bottom, right, top, turn = self._frames[index]
+        off, extent = {
+            0: (y and top - y, top - bottom),
+            90: (x and x - left, right - left),
+            180: (y and y - bottom, top - bottom),
+            270: (x and right - x, right - left),
+        }[turn]
+        if off is None or not extent > 0:
+            return None
+        return round(1000 * min(max(off / extent, 0.0), 1.0))
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether pages have labels of their own."""
+        return self.pages > 0 and "/PageLabels" in self._pdf.Root
+
     @property
     def is_portfolio(self) -> bool:
         """Whether the document is a cover of the files attached to it."""
@@ -141,6 +172,23 @@ class PdfDamage:
             except pikepdf.PdfError:
                 self._sound[key] = False
         return self._sound[key]
+
+
+def _frame(page: Any) -> tuple[float, float, float, float, int]:
+    """What is shown of a page (left, bottom, right, top), and the degrees by which it is turned clockwise."""
+    try:
+        x1, y1, x2, y2 = (float(value) for value in page.cropbox)
+        node, turn = page.obj, 0
+        for _ in range(_MAX_PARENTS):
+            if "/Rotate" in node:
+                turn = int(node["/Rotate"])
+                break
+            if "/Parent" not in node:
+                break
+            node = node["/Parent"]
+    except Exception:  # whatever is wrong with the boxes of a page that somebody links to: the place is not known
+        return 0.0, 0.0, 0.0, 0.0, 0
+    return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2), turn % 360 // 90 * 90
 
 
 def _is_sound(stream: Any) -> bool:

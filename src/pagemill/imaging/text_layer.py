@@ -7,26 +7,32 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from itertools import islice
-from typing import Any
+from itertools import islice, repeat
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pypdfium2.raw as pdfium
 from numpy.typing import NDArray
 from pypdfium2 import PdfPage
 
-from pagemill.document.geometry import Box, area, clip, frame_of
-from pagemill.document.page import ANNOTATION, TextLine
+from pagemill.document.geometry import Box, area, as_boxes, clip, frame_of
+from pagemill.document.page import ANNOTATION, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.annotations import FlattenedPage, Mark
+from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, colour_of, drawings_of
+from pagemill.imaging.fonts import Font, family_of, font_of, measured_pitch
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, with_spans_spread
-from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, plain_name, style_of
+from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, style_of
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.right_to_left import in_reading_order
-from pagemill.imaging.types import Flags, Floats
+from pagemill.imaging.spans import Evidence, Link
+from pagemill.imaging.tags import NO_CONTENT, Content, Marks
+from pagemill.imaging.types import Flags, Floats, Indices
 
 _MAX_CHARACTERS = 200_000
 """A page of small print has under 20,000; more than ten times that is an attack or an accident."""
@@ -36,10 +42,14 @@ _DEVICE = 1 << 20
 """Side of the virtual device whose whole-number pixels give the page transform to about a thousandth of a point."""
 _PAGE_FILLING = 0.85
 _UNIT_SQUARE = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+_SAME_SLICE = 0.005
+"""Most that equal slices of a box differ by rounding, in units of the page."""
+_LEAST_SHEAR, _MOST_SHEAR = 0.1, 0.7
+"""Cosines of the angles between the axes of slanted text: producers lean upright letters by 11 to 20 degrees."""
 _SAME_PLACE = 0.001
 """Greatest distance of one place from itself by rounding, in points."""
-_UNMAPPED = 0xFFFD
-"""Stands for every glyph without a usable Unicode value."""
+_NONCHARACTER, _UNMAPPED = 0xFFFE, 0xFFFD
+"""The latter stands for every glyph without a usable Unicode value."""
 _NOTHING = (0.0, 0.0, 0.0, 0.0)
 _EMPTY = 0.01
 """Share of its box that is drawn of a glyph, up to which it is white space; of full stops it is twice that."""
@@ -49,6 +59,8 @@ _INVISIBLE_MODES = {pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDER
 _MAX_VALUE_LINES = 500
 _MARK_EM = 0.7
 """Font size of a value without an appearance over the height of its line, about that of viewers in one-line fields."""
+_MARKED = (pdfium.FPDF_PAGEOBJ_TEXT, pdfium.FPDF_PAGEOBJ_FORM)
+"""Objects whose marks matter."""
 _MAX_RULES = 5_000
 _RULE_HEIGHT, _RULE_SHAPE = 0.25, 3.0
 """Greatest height of a fraction bar in units of the largest type of its page (TeX draws 0.04, others up to 0.1; a rule
@@ -65,10 +77,58 @@ _DRAWN = "^ˆ~˜¯˙¨ˇ˘´`˚"
 _COMBINING = "\u0302\u0302\u0303\u0303\u0304\u0307\u0308\u030c\u0306\u0301\u0300\u030a"
 _SYMBOL_ACCENTS = {ord(drawn): ord(combining) for drawn, combining in zip(_DRAWN, _COMBINING, strict=True)}
 """Accents that TeX sets as glyphs of their own, and the combining characters that stand for them."""
-_BOLD_NAMES = ("bold", "black", "heavy", "demi")
 
 
-def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[TextLayer, tuple[Box, ...]]:
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
+_BULK = ctypes.PYFUNCTYPE  # keeps the GIL, whose release takes as long as one of these calls
+
+
+def _bulk(name: str, result: Any, *more: Any) -> Any:
+    """A function of PDFium that takes a text page and the index of a glyph, with whole numbers for pointers.
+
+    ``map`` calls it for all glyphs in a third of the time of a loop over the functions of pypdfium2.
+    """
+    return _BULK(result, ctypes.c_size_t, ctypes.c_int, *more)(_address(getattr(pdfium, name)))
+
+
+_UNICODE = _bulk("FPDFText_GetUnicode", ctypes.c_uint)
+_TEXT_OBJECT = _bulk("FPDFText_GetTextObject", ctypes.c_size_t)
+_LOOSE_BOX = _bulk("FPDFText_GetLooseCharBox", ctypes.c_int, ctypes.c_size_t)
+_ORIGIN = _bulk("FPDFText_GetCharOrigin", ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t)
+_CHAR_BOX = _bulk("FPDFText_GetCharBox", ctypes.c_int, *[ctypes.c_size_t] * 4)
+_MAP_ERROR = _bulk("FPDFText_HasUnicodeMapError", ctypes.c_int)
+
+
+class PageFacts(NamedTuple):
+    """What the original page says, of which its flattened copy knows nothing."""
+
+    unit: float = 1.0
+    """Points of a unit of the page."""
+    links: Sequence[tuple[Sequence[tuple[float, float, float, float]], str]] = ()
+    """Boxes in page space (left, bottom, right, top) and targets."""
+    tags: dict[int, str] = {}  # noqa: RUF012 - read only
+    """Standard structure types by the ids of marked content."""
+
+
+NO_FACTS = PageFacts()
+
+
+class _Text(NamedTuple):
+    """A text object: its place in the drawing order, whose it is, and what is around it."""
+
+    rank: int
+    annotation: bool
+    matrix: Floats
+    """From its parent's space to pixels."""
+    content: Content
+
+
+def extract_text_layer(
+    flat: FlattenedPage, width: int, height: int, facts: PageFacts = NO_FACTS
+) -> tuple[TextLayer, tuple[Box, ...]]:
     """Read the text of a page and of its annotations, with boxes in pixels of its rendering.
 
     Rotation, crop box and user unit are undone by PDFium's own page-to-device transform.
@@ -77,6 +137,7 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
         flat: An open page, from :func:`pagemill.imaging.annotations.flattened`.
         width: Width of the rendering in pixels.
         height: Height of the rendering in pixels.
+        facts: Of the original page.
 
     Returns:
         Lines in content-stream order, split at column and table-cell gaps; and the boxes of the page's own raster
@@ -85,20 +146,21 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
     """
     page = flat.page
     affine = page_to_pixels(page, width, height)
+    point = math.hypot(*affine[:, 1].tolist()) / facts.unit
     own_images: list[Box] = []
-    drawn: dict[int, tuple[int, bool, Floats]] = {}
+    drawn: dict[int, _Text] = {}
     texts: list[tuple[Any, Floats]] = []
-    paths: list[tuple[Any, Floats]] = []
+    shapes: list[Shape] = []
     images: list[Floats] = []
     cover = -1
-    for rank, (handle, kind, matrix, root) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
+    for rank, (handle, kind, matrix, root, content) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
         is_own = flat.own_objects is None or root < flat.own_objects
         if kind == pdfium.FPDF_PAGEOBJ_TEXT:
-            drawn[_address(handle)] = rank, not is_own, matrix
+            drawn[_address(handle)] = _Text(rank, not is_own, matrix, content if is_own else NO_CONTENT)
             texts.append((handle, matrix))
-        elif kind == pdfium.FPDF_PAGEOBJ_PATH:
-            if len(paths) < _MAX_RULES:
-                paths.append((handle, matrix))
+        elif kind in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_SHADING):
+            if len(shapes) < MAX_SHAPES:
+                shapes.append(Shape(handle, matrix, kind == pdfium.FPDF_PAGEOBJ_PATH))
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
             images += [frame_of(np.concatenate([points, points], axis=1))] if is_own else []
@@ -107,8 +169,10 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
                 own_images += [box] if is_own else []
                 fills = area(box) >= _PAGE_FILLING * width * height
                 cover = rank if fills and not pdfium.FPDFPageObj_HasTransparency(handle) else cover
+    drawings = drawings_of(shapes, point, width, height)
+    tags = ["", *dict.fromkeys(facts.tags.values())]
     with closing(page.get_textpage()) as text_page:
-        glyphs, symbols = _glyphs(text_page.raw, affine, drawn, cover)
+        glyphs, symbols, faces = _glyphs(text_page.raw, affine, drawn, cover, point, facts.tags, tags)
         symbols += tuple(_silent(text_page.raw, texts)) if symbols else ()
         left_out = max(0, pdfium.FPDFText_CountChars(text_page.raw) - _MAX_CHARACTERS)
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
@@ -121,22 +185,49 @@ def extract_text_layer(flat: FlattenedPage, width: int, height: int) -> tuple[Te
     hidden[hidden] = ~glyphs.select(hidden).repeated()
     shown[shown] = ~glyphs.select(shown).repeated()
     printing = shown & ~glyphs.is_space
+    faces, glyphs = _by_use(faces, glyphs, printing)
+    evidence = Evidence(
+        strokes=drawings.strokes,
+        links=[Link(tuple(_frame(affine, box) for box in boxes), target) for boxes, target in facts.links],
+        faces=[(face.bold and not math, face.italic and not math, face.fixed_pitch) for face, math in faces],
+        tags=tags,
+    )
     layer = TextLayer(
-        lines=_lines(glyphs.select(shown), width, height),
-        hidden_lines=_lines(glyphs.select(hidden), width, height),
+        lines=_lines(glyphs.select(shown), width, height, evidence),
+        hidden_lines=_lines(glyphs.select(hidden), width, height, evidence),
         marks=tuple(_marks(flat.marks, glyphs.boxes[printing], affine, width, height)),
         characters=int(printing.sum()),
         unmapped=int((printing & (glyphs.codes == _UNMAPPED)).sum()),
         symbols=symbols,
-        rules=tuple(_rules(paths, max(symbol.size for symbol in symbols))) if symbols else (),
+        rules=tuple(_rules(drawings, max(symbol.size for symbol in symbols))) if symbols else (),
         is_beside=len(placed) > 0 and not on_sheet.any(),
+        styles=tuple(face for face, _ in faces),
+        strokes=tuple(drawings.strokes),
+        fills=tuple(drawings.fills),
+        drawings=tuple(drawings.drawings),
         left_out=left_out,
     )
     return layer, tuple(own_images)
 
 
-def _lines(glyphs: Glyphs, width: int, height: int) -> tuple[TextLine, ...]:
-    return tuple(lines_of_glyphs(in_reading_order(with_accents(glyphs)), width, height))
+def _by_use(
+    faces: Sequence[tuple[Style, bool]], glyphs: Glyphs, printing: Flags
+) -> tuple[list[tuple[Style, bool]], Glyphs]:
+    """The styles of a page with their characters, the one with the most first."""
+    used = glyphs.look["face"]
+    count = np.bincount(used[printing], minlength=len(faces))
+    in_use = np.unique(used[~glyphs.is_space]).tolist()
+    order = sorted(in_use, key=lambda face: -count[face])
+    place = np.zeros(len(faces), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    styles = glyphs.styles.copy()
+    styles["face"] = place[styles["face"]]
+    counted = [(msgspec.structs.replace(faces[i][0], characters=int(count[i])), faces[i][1]) for i in order]
+    return counted, Glyphs(glyphs.codes, glyphs.boxes, glyphs.origins, glyphs.style, styles)
+
+
+def _lines(glyphs: Glyphs, width: int, height: int, evidence: Evidence) -> tuple[TextLine, ...]:
+    return tuple(lines_of_glyphs(in_reading_order(with_accents(glyphs)), width, height, evidence))
 
 
 def _marks(marks: Sequence[Mark], glyphs: Floats, affine: Floats, width: int, height: int) -> Iterator[TextLine]:
@@ -176,23 +267,27 @@ def page_to_pixels(page: PdfPage, width: int, height: int) -> Floats:
     return np.stack([(along_x - origin) / 1000.0, (along_y - origin) / 1000.0, origin], axis=1)
 
 
-def _objects(page: Any, affine: Floats) -> Iterator[tuple[Any, int, Floats, int]]:
+def _objects(page: Any, affine: Floats) -> Iterator[tuple[Any, int, Floats, int, Content]]:
     """All drawing objects, form contents included, with the map from their parent's space to pixels.
 
-    The last item is the index of the top-level object that an object is, or is part of.
+    Further items are the index of the top-level object that an object is, or is part of, and the marks around it.
     """
+    marks = Marks()
     for root in range(pdfium.FPDFPage_CountObjects(page)):
-        yield from _inside(pdfium.FPDFPage_GetObject(page, root), affine, root, 0)
+        yield from _inside(pdfium.FPDFPage_GetObject(page, root), affine, root, 0, marks, NO_CONTENT)
 
 
-def _inside(handle: Any, matrix: Floats, root: int, depth: int) -> Iterator[tuple[Any, int, Floats, int]]:
+def _inside(
+    handle: Any, matrix: Floats, root: int, depth: int, marks: Marks, around: Content
+) -> Iterator[tuple[Any, int, Floats, int, Content]]:
     kind = pdfium.FPDFPageObj_GetType(handle)
+    content = marks.of(handle, around) if kind in _MARKED else around
     if kind != pdfium.FPDF_PAGEOBJ_FORM or depth == _MAX_FORM_DEPTH:
-        yield handle, kind, matrix, root
+        yield handle, kind, matrix, root, content
         return
     inner = _compose(matrix, handle)
     for index in range(pdfium.FPDFFormObj_CountObjects(handle)):
-        yield from _inside(pdfium.FPDFFormObj_GetObject(handle, index), inner, root, depth + 1)
+        yield from _inside(pdfium.FPDFFormObj_GetObject(handle, index), inner, root, depth + 1, marks, content)
 
 
 def _compose(outer: Floats, handle: Any) -> Floats:
@@ -205,15 +300,9 @@ def _compose(outer: Floats, handle: Any) -> Floats:
     return composed
 
 
-def _address(handle: Any) -> int:
-    return ctypes.cast(handle, ctypes.c_void_p).value or 0
-
-
-def _rules(paths: Sequence[tuple[Any, Floats]], size: float) -> Iterator[Box]:
-    """Paths that are thin level lines, in pixels."""
-    for handle, matrix in paths:
-        if (box := _bounds(handle, matrix)) is None:
-            continue
+def _rules(drawings: Drawings, size: float) -> Iterator[Box]:
+    """Level lines that may be bars of fractions and roots."""
+    for box in drawings.strokes:
         width, height = box[2] - box[0], box[3] - box[1]
         if height < _RULE_HEIGHT * size and width > max(_RULE_SHAPE * height, 1.0):
             yield box
@@ -244,68 +333,242 @@ def _read_box(read: Callable[..., int], of: Any, matrix: Floats) -> Box | None:
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
     if not read(of, left, bottom, right, top):
         return None
-    corners = matrix @ np.array([[left.value, right.value], [bottom.value, top.value], [1.0, 1.0]])
+    return _frame(matrix, (left.value, bottom.value, right.value, top.value))
+
+
+def _frame(matrix: Floats, box: tuple[float, float, float, float]) -> Box:
+    """A box (left, bottom, right, top) in pixels."""
+    left, bottom, right, top = box
+    corners = matrix @ np.array([[left, right], [bottom, top], [1.0, 1.0]])
     (x1, y1), (x2, y2) = corners.min(axis=1).tolist(), corners.max(axis=1).tolist()
     return x1, y1, x2, y2
 
 
 def _glyphs(
-    text_page: Any, affine: Floats, drawn: dict[int, tuple[int, bool, Floats]], cover: int
-) -> tuple[Glyphs, tuple[Symbol, ...]]:
-    """All glyphs of a text page in content-stream order, and the symbols of a page with formulas.
+    text_page: Any,
+    affine: Floats,
+    drawn: dict[int, _Text],
+    cover: int,
+    point: float,
+    tag_of: dict[int, str],
+    tags: Sequence[str],
+) -> tuple[Glyphs, tuple[Symbol, ...], list[tuple[Style, bool]]]:
+    """All glyphs of a text page in content-stream order, the symbols of a page with formulas, and the styles.
 
     Args:
         text_page: The page.
         affine: From page space to pixels.
-        drawn: By the address of a text object its place in the drawing order, whether it is of an annotation, and the
-            map from its parent's space to pixels.
+        drawn: By the address of a text object what is known of it.
         cover: Place of the last image that hides what was drawn before it.
+        point: Pixels of a point.
+        tag_of: Structure types by ids of marked content.
+        tags: All of them.
     """
     count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
-    codes = np.zeros(count, dtype=np.uint32)
-    unmapped = np.zeros(count, dtype=bool)
+    page = repeat(_address(text_page))
+    codes = _codes(text_page, count)
+    objects = np.fromiter(map(_TEXT_OBJECT, page, range(count)), dtype=np.uint64, count=count)
     rectangles = np.zeros((count, 4), dtype=np.float32)  # left, top, right, bottom in page space
-    origins = np.zeros((count, 2), dtype=np.float64)
-    style = np.zeros(count, dtype=np.int32)
-    styles: list[tuple[float, int, bool, bool, bool, bool]] = []
-    maps: list[Floats] = []
-    fonts: list[str] = []
-    style_of_object: dict[int, int] = {}
-    if count:
-        # One buffer, written by PDFium through moving references: no Python object a glyph.
-        rectangle, origin = pdfium.FS_RECTF.from_buffer(rectangles.data), ctypes.c_double.from_buffer(origins.data)
-    for i in range(count):
-        codes[i] = pdfium.FPDFText_GetUnicode(text_page, i)
-        unmapped[i] = pdfium.FPDFText_HasUnicodeMapError(text_page, i) == 1
-        pdfium.FPDFText_GetLooseCharBox(text_page, i, ctypes.byref(rectangle, 16 * i))
-        pdfium.FPDFText_GetCharOrigin(text_page, i, ctypes.byref(origin, 16 * i), ctypes.byref(origin, 16 * i + 8))
-        handle = pdfium.FPDFText_GetTextObject(text_page, i)
-        address = _address(handle)
-        index = style_of_object.get(address)
-        if index is None:
-            index = style_of_object[address] = len(styles)
-            rank, annotation, own = drawn.get(address, (cover, False, affine))
-            misplaced = own is not affine and _is_in_own_space(text_page, i, handle, origins[i])
-            maps.append(own if misplaced else affine)
-            fonts.append(_font_name(handle))
-            size, angle, bold, invisible = _style(text_page, i, handle, affine, fonts[-1])
-            styles.append((size, angle, bold, invisible or rank < cover, annotation, False))
-        style[i] = index
+    place = rectangles.ctypes.data
+    deque(map(_LOOSE_BOX, page, range(count), range(place, place + 16 * count, 16)), maxlen=0)
+    addresses, first, inverse = np.unique(objects, return_index=True, return_inverse=True)
+    style: NDArray[np.int32] = inverse.astype(np.int32)
+    styles = np.zeros(len(addresses), dtype=STYLE)
+    maps = np.repeat(affine[None], len(addresses), axis=0)
+    fonts: list[Font] = []
+    known: dict[int, Font] = {0: Font()}
+    looks: list[_Look] = []
+    straight = np.zeros(len(addresses), dtype=bool)
+    for number, (address, index) in enumerate(zip(addresses.tolist(), first.tolist(), strict=True)):
+        text = drawn.get(address) or _Text(cover, False, affine, NO_CONTENT)
+        look = _look(text_page, index, address, known, affine)
+        looks.append(look)
+        fonts.append(look.font)
+        straight[number] = look.straight
+        if text.matrix is not affine and _is_in_own_space(text_page, index, address):
+            maps[number], straight[number] = text.matrix, False
+        invisible = look.invisible or text.rank < cover
+        tag = tags.index(tag_of.get(text.content.mcid, ""))
+        row = (look.size, look.angle, look.bold, invisible, text.annotation, False, 0, text.content.artifact, tag)
+        styles[number] = row
+    origins = _origins(text_page, rectangles, style, straight)
+    names = [font.name for font in fonts]
+    unmapped = _without_unicode(text_page, codes, style, names)
     for i in np.flatnonzero(codes == 0).tolist():  # some producers give it to spaces, some to all that they do not know
         unmapped[i] |= area(_drawn_box(text_page, i) or _NOTHING) > _EMPTY * area(rectangles[i, [0, 3, 2, 1]])
-    _decode(codes, unmapped, style, fonts)
+    _decode(codes, unmapped, style, names)
     unmapped |= _unusable(codes)
     codes[np.isin(codes, list(_HYPHENS))] = ord("-")
     codes[unmapped] = _UNMAPPED  # or a control code would pass for white space
     points = np.concatenate([rectangles.reshape(count, 2, 2), origins[:, None]], axis=1)
-    to_pixels = np.array(maps).reshape(-1, 2, 3)[style]
+    to_pixels = maps[style]
     points = points @ to_pixels[:, :, :2].transpose(0, 2, 1) + to_pixels[:, None, :, 2]
     corners = points[:, :2]
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
-    glyphs = Glyphs(codes, boxes, points[:, 2], style, np.array(styles, dtype=STYLE))
-    _stand_large_signs(text_page, glyphs, fonts, to_pixels)
-    symbols = tuple(_symbols(text_page, glyphs, fonts, to_pixels))
-    return with_spans_spread(glyphs, rectangles[:, 0]), symbols
+    glyphs = Glyphs(codes, boxes, points[:, 2], style, styles)
+    faces = _faces(glyphs, looks, point)
+    _stand_large_signs(text_page, glyphs, names, to_pixels)
+    symbols = tuple(_symbols(text_page, glyphs, names, to_pixels))
+    return with_spans_spread(glyphs, rectangles[:, 0]), symbols, faces
+
+
+def _codes(text_page: Any, count: int) -> NDArray[np.uint32]:
+    """The code units of all glyphs, at once where each has one; PDFium leaves out some of those without any."""
+    page = repeat(_address(text_page))
+    buffer = np.zeros(count + 1, dtype=np.uint16)
+    pointer = ctypes.cast(buffer.ctypes.data, ctypes.POINTER(ctypes.c_ushort))
+    if not (
+        pdfium.FPDFText_GetText(text_page, 0, count, pointer) == count + 1
+        and pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, count - 1) == count - 1
+    ):
+        return np.fromiter(map(_UNICODE, page, range(count)), dtype=np.uint32, count=count)
+    codes = buffer[:count].astype(np.uint32)
+    # Stands for hyphens at the ends of lines, and for what has no code at all.
+    vague = np.flatnonzero(codes == _NONCHARACTER)
+    codes[vague] = np.fromiter(map(_UNICODE, page, vague.tolist()), dtype=np.uint32, count=len(vague))
+    return codes
+
+
+def _origins(text_page: Any, rectangles: NDArray[np.float32], style: NDArray[np.int32], straight: Flags) -> Floats:
+    """Pen positions in page space.
+
+    Glyphs of a level text object share a baseline, and their boxes begin at the pen: one of them is asked for it.
+    Others are asked each, and so are those beside one with a box as wide, which may be slices of a replacement text.
+    """
+    count = len(style)
+    origins = np.zeros((count, 2), dtype=np.float64)
+    width = rectangles[:, 2] - rectangles[:, 0]
+    alike = (np.abs(np.diff(width)) < _SAME_SLICE) & (style[1:] == style[:-1]) & (width[1:] > 0)
+    asked = ~straight[style]
+    asked[1:] |= alike
+    asked[:-1] |= alike
+    first = np.unique(style, return_index=True)[1]
+    asked[first] = True
+    last = count - 1 - np.unique(style[::-1], return_index=True)[1]
+    asked[last] = True
+    place = origins.ctypes.data
+    index = np.flatnonzero(asked)
+    xs = (place + 16 * index).tolist()
+    deque(map(_ORIGIN, repeat(_address(text_page)), index.tolist(), xs, [x + 8 for x in xs]), maxlen=0)
+    uneven = ~asked & (origins[first, 1] != origins[last, 1])[style]
+    index = np.flatnonzero(uneven)
+    xs = (place + 16 * index).tolist()
+    deque(map(_ORIGIN, repeat(_address(text_page)), index.tolist(), xs, [x + 8 for x in xs]), maxlen=0)
+    rest = ~(asked | uneven)
+    origins[rest, 0] = rectangles[rest, 0]
+    origins[rest, 1] = origins[first[style[rest]], 1]
+    return origins
+
+
+def _without_unicode(
+    text_page: Any, codes: NDArray[np.uint32], style: NDArray[np.int32], names: Sequence[str]
+) -> Flags:
+    """Which glyphs have no usable mapping: one glyph of each character of a font is asked, all where one has none."""
+    unmapped = np.zeros(len(codes), dtype=bool)
+    number = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    font = np.array([number[name] for name in names], dtype=np.int64)[style]
+    _, first = np.unique(font << 32 | codes, return_index=True)
+    page = repeat(_address(text_page))
+    wrong = np.fromiter(map(_MAP_ERROR, page, first.tolist()), dtype=np.int32, count=len(first)) == 1
+    suspects = np.flatnonzero(np.isin(font, np.unique(font[first[wrong]]))) if wrong.any() else first[:0]
+    unmapped[suspects] = np.fromiter(map(_MAP_ERROR, page, suspects.tolist()), dtype=np.int32, count=len(suspects)) == 1
+    return unmapped
+
+
+class _Look(NamedTuple):
+    """What the glyphs of a text object share."""
+
+    font: Font = Font()
+    size: float = 0.0
+    """In pixels; 0 where it is not known."""
+    angle: int = 0
+    bold: bool = False
+    slanted: bool = False
+    invisible: bool = False
+    straight: bool = False
+    """Its glyphs stand on one level line of page space, from the left."""
+    colour: int = 0
+
+
+def _look(text_page: Any, index: int, address: int, known: dict[int, Font], affine: Floats) -> _Look:
+    """Size, direction, weight, colour and visibility of a text object; generated glyphs have none.
+
+    Args:
+        text_page: The page.
+        index: Of a glyph of the object.
+        address: Of the object.
+        known: Fonts by their addresses; filled.
+        affine: From page space to pixels.
+    """
+    matrix = pdfium.FS_MATRIX()
+    if not address or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
+        return _Look()
+    handle = ctypes.cast(address, pdfium.FPDF_PAGEOBJECT)
+    font_handle = pdfium.FPDFTextObj_GetFont(handle)
+    font = known.get(_address(font_handle))
+    if font is None:
+        font = known[_address(font_handle)] = font_of(font_handle)
+    font_size = pdfium.FPDFText_GetFontSize(text_page, index)
+    (a, c, _), (b, d, _) = affine.tolist()
+    along = (a * matrix.a + c * matrix.b, b * matrix.a + d * matrix.b)
+    if font_size < 0:  # turns the glyphs
+        along = (-along[0], -along[1])
+    up = (a * matrix.c + c * matrix.d, b * matrix.c + d * matrix.d)
+    mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
+    colour, alpha = colour_of(handle)
+    height = math.hypot(*up)
+    lean = abs(along[0] * up[0] + along[1] * up[1])
+    return _Look(
+        font,
+        size=abs(font_size) * height,
+        angle=round(math.degrees(math.atan2(along[1], along[0]))) % 360,
+        bold=font.bold or mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE,
+        slanted=_LEAST_SHEAR < lean / max(math.hypot(*along) * height, 1e-9) < _MOST_SHEAR,
+        # Filled text with an alpha of zero is how note-taking programs lay recognized text over handwriting.
+        invisible=mode in _INVISIBLE_MODES or (mode == pdfium.FPDF_TEXTRENDERMODE_FILL and alpha == 0),
+        straight=matrix.b == matrix.c == 0 and matrix.a * font_size > 0,
+        colour=colour,
+    )
+
+
+def _faces(glyphs: Glyphs, looks: Sequence[_Look], point: float) -> list[tuple[Style, bool]]:
+    """The styles of a page, and whether each is of a font for formulas; glyphs are told theirs."""
+    size, style = glyphs.sizes, glyphs.style
+    measured = np.array([look.size for look in looks])
+    off = np.flatnonzero(np.bincount(style, weights=np.abs(size - measured[style]) > 0.01 * size, minlength=len(looks)))
+    shown = ~glyphs.is_space
+    for number in off.tolist():  # fonts of type 3, and generated glyphs
+        own = size[(style == number) & shown]
+        measured[number] = float(np.median(own)) if len(own) else measured[number]
+    fixed = _fixed_pitch(glyphs, looks, size)
+    faces: dict[tuple[str, float, bool, bool, bool, int], int] = {}
+    result = []
+    for number, look in enumerate(looks):
+        name = look.font.name
+        points = round(float(measured[number]) / point, 1)
+        key = (family_of(name), points, look.bold, look.font.italic or look.slanted, fixed[name], look.colour)
+        if key not in faces:
+            faces[key] = len(faces)
+            result.append((Style(*key), is_math(name)))
+        glyphs.styles["face"][number] = faces[key]
+    return result
+
+
+def _fixed_pitch(glyphs: Glyphs, looks: Sequence[_Look], size: Floats) -> dict[str, bool]:
+    """By the name of a font whether its pitch is fixed: as its advances say, else as it says itself."""
+    names = {name: place for place, name in enumerate(dict.fromkeys(look.font.name for look in looks))}
+    font = np.array([names[look.font.name] for look in looks], dtype=np.int64)[glyphs.style]
+    level = glyphs.look["angle"] % 180 == 0
+    across, down = (glyphs.boxes[:, 2:] - glyphs.boxes[:, :2]).T
+    advance = np.where(level, across, down) / size
+    usable = (glyphs.look["angle"] % 90 == 0) & ~glyphs.is_space
+    stated = {look.font.name: look.font.fixed_pitch for look in looks}
+    result = {}
+    for name, place in names.items():
+        own = np.flatnonzero(usable & (font == place))
+        pitch = measured_pitch(glyphs.codes[own], advance[own]) if len(own) else None
+        result[name] = stated[name] if pitch is None else pitch
+    return result
 
 
 def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> None:
@@ -313,10 +576,12 @@ def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_
     large = np.array([is_extension(name) for name in fonts], dtype=bool)
     look = glyphs.look
     hanging = large[glyphs.style] | (glyphs.codes == ord("√"))
-    for i in np.flatnonzero(hanging & (look["angle"] == 0) & ~glyphs.is_space).tolist():
-        if (ink := _ink(text_page, i, to_pixels[i])) is not None:
+    index = np.flatnonzero(hanging & (look["angle"] == 0) & ~glyphs.is_space)
+    ink = _ink(text_page, index, to_pixels)
+    for i, (_, top, _, bottom) in zip(index.tolist(), ink.tolist(), strict=True):
+        if not math.isnan(top):
             size = look["size"][i]
-            glyphs.origins[i, 1] = baseline = (ink[1] + ink[3]) / 2 + _AXIS * size
+            glyphs.origins[i, 1] = baseline = (top + bottom) / 2 + _AXIS * size
             glyphs.boxes[i, 1::2] = baseline - size, baseline + 0.3 * size
 
 
@@ -328,14 +593,23 @@ def _drawn_box(text_page: Any, index: int) -> Box | None:
     return left.value, bottom.value, right.value, top.value
 
 
-def _ink(text_page: Any, index: int, matrix: Floats) -> Box | None:
-    """The same in pixels, to a hundredth."""
-    if (box := _drawn_box(text_page, index)) is None:
-        return None
-    (a, b, c), (d, e, f) = matrix.tolist()  # as floats: twice as fast as arrays of two points
-    xs = [a * x + b * y + c for x in box[::2] for y in box[1::2]]
-    ys = [d * x + e * y + f for x in box[::2] for y in box[1::2]]
-    return round(min(xs), 2), round(min(ys), 2), round(max(xs), 2), round(max(ys), 2)
+def _ink(text_page: Any, index: Indices, to_pixels: Floats) -> Floats:
+    """The boxes of what is drawn of some glyphs, in pixels to a hundredth, shape (n, 4); NaN where it is not known.
+
+    Args:
+        text_page: The page.
+        index: Of the glyphs, shape (n,).
+        to_pixels: From page space to pixels, of all glyphs.
+    """
+    drawn = np.full((len(index), 4), np.nan)  # left, right, bottom, top
+    place = drawn.ctypes.data + 32 * np.arange(len(index))
+    ends = [(place + 8 * end).tolist() for end in range(4)]
+    deque(map(_CHAR_BOX, repeat(_address(text_page)), index.tolist(), *ends), maxlen=0)
+    corners = np.stack([drawn[:, [0, 2]], drawn[:, [0, 3]], drawn[:, [1, 2]], drawn[:, [1, 3]]], axis=1)
+    maps = to_pixels[index]
+    corners = corners @ maps[:, :, :2].transpose(0, 2, 1) + maps[:, None, :, 2]
+    ink: Floats = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1).round(2)
+    return ink
 
 
 def _decode(codes: NDArray[np.uint32], unmapped: Flags, style: NDArray[np.int32], fonts: Sequence[str]) -> None:
@@ -371,19 +645,22 @@ def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Fl
     visible &= np.minimum(above, below) < _AROUND_SIGNS * float(np.median(sizes[visible]))
     seen: set[tuple[int, int, int]] = set()
     halves: set[int] = set()
-    for i in np.flatnonzero(visible).tolist():
-        code, font = int(glyphs.codes[i]), int(glyphs.style[i])
-        x, baseline = glyphs.origins[i].tolist()
+    index = np.flatnonzero(visible)
+    rows = zip(
+        *(index.tolist(), glyphs.codes[index].tolist(), glyphs.style[index].tolist(), glyphs.origins[index].tolist()),
+        *(as_boxes(_ink(text_page, index, to_pixels)), look["size"][index].tolist(), sizes[index].tolist()),
+        strict=True,
+    )
+    for i, code, font, (x, baseline), box, stated, drawn_size in rows:
         place = (code, round(4 * x), round(4 * baseline))
-        if place in seen or (box := _ink(text_page, i, to_pixels[i])) is None:
+        if place in seen or math.isnan(box[0]):
             continue
         seen.add(place)
         if i in halves:
             continue
         text, units = character_at(glyphs.codes, i)
         halves.update(range(i + 1, i + units))
-        stated = float(look["size"][i])
-        size = stated if stated > (box[3] - box[1]) / 4 else float(sizes[i])
+        size = stated if stated > (box[3] - box[1]) / 4 else drawn_size
         yield Symbol(text, box, round(baseline, 2), round(size, 2), looks[font], bool(math_font[font]))
 
 
@@ -402,23 +679,15 @@ def character_at(codes: NDArray[np.uint32], index: int) -> tuple[str, int]:
     return "\ufffd", 1
 
 
-def _font_name(handle: Any) -> str:
-    """The name of a text object's font without that of its subset; empty where there is none."""
-    font = pdfium.FPDFTextObj_GetFont(handle) if handle else None
-    if not font:
-        return ""
-    buffer = ctypes.create_string_buffer(128)
-    pdfium.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
-    return plain_name(buffer.value.decode("utf-8", "replace"))
-
-
-def _is_in_own_space(text_page: Any, index: int, handle: Any, origin: Floats) -> bool:
+def _is_in_own_space(text_page: Any, index: int, address: int) -> bool:
     """Whether PDFium places a glyph in the space of the form it is part of: so it does with replacement texts."""
     own, on_page = pdfium.FS_MATRIX(), pdfium.FS_MATRIX()
-    pdfium.FPDFPageObj_GetMatrix(handle, own)
+    x, y = ctypes.c_double(), ctypes.c_double()
+    pdfium.FPDFPageObj_GetMatrix(ctypes.cast(address, pdfium.FPDF_PAGEOBJECT), own)
     pdfium.FPDFText_GetMatrix(text_page, index, on_page)
+    pdfium.FPDFText_GetCharOrigin(text_page, index, x, y)
     pen = own.e, own.f
-    return math.dist(origin, pen) < _SAME_PLACE < math.dist(pen, (on_page.e, on_page.f))
+    return math.dist((x.value, y.value), pen) < _SAME_PLACE < math.dist(pen, (on_page.e, on_page.f))
 
 
 def _unusable(codes: NDArray[np.uint32]) -> Flags:
@@ -427,32 +696,3 @@ def _unusable(codes: NDArray[np.uint32]) -> Flags:
     private = ((codes >= 0xE000) & (codes < 0xF900)) | (codes >= 0xF0000)
     result: Flags = control | private | (codes == 0xFFFD) | ((codes >= 0x80) & (codes < 0xA0))
     return result
-
-
-def _style(text_page: Any, index: int, handle: Any, affine: Floats, font: str) -> tuple[float, int, bool, bool]:
-    """Size, direction, weight and invisibility of the glyphs of one text object; generated glyphs have no object."""
-    matrix = pdfium.FS_MATRIX()
-    if not handle or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
-        return 0.0, 0, False, False
-    font_size = pdfium.FPDFText_GetFontSize(text_page, index)
-    along = affine[:, :2] @ np.array([matrix.a, matrix.b]) * math.copysign(1, font_size)  # one below 0 turns the glyphs
-    up = affine[:, :2] @ np.array([matrix.c, matrix.d])
-    size = abs(font_size) * float(np.hypot(*up))
-    mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
-    bold = mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE or _is_bold(pdfium.FPDFTextObj_GetFont(handle), font)
-    angle = round(math.degrees(math.atan2(along[1], along[0]))) % 360
-    return size, angle, bold, mode in _INVISIBLE_MODES or _is_transparent(handle, mode)
-
-
-def _is_transparent(handle: Any, mode: int) -> bool:
-    """Whether filled text has an alpha of zero (how note-taking programs lay recognized text over handwriting)."""
-    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
-    known = pdfium.FPDFPageObj_GetFillColor(handle, red, green, blue, alpha)
-    return bool(mode == pdfium.FPDF_TEXTRENDERMODE_FILL and known and alpha.value == 0)
-
-
-def _is_bold(font: Any, name: str) -> bool:
-    """Whether a font is bold by its name or by the weight it states."""
-    if not font:
-        return False
-    return any(part in name.lower() for part in _BOLD_NAMES) or pdfium.FPDFFont_GetWeight(font) >= 600

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import cv2
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.config.modes import TablesMode
-from pagemill.document.geometry import Box, area, as_array, clip, intersection, union_box
+from pagemill.document.geometry import Box, area, as_array, clip, intersection, shared_areas, union_box
 from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
@@ -22,15 +22,18 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
 from pagemill.layout.misread import find_table, is_columns_of_text
 from pagemill.layout.text_blocks import rows_of as text_rows_of
-from pagemill.parsing.assemble import assemble_regions
+from pagemill.parsing.assemble import assemble_blocks, assemble_regions
+from pagemill.parsing.blocks import Block
 from pagemill.parsing.bullets import restore_bullets
-from pagemill.parsing.formula_zones import find_zones, with_zones
+from pagemill.parsing.formula_zones import SOURCE as FORMULA_SOURCE
+from pagemill.parsing.formula_zones import Zone, find_zones, with_zones
 from pagemill.parsing.inline_formulas import InlineFormulas, find_inline
-from pagemill.parsing.lines import lines_of_regions, rows_of
+from pagemill.parsing.lines import line_size, lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
+from pagemill.parsing.typography.page import typographic_blocks
 from pagemill.sources.base import PageRef
 from pagemill.tables.find import find_tables
 from pagemill.tables.prose import prose_share
@@ -77,6 +80,84 @@ def analyse_page(
     return record
 
 
+def analyse_typography(
+    ref: PageRef, page: DecodedPage, lines: Sequence[TextLine], detected: Sequence[DetectedRegion] = ()
+) -> PageResult | None:
+    """Build the record of a born-digital page by what its PDF says; None where that does not tell its structure.
+
+    Args:
+        ref: The page.
+        page: Upright and straight, with a sound text layer; boxes are in its pixels.
+        lines: All lines of text on the page.
+        detected: Regions that a layout engine found, where it was asked: its pictures are believed.
+    """
+    layer = page.text_layer
+    assert layer is not None
+    record = begun_record(ref, page)
+    inline, zones = InlineFormulas(), list[Zone]()
+    if layer.symbols:
+        try:
+            zones = [zone for zone in find_zones(layer, lines) if zone.latex is not None]
+            inline = find_inline(layer, lines, {id(line) for zone in zones for line in zone.lines})
+        except Exception as error:  # the lines hold all that is said
+            record.errors.append(_formulas_as_text(error))
+            inline, zones = InlineFormulas(), []
+    shown = [Block(box, Label.IMAGE, [], source) for box, source in _pictures(page, detected, lines)]
+    shown += [block for zone in zones for block in _zone_blocks(zone)]
+    displayed = {id(line) for block in shown for line in block.lines}
+    text = inline.lines([line for line in lines if id(line) not in displayed])
+    blocks = typographic_blocks(layer, text, shown, (record.width, record.height), record.page_number)
+    if blocks is None:
+        return None
+    assemble_blocks(record, blocks, inline)
+    record.styles = layer.styles
+    return with_markdown(record)
+
+
+def may_show_more(page: DecodedPage, lines: Sequence[TextLine]) -> bool:
+    """Whether a page shows what its text layer does not tell: pictures, which may hold text, or drawings."""
+    layer = page.text_layer
+    assert layer is not None
+    em = float(np.median([line_size(line) for line in lines])) if lines else 1.0
+    least = PARSING.least_picture * em
+    if any(min(box[2] - box[0], box[3] - box[1]) >= least for box in page.image_boxes):
+        return True
+    drawn = [box for box in layer.drawings if max(box[2] - box[0], box[3] - box[1]) >= em]
+    return len(drawn) >= PARSING.least_drawings
+
+
+def _pictures(
+    page: DecodedPage, detected: Sequence[DetectedRegion], lines: Sequence[TextLine]
+) -> Iterator[tuple[Box, str]]:
+    """Boxes of the pictures of a born-digital page, with who found them."""
+    assert page.text_layer is not None
+    drawn = as_array([*page.image_boxes, *page.text_layer.drawings])
+    found = []
+    for region in detected:
+        # A model takes tables and listings for pictures; where nothing is drawn there is none.
+        if region.label in FIGURES and shared_areas(as_array([region.box]), drawn)[0] > PARSING.drawn * area(
+            region.box
+        ):
+            found.append(region)
+    found += _missed_pictures(found, page.image_boxes, lines, page.pixels)
+    return ((clip(region.box, *page.pixels.shape[1::-1]), region.source) for region in found)
+
+
+def _zone_blocks(zone: Zone) -> Iterator[Block]:
+    """A display formula and its number."""
+    box = union_box([zone.box, *(line.box for line in zone.lines)])
+    rows = rows_of([line for line in zone.lines if line is not zone.number])
+    yield Block(box, Label.DISPLAY_FORMULA, rows, FORMULA_SOURCE, latex=zone.latex, text=zone.latex or "")
+    if zone.number is not None:
+        number = rows_of([zone.number])
+        yield Block(zone.number.box, Label.FORMULA_NUMBER, number, FORMULA_SOURCE, text=zone.number.text.strip())
+
+
+def _formulas_as_text(error: Exception) -> PageError:
+    message = f"formulas are given as text: {type(error).__name__}: {error}"
+    return PageError(component="analysis", category="internal", message=message)
+
+
 def _regions(
     page: DecodedPage,
     detected: Sequence[DetectedRegion],
@@ -110,8 +191,7 @@ def _with_formulas(
         inline = find_inline(layer, of_layer, {id(line) for zone in zones for line in zone.lines})
         return *with_zones(regions, zones), inline
     except Exception as error:  # the lines hold all that is said
-        message = f"formulas are given as text: {type(error).__name__}: {error}"
-        errors.append(PageError(component="analysis", category="internal", message=message))
+        errors.append(_formulas_as_text(error))
         return regions, {}, InlineFormulas()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -11,14 +11,22 @@ from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import area, as_array, clip, union_box
 from pagemill.document.joining import join_pair
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
-from pagemill.document.page import ContentFormat, PageResult, TextLine
+from pagemill.document.page import ContentFormat, PageResult, Span, TextLine
+from pagemill.document.spans import spans_of, with_scripts
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.layout.text_blocks import group_lines
 from pagemill.parsing.blocks import Block, body_size, merge_neighbours
 from pagemill.parsing.fields import is_filled_in, join_fields, keep_fields
 from pagemill.parsing.formulas import cut_at_formulas, mark_formulas, mark_numbers
-from pagemill.parsing.headings import join_names, link_captions, mark_captions, mark_headings
+from pagemill.parsing.headings import (
+    join_names,
+    link_captions,
+    mark_captions,
+    mark_headings,
+    mark_typographic_captions,
+    set_levels,
+)
 from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.korean import mark_broken_words
 from pagemill.parsing.lines import Row, assign_lines, join_rows, rows_of
@@ -36,6 +44,7 @@ _LINE_BY_LINE = frozenset({Label.CONTENT, Label.DISPLAY_FORMULA, Label.TABLE})
 # Both in time that grows with the text's length: a hostile line may be all dots or all blanks.
 _LEADERS = re.compile(r"(?:(?<!\s)\s+)?(?:[.·…]\s?){4,}\s*")
 _CONTENTS_ROW = re.compile(r"(?:[.·…]\s?){4}\s*(?:\d{1,4}|[ivxlc]{1,6})\s*$")
+_NOTE_MARK = re.compile(r"\d{1,3}")
 _WITH_FORMULAS = RUNNING_TEXT | TITLES | {Label.FOOTNOTE, Label.FIGURE_TITLE, Label.VISION_FOOTNOTE}
 """Labels whose text may hold formulas between its words."""
 _READ_LATER = frozenset({Label.DISPLAY_FORMULA, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.TABLE})
@@ -83,10 +92,25 @@ def assemble_regions(
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
     blocks = mark_headings(blocks, height, body, record.page_number)
     mark_lists(blocks)
+    notes = _note_marks(blocks)
     for block in blocks:
-        _add(record, block, inline)
+        _add(record, block, inline, notes)
     mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
     link_captions(record.regions, height)
+    mark_numbers(record.regions)
+
+
+def assemble_blocks(record: PageResult, blocks: Sequence[Block], inline: InlineFormulas) -> None:
+    """Give a record its regions, of blocks that have their labels, order and text by what the PDF says."""
+    body = body_size(blocks)
+    mark_typographic_captions(blocks)
+    headings = [block for block in blocks if block.label in TITLES]
+    set_levels(headings, blocks, record.height, body, record.page_number)
+    notes = _note_marks(blocks)
+    for block in blocks:
+        _add(record, block, inline, notes)
+    mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
+    link_captions(record.regions, record.height)
     mark_numbers(record.regions)
 
 
@@ -214,10 +238,19 @@ def _is_cut(block: Block) -> bool:
     return len(block.rows) > 1 and last.box[2] > right - PARSING.fills_line * last.size
 
 
-def _add(record: PageResult, block: Block, inline: InlineFormulas) -> None:
+def _note_marks(blocks: Sequence[Block]) -> frozenset[str]:
+    """What the notes of a page begin with: ``1``, ``12``."""
+    rows = [row.text for block in blocks if block.label is Label.FOOTNOTE for row in block.rows]
+    return frozenset(match[0] for text in rows if (match := _NOTE_MARK.match(text)))
+
+
+def _add(record: PageResult, block: Block, inline: InlineFormulas, notes: frozenset[str]) -> None:
     lines = inline.original(block.lines)
     text = "\n".join(row.text for row in rows_of(lines)) if block.label in FIGURES else block.text
     text, with_formulas = inline.told(text)
+    spans: tuple[Span, ...] = ()
+    if block.label in _WITH_FORMULAS or block.label is Label.CONTENT:
+        text, spans = with_scripts(text, spans_of(text, lines), notes)
     html = block.table is not None
     content_format = ContentFormat.HTML if html else ContentFormat.TEXT
     if with_formulas:
@@ -239,5 +272,19 @@ def _add(record: PageResult, block: Block, inline: InlineFormulas) -> None:
         confidence=mean_confidence((line.confidence, line.text) for line in lines),
         level=block.level,
         list_item=block.is_list,
+        list_depth=block.list_depth,
+        furniture=block.furniture,
+        spans=spans,
+        style=_style_of(lines),
+        tag=lines[0].tag if len({line.tag for line in lines}) == 1 else "",
         lines=lines,
     )
+
+
+def _style_of(lines: Sequence[TextLine]) -> int | None:
+    """The style of most characters."""
+    characters: Counter[int] = Counter()
+    for line in lines:
+        if line.style is not None:
+            characters[line.style] += len(line.text)
+    return characters.most_common(1)[0][0] if characters else None

@@ -8,7 +8,7 @@ from statistics import median
 
 from pagemill.document.geometry import Box, Point, union_box
 from pagemill.document.labels import Label
-from pagemill.document.page import TextLine
+from pagemill.document.page import Furniture, TextLine
 from pagemill.parsing.lines import Row, rows_of, weighted_median
 from pagemill.tables.table import Table
 
@@ -33,6 +33,9 @@ class Block:
     text: str = ""
     level: int | None = None
     is_list: bool = False
+    list_depth: int = 0
+    """Number of list items that it is inside of."""
+    furniture: Furniture | None = None
 
     @property
     def lines(self) -> tuple[TextLine, ...]:

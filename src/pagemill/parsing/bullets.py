@@ -16,6 +16,7 @@ import numpy as np
 
 from pagemill.document.geometry import Box, as_array
 from pagemill.document.page import TextLine, Word
+from pagemill.document.spans import reworded
 from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 from pagemill.parsing.bullet_shapes import RING, TICKED, shape_of
 from pagemill.parsing.lines import direction, line_size
@@ -76,7 +77,7 @@ def _as_check_box(line: TextLine) -> TextLine:
     if not line.text.startswith("□"):
         return line
     first = tuple(msgspec.structs.replace(word, text=word.text.replace("□", _NOT_TICKED)) for word in line.words[:1])
-    return msgspec.structs.replace(line, text=_NOT_TICKED + line.text[1:], words=first + line.words[1:])
+    return reworded(line, _NOT_TICKED + line.text[1:], words=first + line.words[1:])
 
 
 def _bullet(index: int, lines: Sequence[TextLine], boxes: Floats, pixels: Pixels) -> _Found | None:
@@ -290,6 +291,4 @@ def _with_bullet(line: TextLine, bullet: _Found) -> TextLine:
     words = [word for word in line.words if (word.box[0] + word.box[2]) / 2 > bullet.box[2]]
     box = (min(line.box[0], bullet.box[0]), *line.box[1:])
     first = Word(bullet.sign, (bullet.box[0], line.box[1], bullet.box[2], line.box[3]))
-    return msgspec.structs.replace(
-        line, text=f"{bullet.sign} {rest}", box=box, words=(first, *words) if line.words else ()
-    )
+    return reworded(line, f"{bullet.sign} {rest}", box=box, words=(first, *words) if line.words else ())

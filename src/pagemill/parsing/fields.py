@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pagemill.document.geometry import area, as_array, intersection, union_box
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ANNOTATION, TextLine, Word
+from pagemill.document.spans import reworded
 from pagemill.imaging.annotations import CHECKED, UNCHECKED
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import Row, line_size
@@ -133,4 +134,4 @@ def _beside(line: TextLine, mark: TextLine) -> TextLine:
     joined = (*words[:before], sign, *words[before:])
     text = " ".join(word.text for word in joined) + (" " if line.text.endswith(" ") else "")
     box = union_box((line.box, mark.box)) if before in (0, len(words)) else line.box
-    return msgspec.structs.replace(line, text=text, words=joined, box=box, engine=ANNOTATION)
+    return reworded(line, text, words=joined, box=box, engine=ANNOTATION)

@@ -36,6 +36,14 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     """
     blocks = [part for block in blocks for part in _corrected(block, body)]
     headings = [block for block in blocks if block.label in TITLES]
+    set_levels(headings, blocks, height, body, page_number)
+    return blocks
+
+
+def set_levels(
+    headings: Sequence[Block], blocks: Sequence[Block], height: int, body: float, page_number: int | None
+) -> None:
+    """Find the title among the headings of a page, and set the levels of all of them; as :func:`mark_headings`."""
     if page_number in (0, 1, None) and not any(block.label is Label.DOC_TITLE for block in headings):
         _mark_title(headings, blocks, height, body, is_first=page_number is not None)
     ranks: list[float] = []
@@ -46,7 +54,6 @@ def mark_headings(blocks: Sequence[Block], height: int, body: float, page_number
     for block in headings:
         by_size = min(2 + sum(size * alike > block.size for size in ranks), _MAX_LEVEL)
         block.level = heading_level(block.label, block.plain, by_size)
-    return blocks
 
 
 def _corrected(block: Block, body: float) -> list[Block]:
@@ -203,6 +210,15 @@ def mark_captions(blocks: Sequence[Block]) -> None:
         elif block.label is Label.FIGURE_TITLE and not shown and not is_caption(block.plain):
             block.label = Label.TEXT
         elif block.label in RUNNING_TEXT | TITLES and is_caption(block.plain):
+            block.label = Label.FIGURE_TITLE
+
+
+def mark_typographic_captions(blocks: Sequence[Block]) -> None:
+    """Label text next to a picture or table that starts as captions do; a heading above a table stays one."""
+    for place, block in enumerate(blocks):
+        beside = {other.label for other in (*blocks[max(0, place - 1) : place], *blocks[place + 1 : place + 2])}
+        is_beside = bool(beside & (FIGURES | {Label.TABLE}))
+        if block.label is Label.TEXT and not block.is_list and is_beside and is_caption(block.plain):
             block.label = Label.FIGURE_TITLE
 
 

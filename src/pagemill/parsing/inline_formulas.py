@@ -11,9 +11,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from pagemill.document.page import TextLine, Word
+from pagemill.document.spans import reworded
 from pagemill.document.symbols import Symbol
 from pagemill.formulas.compose import latex_of_symbols
 from pagemill.formulas.signs import FUNCTIONS, RELATIONS
@@ -71,7 +70,7 @@ def find_inline(layer: TextLayer, lines: Sequence[TextLine], displayed: Collecti
         if wanted and any(symbol.math for symbol in symbols) and len(found.latex) < _MOST - len(line.words):
             text = _marked_text(line, symbols, found.latex)
             if text != line.text:
-                marked = msgspec.structs.replace(line, text=text)
+                marked = reworded(line, text)
                 found.marked[id(line)], found.originals[id(marked)] = marked, line
     return found
 

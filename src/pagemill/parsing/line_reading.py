@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pagemill.config.modes import EMBEDDED_TABLES, TextLayerMode
+from pagemill.config.modes import EMBEDDED_TABLES, StructureMode, TextLayerMode
 from pagemill.config.settings import ParseSettings
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
@@ -18,7 +18,7 @@ from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
-from pagemill.parsing.analyse import analyse_page
+from pagemill.parsing.analyse import analyse_page, analyse_typography, may_show_more
 from pagemill.parsing.doubts import (
     doubts_of,
     doubts_of_layer,
@@ -73,10 +73,12 @@ async def read_by_lines(run: PageRun) -> PreparedPage:
     marks = clean_lines(layer.marks)[0] if layer is not None else []
     turned = found.read.rotation if found.read else None
     level = await run.compute("deskew", level_page, page, lines, marks, turned=turned)
-    with run.stage("layout"):
-        detected = await run.services.detect_regions(level.straight.pixels)
-    complete = await _with_missing_text(run, found, level, detected)
-    record = await _analyse(run, level, detected, complete)
+    record, detected = await _by_typography(run, level)
+    complete = level.lines
+    if record is None:
+        detected = detected if detected is not None else await _detect(run, level)
+        complete = await _with_missing_text(run, found, level, detected)
+        record = await _analyse(run, level, detected, complete)
     await _add_doubts(run, record, found, complete)
     record.rotation = level.rotation
     record.languages = tuple(found.read.languages) if found.read else ()
@@ -125,6 +127,29 @@ def _lines_of_layer(run: PageRun, layer: TextLayer) -> Sequence[TextLine]:
     if run.judgement is not None and run.judgement.verdict != SOUND:
         return [msgspec.structs.replace(line, confidence=None) for line in lines]
     return lines
+
+
+async def _detect(run: PageRun, level: LevelPage) -> Sequence[DetectedRegion]:
+    with run.stage("layout"):
+        return await run.services.detect_regions(level.straight.pixels)
+
+
+async def _by_typography(run: PageRun, level: LevelPage) -> tuple[PageResult | None, Sequence[DetectedRegion] | None]:
+    """The record of a page whose PDF tells its structure, else None; the regions of the layout engine, if it was asked.
+
+    It is asked where the page shows pictures or drawings, for these alone.
+    """
+    page, lines = level.straight, level.lines
+    if run.verdict != SOUND or run.settings.structure is StructureMode.PIXELS or level.rotation or not lines:
+        return None, None
+    if any(map(is_unmapped, lines)):
+        return None, None
+    detected = None
+    if await run.compute("analysis", may_show_more, page, lines):
+        detected = await _detect(run, level)
+        if await run.compute("text_layer", holds_unsaid_text, detected, lines, page.image_boxes, page.pixels):
+            return None, detected
+    return await run.compute("analysis", analyse_typography, run.ref, page, lines, detected or ()), detected
 
 
 async def _with_missing_text(

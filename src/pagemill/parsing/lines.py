@@ -16,6 +16,7 @@ from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, Point, areas, as_array, intersection_matrix, union_box
 from pagemill.document.joining import join_pair
 from pagemill.document.page import PageError, TextLine
+from pagemill.document.spans import reworded
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.thresholds import PARSING
 
@@ -307,10 +308,10 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
             line = msgspec.structs.replace(line, polygon=None)
         if _UNPRINTABLE.search(line.text):
             words = tuple(msgspec.structs.replace(word, text=_UNPRINTABLE.sub("", word.text)) for word in line.words)
-            line = msgspec.structs.replace(line, text=_UNPRINTABLE.sub("", line.text), words=words)
+            line = reworded(line, _UNPRINTABLE.sub("", line.text), words=words)
         if (text := composed(half_width(line.text))) != line.text:
             words = tuple(msgspec.structs.replace(word, text=composed(half_width(word.text))) for word in line.words)
-            line = msgspec.structs.replace(line, text=text, words=words)
+            line = reworded(line, text, words=words)
         if line.text.strip():
             kept.append(line)
     errors = []

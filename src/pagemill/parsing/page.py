@@ -12,7 +12,7 @@ from pagemill.config.settings import ParseSettings
 from pagemill.describing.elements import requests_for, take
 from pagemill.document.page import DOUBTS, Furniture, PageError, PageResult, Status
 from pagemill.errors import LanguageError, PagemillError, PageTimeoutError, WorkerCrashError
-from pagemill.export.markdown import with_markdown
+from pagemill.export.markdown import strip_marks, with_markdown
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.line_reading import read_again, read_by_lines
 from pagemill.parsing.model_reading import read_by_model
@@ -91,6 +91,8 @@ async def parse_page(
     try:
         async with run.limit:
             page = await _read(run)
+            if not settings.inline_marks:
+                await run.compute("analysis", strip_marks, page.record)
             _complete(run, page.record)
             await _describe(run, page)
             return ParsedPage(document=ref.document, record=page.record, crops=page.crops, preview=page.preview)

@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import cv2
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +26,7 @@ from pagemill.document.geometry import (
 )
 from pagemill.document.labels import PICTURES, TASK_OF_LABEL, Task
 from pagemill.document.page import TextLine
+from pagemill.document.spans import reworded
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.transforms import crop
 from pagemill.imaging.types import Pixels
@@ -283,7 +283,7 @@ def _beside(lines: Sequence[TextLine], known: Sequence[TextLine]) -> Iterator[Te
             rest = tuple(word for word, _ in part)
             if not said and max(len(word.text) for word in rest) > 1:
                 text, box = " ".join(word.text for word in rest), union_box(word.box for word in rest)
-                yield msgspec.structs.replace(line, text=text, box=box, polygon=None, words=rest)
+                yield reworded(line, text, box=box, polygon=None, words=rest)
 
 
 def _not_covered(lines: Sequence[TextLine], known: Sequence[TextLine], *, by_word: bool = False) -> list[TextLine]:

@@ -62,6 +62,8 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
         "schema_version": RESUMABLE_SCHEMA,
         **recognition,
     }
+    if not settings.inline_marks:  # as below
+        values["inline_marks"] = False
     if settings.tables is not TablesMode.AUTO:  # runs that are older than this setting can be resumed
         values["tables"] = settings.tables
     if settings.furniture is not FurnitureMode.PROVEN:  # likewise

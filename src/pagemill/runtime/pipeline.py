@@ -10,14 +10,14 @@ import math
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 
 from pagemill.config.machine import RuntimeSettings
-from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.modes import LAYOUT_MODEL, ReadingMode, StructureMode, TextLayerMode
 from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
 from pagemill.describing.elements import ElementRequest
 from pagemill.document.catalogue import Catalogue
@@ -89,6 +89,8 @@ class Pipeline:
         runtime: RuntimeSettings = RuntimeSettings(),
         layout: LayoutChoice = LayoutChoice(),
     ) -> None:
+        if settings.structure is None and layout.engine not in (LayoutChoice().engine, LAYOUT_MODEL):
+            settings = replace(settings, structure=StructureMode.PIXELS)  # who installs an engine wants its results
         self.settings = settings
         self.source: InputStream
         """Of the stream that is in flight, once its first page is there."""

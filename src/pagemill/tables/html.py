@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from lxml import etree, html
 
+from pagemill.document.marks import TAGS, safe_target
+from pagemill.document.page import Mark, Span
+from pagemill.document.spans import carried
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 
 if TYPE_CHECKING:
@@ -24,14 +27,26 @@ MAX_OPEN_ROW_SPANS = 1000
 
 _BREAKS = frozenset({"br", "p", "div", "li", "tr", "caption"})
 _SEPARATORS = frozenset({"td", "th"})
+_MARKS = {tag: mark for mark, tag in TAGS.items()} | {
+    "strong": Mark.BOLD,
+    "em": Mark.ITALIC,
+    "del": Mark.STRIKE,
+    "strike": Mark.STRIKE,
+    "a": Mark.LINK,
+}
 _SILENT = frozenset({"script", "style", "template", "head"})
 
 
-def parse_table(text: str) -> Table | None:
+def parse_table(text: str, *, marks: bool = True) -> Table | None:
     """Read the first table of an HTML text.
 
-    Only rows, cells, spans, the caption and plain text survive. Malformed spans count as 1, longer ones end with the
-    table; rows and columns that exist in spans only are squeezed out; a table in a cell becomes the cell's text.
+    Only rows, cells, spans, the caption, plain text and inline marks survive. Malformed spans count as 1, longer ones
+    end with the table; rows and columns that exist in spans only are squeezed out; a table in a cell becomes the cell's
+    text. Links lead to where :func:`pagemill.document.marks.safe_target` allows.
+
+    Args:
+        text: HTML.
+        marks: Read inline marks.
 
     Returns:
         The table; None if there is none, or if it is beyond the limits of this module.
@@ -51,10 +66,10 @@ def parse_table(text: str) -> Table | None:
     rows = list(_rows(table))
     if sum(len(cells) for _, cells in rows) > MAX_CELLS:
         return None
-    cells = _place(rows)
+    cells = _place(rows, marks)
     if not cells or len({cell.row for cell in cells}) * len({cell.column for cell in cells}) > MAX_SLOTS:
         return None
-    caption = next((clean_text("".join(_texts(found))) for found in table.iterchildren("caption")), "")
+    caption = next((_cell_text(found)[0] for found in table.iterchildren("caption")), "")
     return replace(build_table(cells), caption=" ".join(caption.split()))
 
 
@@ -70,7 +85,7 @@ def _rows(table: HtmlElement) -> Iterator[tuple[bool, list[HtmlElement]]]:
             pending += [(child, head) for child in reversed(list(element.iterchildren(etree.Element)))]
 
 
-def _place(rows: list[tuple[bool, list[HtmlElement]]]) -> list[Cell]:
+def _place(rows: list[tuple[bool, list[HtmlElement]]], marks: bool) -> list[Cell]:
     """Put cells on the grid as browsers do: each in the first column that no cell from above covers."""
     placed: list[Cell] = []
     open_spans: list[tuple[int, int, int]] = []  # first column, end column, end row; by column
@@ -91,13 +106,15 @@ def _place(rows: list[tuple[bool, list[HtmlElement]]]) -> list[Cell]:
             height = _span(element, "rowspan", len(rows) - row)
             if len(open_spans) + len(new_spans) >= MAX_OPEN_ROW_SPANS:
                 height = 1
+            text, spans = _cell_text(element)
             placed.append(
                 Cell(
                     row=row,
                     column=column,
                     row_span=height,
                     column_span=width,
-                    text=clean_text("".join(_texts(element))),
+                    text=text,
+                    spans=spans if marks else (),
                     header=in_head or element.tag == "th",
                 )
             )
@@ -114,13 +131,44 @@ def _span(element: HtmlElement, name: str, limit: int) -> int:
     return max(1, min(int(value), limit)) if value.isascii() and value.isdigit() and len(value) < 10 else 1
 
 
-def _texts(element: HtmlElement) -> Iterator[str]:
-    """Pieces of an element's text: white space collapses, blocks and ``br`` break lines."""
+def _cell_text(element: HtmlElement) -> tuple[str, tuple[Span, ...]]:
+    """The text of an element and its inline marks."""
+    pieces: list[str] = []
+    spans: list[Span] = []
+    opened: list[tuple[int, Mark | None, str | None]] = []
+    at = 0
+    for piece in _texts(element):
+        if isinstance(piece, str):
+            pieces.append(piece)
+            at += len(piece)
+        elif piece is not None:
+            mark = _MARKS.get(piece.tag)
+            target = safe_target(piece.get("href")) if mark is Mark.LINK else None
+            known = mark in (inner[1] for inner in opened) or (mark is Mark.LINK and target is None)
+            opened.append((at, None if known else mark, target))
+        else:
+            start, mark, target = opened.pop()
+            if mark is not None and start < at:
+                spans.append(Span(start, at, mark, target))
+    text = "".join(pieces)
+    cleaned = clean_text(text)
+    return cleaned, carried(spans, text, cleaned)
+
+
+def _texts(element: HtmlElement) -> Iterator[str | HtmlElement | None]:
+    """Pieces of an element's text: white space collapses, blocks and ``br`` break lines.
+
+    An element that marks its text comes before that, and None after it.
+    """
     yield " ".join((element.text or "").split("\n"))
     for child in element.iterchildren(etree.Element):
         if child.tag not in _SILENT:
             edge = "\n" if child.tag in _BREAKS else " " if child.tag in _SEPARATORS else ""
             yield edge
+            if child.tag in _MARKS:
+                yield child
             yield from _texts(child)
+            if child.tag in _MARKS:
+                yield None
             yield edge
         yield " ".join((child.tail or "").split("\n"))

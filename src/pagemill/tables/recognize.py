@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, area, as_array, clip, intersection, union_box
+from pagemill.document.marks import without_bold
 from pagemill.document.page import TextLine
+from pagemill.document.spans import carried, with_scripts
 from pagemill.imaging.types import Pixels
 from pagemill.tables.agreement import agreement
 from pagemill.tables.fitting import fit
-from pagemill.tables.grid import Grid
+from pagemill.tables.grid import Grid, GridCell
 from pagemill.tables.lattice import header_rows_of, lattice_grid
 from pagemill.tables.rules import Rules, find_rules
 from pagemill.tables.stream import stream_grid
@@ -79,19 +81,26 @@ def recognize_table(
     if found is None:
         return None
     grid, method = found
-    cells = [
-        Cell(
-            row=cell.row,
-            column=cell.column,
-            row_span=cell.row_span,
-            column_span=cell.column_span,
-            text=clean_text(join_words(cell.words, picture.text_height)),
-            header=cell.row < grid.header_rows,
-        )
-        for cell in grid.cells
-    ]
+    cells = [cell_of(cell, grid.header_rows, picture.text_height) for cell in grid.cells]
     table = build_table(cells, {word.line for cell in grid.cells for word in cell.words})
     return replace(table, method=method) if table.columns > 1 else None
+
+
+def cell_of(cell: GridCell, header_rows: int, text_height: float) -> Cell:
+    """A cell of a grid with the text of its words and their marks."""
+    joined, marks = join_words(cell.words, text_height)
+    text = clean_text(joined)
+    text, spans = with_scripts(text, carried(marks, joined, text))
+    header = cell.row < header_rows
+    return Cell(
+        row=cell.row,
+        column=cell.column,
+        row_span=cell.row_span,
+        column_span=cell.column_span,
+        text=text,
+        spans=without_bold(text, spans) if header else spans,
+        header=header,
+    )
 
 
 def _cut_out(pixels: Pixels, box: Box, lines: Sequence[TextLine], inside: set[int]) -> _Picture:

@@ -247,7 +247,7 @@ def _continues(above: TextRow, row: TextRow, after: float, text_height: float) -
     if not row.columns < above.columns:
         return False
     tighter = distance < TABLES.continues_tighter * after
-    texts = [join_words(piece.words, text_height) for piece in row.pieces]
+    texts = [join_words(piece.words, text_height)[0] for piece in row.pieces]
     if 0 in row.columns:
         # The label of a row wraps; a line of its own that does not start in the middle of a sentence may be a title.
         return len(texts) == 1 and (tighter or texts[0][:1].islower())

@@ -5,9 +5,13 @@ from __future__ import annotations
 import html
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
+
+from pagemill.document.marks import inline_html
+from pagemill.document.page import Span
+from pagemill.document.spans import carried
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};|\]\(|[|\n\\]")
@@ -25,6 +29,8 @@ class Cell:
     column_span: int = 1
     text: str = ""
     """Plain text; a newline is a line break that is meant."""
+    spans: tuple[Span, ...] = ()
+    """Inline marks of the text."""
     header: bool = False
 
     def to_html(self, content: str | None = None) -> str:
@@ -33,7 +39,8 @@ class Cell:
         spans = f' rowspan="{self.row_span}"' if self.row_span > 1 else ""
         spans += f' colspan="{self.column_span}"' if self.column_span > 1 else ""
         if content is None:
-            content = html.escape(clean_text(self.text), quote=False).replace("\n", "<br>")
+            text = clean_text(self.text)
+            content = inline_html(text, carried(self.spans, self.text, text)).replace("\n", "<br>")
         return f"<{tag}{spans}>{content}</{tag}>"
 
 
@@ -67,20 +74,28 @@ class Table:
         caption = f"<caption>{html.escape(clean_text(self.caption), quote=False)}</caption>" if self.caption else ""
         return f"<table>{caption}{body}</table>"
 
-    def to_markdown(self) -> str | None:
+    def to_markdown(self, marked: Callable[[str, Sequence[Span]], str] | None = None) -> str | None:
         """A pipe table, without the caption, or None where it would lose something.
 
         Markdown has one header row, no spans and no line breaks in cells; a pipe and what looks like a tag, a character
         reference or a link would be read as markup.
+
+        Args:
+            marked: Writes a text with its marks; without it they are left out.
         """
         if not self.cells or self.header_rows != 1 or any(cell.header != (cell.row == 0) for cell in self.cells):
             return None
         for cell in self.cells:
             if cell.row_span > 1 or cell.column_span > 1 or _MARKUP.search(cell.text):
                 return None
-        rows = [[cell.text for cell in cells] for _, cells in groupby(self.cells, key=lambda cell: cell.row)]
+        lines = groupby(self.cells, key=lambda cell: cell.row)
+        rows = [[_in_pipes(cell, marked) for cell in cells] for _, cells in lines]
         rows.insert(1, ["---"] * self.columns)
         return "\n".join(f"| {' | '.join(texts)} |" for texts in rows)
+
+
+def _in_pipes(cell: Cell, marked: Callable[[str, Sequence[Span]], str] | None) -> str:
+    return marked(cell.text, cell.spans).replace("|", "%7C") if marked and cell.spans else cell.text  # in an address
 
 
 def build_table(cells: Iterable[Cell], line_indices: Iterable[int] = ()) -> Table:

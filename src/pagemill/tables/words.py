@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.document.geometry import Box
-from pagemill.document.page import TextLine
+from pagemill.document.page import Span, TextLine
+from pagemill.document.spans import cut, shifted, tidy
 from pagemill.tables.thresholds import TABLES
 
 
@@ -27,6 +28,8 @@ class TableWord:
     """No space stood between this word and the one before it on the line."""
     place: int = 0
     """Of the word in its line, in the order of reading."""
+    spans: tuple[Span, ...] = ()
+    """Inline marks of the word."""
 
     @property
     def box(self) -> Box:
@@ -68,21 +71,30 @@ def words_of_line(line: TextLine, index: int, origin: tuple[float, float]) -> li
     foot = _foot_of_slanted(line)
     if foot is not None:
         x = foot - origin[0]
-        return [TableWord(line.text, x, x + height, y1, y2, index)]
+        return [TableWord(line.text, x, x + height, y1, y2, index, spans=line.spans)]
+    at = 0
     if line.words:
         words = []
         for position, word in enumerate(line.words):
             glued = position > 0 and line.words[position - 1].text + word.text in line.text
             x1, x2 = word.box[0] - origin[0], word.box[2] - origin[0]
-            words.append(TableWord(word.text, x1, x2, y1, y2, index, glued, position))
+            spans, at = spans_of_word(line, word.text, at)
+            words.append(TableWord(word.text, x1, x2, y1, y2, index, glued, position, spans))
         return words
     tokens = line.text.split()
     scale = (right - left) / max(1, len(" ".join(tokens)))
     words, start = [], left
     for place, token in enumerate(tokens):
-        words.append(TableWord(token, start, start + scale * len(token), y1, y2, index, place=place))
+        spans, at = spans_of_word(line, token, at)
+        words.append(TableWord(token, start, start + scale * len(token), y1, y2, index, False, place, spans))
         start += scale * (len(token) + 1)
     return words
+
+
+def spans_of_word(line: TextLine, word: str, at: int) -> tuple[tuple[Span, ...], int]:
+    """The marks of a word that stands in a line at an offset or behind it, and the offset of what follows."""
+    start = line.text.find(word, at) if line.spans else -1
+    return ((), at) if start < 0 else (cut(line.spans, start, start + len(word)), start + len(word))
 
 
 def _foot_of_slanted(line: TextLine) -> float | None:
@@ -131,13 +143,14 @@ def text_rows(words: Iterable[TableWord], text_height: float) -> list[list[Table
     return rows
 
 
-def join_words(words: Iterable[TableWord], text_height: float) -> str:
-    """Text of a cell: lines from top to bottom, words from left to right.
+def join_words(words: Iterable[TableWord], text_height: float) -> tuple[str, tuple[Span, ...]]:
+    """Text of a cell with its marks: lines from top to bottom, words from left to right.
 
     Lines are joined with a space, but for scripts without spaces (Chinese, Japanese), where both neighbours are such
     characters. Korean has spaces, so a word that wraps inside is left with one.
     """
     text = ""
+    spans: list[Span] = []
     for row in text_rows(words, text_height):
         starts = {word.line: word.x1 for word in sorted(row, key=lambda word: -word.x1)}
         # A line knows the order of its words: names in Latin letters run against a line of Hebrew.
@@ -145,7 +158,8 @@ def join_words(words: Iterable[TableWord], text_height: float) -> str:
         for position, word in enumerate(row):
             glue = word.glued if position else bool(text) and is_spaceless(text[-1]) and is_spaceless(word.text[:1])
             text += word.text if glue or not text else f" {word.text}"
-    return text
+            spans += shifted(word.spans, len(text) - len(word.text))
+    return text, tidy(text, spans)
 
 
 def is_spaceless(character: str) -> bool:

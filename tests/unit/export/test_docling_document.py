@@ -17,7 +17,7 @@ from synthetic_run import TABLE, failed_page, page, region, sample_pages
 import pagemill
 from docling_load import WordTokenizer, compared
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, Description, Furniture, ImageCrop, PageResult, TextLine
+from pagemill.document.page import ContentFormat, Description, Furniture, ImageCrop, Mark, PageResult, Span, TextLine
 from pagemill.export.docling_document import PageImage, docling_document
 
 FORMULA = r"E = mc^2"
@@ -60,6 +60,43 @@ def full_page() -> PageResult:
         image_crops=[ImageCrop(path="crops/mill_3_crop_5.jpg", bbox=(0, 0, 9, 9), label=Label.CHART, region=5)],
         dpi=144.0,
     )
+
+
+def marked_page() -> PageResult:
+    link = "https://x.org/a"
+    return page(
+        "mill",
+        1,
+        [
+            region(0, Label.PARAGRAPH_TITLE, "All bold", level=2, spans=(Span(0, 8, Mark.BOLD),)),
+            region(
+                1, Label.TEXT, "The bold word, a link and f(x).",
+                spans=(Span(4, 8, Mark.BOLD), Span(17, 21, Mark.LINK, link), Span(26, 30, Mark.CODE)),
+            ),
+            region(2, Label.TEXT, "Nothing else", spans=(Span(0, 12, Mark.ITALIC),)),
+            region(3, Label.TEXT, "- plain\n- with gone words", list_item=True, spans=(Span(15, 19, Mark.STRIKE),)),
+            region(4, Label.TEXT, "Inside the item.", list_depth=1),
+            region(5, Label.ALGORITHM, "x = 1", list_depth=1),
+            region(6, Label.TEXT, "- last", list_item=True),
+            region(7, Label.TEXT, "굵게는 글", spans=(Span(0, 2, Mark.BOLD),)),
+        ],
+    )  # fmt: skip
+
+
+def test_marks_and_blocks_inside_items() -> None:
+    document = loaded([marked_page()])
+    assert document.export_to_markdown() == (
+        "## All bold\n\nThe **bold** word, a [link](https://x.org/a) and `f(x)` .\n\n*Nothing else*\n\n"
+        "- plain\n- with ~~gone~~ words\nInside the item.\n```\nx = 1\n```\n- last\n\n굵게는 글"
+    )
+    common, ours, theirs, _ = compared([marked_page()])
+    assert common == ours == theirs
+    pieces = [item for item in document.texts if item.parent and item.parent.cref == "#/groups/0"]
+    assert [(piece.text, piece.prov[0].charspan) for piece in pieces[:2]] == [("The", (0, 3)), ("bold", (0, 4))]
+    outer = document.groups[1].children
+    assert [getattr(item.resolve(document), "orig", "") for item in outer] == ["- plain", "- with gone words", "- last"]
+    inner = [child.resolve(document) for child in outer[1].resolve(document).children]
+    assert [item.label.value for item in inner] == ["inline", "text", "code"]
 
 
 def test_labels_levels_and_layers() -> None:

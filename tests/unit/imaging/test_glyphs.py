@@ -27,7 +27,7 @@ def make_glyphs(placed, *, baseline=100.0, styles=1):
         np.array(boxes, dtype=np.float64),
         np.array(origins, dtype=np.float64),
         np.array(style, dtype=np.int32),
-        np.array([(SIZE, 0, False, False, False, False)] * styles, dtype=STYLE),
+        np.array([(SIZE, 0, False, False, False, False, 0, False, 0)] * styles, dtype=STYLE),
     )
 
 

@@ -36,7 +36,7 @@ def glyphs_of(placed, order=None):
         np.array([(x1, 84.0, x2, 104.0) for _, x1, x2 in placed]),
         np.array([(x1, 100.0) for _, x1, _ in placed]),
         np.zeros(len(placed), dtype=np.int32),
-        np.array([(SIZE, 0, False, False, False, False)], dtype=STYLE),
+        np.array([(SIZE, 0, False, False, False, False, 0, False, 0)], dtype=STYLE),
     )
 
 

@@ -10,7 +10,7 @@ from pagemill.imaging.glyphs import STYLE, Glyphs
 from pagemill.imaging.vertical_lines import columns_of_glyphs
 
 SIZE = 20.0
-STYLES = np.array([(SIZE, angle, False, False, False, False) for angle in (0, 90)], dtype=STYLE)
+STYLES = np.array([(SIZE, angle, False, False, False, False, 0, False, 0) for angle in (0, 90)], dtype=STYLE)
 
 
 def column(text, x, *, top=100.0, step=SIZE):

@@ -1,7 +1,8 @@
 import pytest
 
-from pagemill.document.page import TextLine, Word
-from pagemill.parsing.lines import clean_lines, half_width
+from pagemill.document.page import Mark, Span, TextLine, Word
+from pagemill.document.spans import reworded
+from pagemill.parsing.lines import clean_lines, half_width, moved, quarter_turn
 
 
 def test_unprintable_characters_go_and_the_rest_stays():
@@ -62,3 +63,37 @@ def test_full_width_forms_are_normalised_but_for_the_punctuation_of_chinese_and_
 def test_the_thai_vowel_in_two_parts_is_one_character(drawn, text):
     (line,), _ = clean_lines([TextLine(text=drawn, box=(0, 0, 90, 20), words=(Word(drawn, (0, 0, 90, 20)),))])
     assert (line.text, line.words[0].text) == (text, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "marked", "kept"),
+    [
+        ("plain\x07 bold", "bold", "bold"),
+        ("\u202eab\u202c \uff22old", "\uff22old", "Bold"),
+        ("\u0e19\u0e4d\u0e49\u0e32 bold", "bold", "bold"),
+        ("\u0e19\u0e4d\u0e49\u0e32 bold", "\u0e19\u0e4d\u0e49\u0e32", "\u0e19\u0e49\u0e33"),
+        ("only \u200e\u202d", "\u202d", None),
+    ],
+)
+def test_spans_follow_the_characters_that_they_mark(text, marked, kept):
+    start = text.index(marked)
+    span = Span(start, start + len(marked), Mark.BOLD)
+    (line,), _ = clean_lines([TextLine(text=text, box=(0, 0, 10, 10), spans=(span,))])
+    assert [line.text[span.start : span.end] for span in line.spans] == ([] if kept is None else [kept])
+
+
+def test_a_line_that_is_moved_keeps_its_spans():
+    line = TextLine(text="a bold word", box=(0, 0, 100, 10), spans=(Span(2, 6, Mark.BOLD),))
+    assert moved(line, quarter_turn(90, 200, 300)).spans == line.spans
+
+
+def test_spans_follow_a_text_that_is_told_otherwise():
+    line = TextLine(
+        text="o a bold word and a link", box=(0, 0, 9, 9), spans=(Span(4, 8, Mark.BOLD), Span(20, 24, Mark.LINK, "#a"))
+    )
+    longer = reworded(line, "(1) a bold word and a link")
+    assert [longer.text[span.start : span.end] for span in longer.spans] == ["bold", "link"]
+    other = reworded(line, "o a bold sign and a link")
+    assert [other.text[span.start : span.end] for span in other.spans] == ["bold", "link"]
+    gone = reworded(line, "o a b\u2026d word and a link")
+    assert [gone.text[span.start : span.end] for span in gone.spans] == ["b", "d", "link"]

@@ -1,6 +1,6 @@
 // What was read, as nodes. Contents are untrusted: text goes in as text, tables are rebuilt from a list of allowed tags.
 
-import { copyText, make, percent, saveFile, tr } from "./dom.js";
+import { copyText, linkTo, make, percent, saveFile, tr } from "./dom.js";
 import { formulaNode } from "./formula.js";
 import { tableCsv, tableNodes, tableText } from "./tables.js";
 
@@ -15,17 +15,43 @@ const FAMILIES = {
 export const familyOf = (label) => Object.keys(FAMILIES).find((family) => FAMILIES[family].includes(label)) ?? "text";
 export const labelName = (label) => tr(label.replaceAll("_", " "));
 
-/** Append text with the search hits in it marked. */
-function appendText(parent, text, pattern) {
-  let done = 0;
-  if (pattern) {
-    for (const match of text.matchAll(pattern)) {
-      parent.append(text.slice(done, match.index), make("mark", {}, match[0]));
-      done = match.index + match[0].length;
+const MARK_TAGS = { bold: "strong", italic: "em", strike: "s", code: "code", superscript: "sup", subscript: "sub" };
+const MOST_SPANS = 2000;
+
+/** Append text with its inline marks, and the search hits in it marked. Spans count code points from `from` on. */
+function appendText(parent, text, pattern, spans = [], from = 0) {
+  const marks = pattern ? [...text.matchAll(pattern)].map((hit) => ({ start: hit.index, end: hit.index + hit[0].length, node: () => make("mark") })) : [];
+  if (spans.length) {
+    const units = [0]; // the place of each code point in the string
+    for (const char of text) units.push(units.at(-1) + char.length);
+    const place = (offset) => units[Math.max(0, Math.min(offset - from, units.length - 1))];
+    for (const { start, end, mark, target } of spans.slice(0, MOST_SPANS)) {
+      marks.push({ start: place(start), end: place(end), node: () => (mark === "link" ? linkTo(target) : MARK_TAGS[mark] && make(MARK_TAGS[mark])) });
     }
   }
-  parent.append(text.slice(done));
+  const cuts = [...new Set([0, text.length, ...marks.flatMap(({ start, end }) => [start, end])])].sort((a, b) => a - b);
+  for (const [index, end] of cuts.slice(1).entries()) {
+    const start = cuts[index];
+    let node = text.slice(start, end);
+    for (const mark of marks) {
+      const around = mark.start <= start && end <= mark.end ? mark.node() : null;
+      if (around) around.append(node), (node = around);
+    }
+    parent.append(node);
+  }
   return parent;
+}
+
+/** The items of a list, each with its marks. */
+function listItems(text, pattern, spans) {
+  let from = 0;
+  return text.split("\n").map((item) => {
+    const length = [...item].length;
+    const own = spans.filter(({ start, end }) => start < from + length && end > from);
+    const node = appendText(make("li"), item, pattern, own, from);
+    from += length + 1;
+    return node;
+  });
 }
 
 /** Text of a region as search sees it: without the tags of a table. */
@@ -70,6 +96,7 @@ function contentNode(region, pattern, image) {
   const text = code ?? (region.content_format === "markdown" && region.level ? region.content?.replace(/^#{1,6} /, "") : region.content);
   if (region.content_format === "html" && text) return tableNodes(text, (parent, part) => appendText(parent, part, pattern));
   const shown = make("div", { class: "content", dir: "auto" });
+  const spans = text === region.content ? (region.spans ?? []) : [];
   let formula;
   if (familyOf(region.label) === "figure" && image) shown.append(pictureNode(region.bbox_2d, image, region.label));
   if (text === null || text === undefined || text === "") {
@@ -80,11 +107,11 @@ function contentNode(region, pattern, image) {
     shown.append(appendText(make("code", { class: "formula" }), text, pattern));
   } else if (region.level) {
     const level = Math.min(region.level + 1, 6);
-    shown.append(appendText(make("div", { class: `heading l${level}`, role: "heading", "aria-level": level }), text, pattern));
+    shown.append(appendText(make("div", { class: `heading l${level}`, role: "heading", "aria-level": level }), text, pattern, spans));
   } else if (region.list_item) {
-    shown.append(make("ul", {}, ...text.split("\n").map((item) => appendText(make("li"), item, pattern))));
+    shown.append(make("ul", {}, ...listItems(text, pattern, spans)));
   } else {
-    shown.append(appendText(make("p"), text, pattern));
+    shown.append(appendText(make("p"), text, pattern, spans));
   }
   return shown;
 }

@@ -15,6 +15,11 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/** A link to the web, a mail address or a telephone number; null for any other target. */
+export function linkTo(target) {
+  return /^(?:https?:\/\/|mailto:|tel:)\S+$/i.test(target ?? "") ? make("a", { href: target, rel: "noopener noreferrer", target: "_blank" }) : null;
+}
+
 let messages = {};
 /** Take the translations of the interface: English message to message. */
 export function setMessages(translations) {

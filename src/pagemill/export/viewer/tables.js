@@ -1,9 +1,9 @@
 // Tables out of untrusted HTML: rebuilt from a list of allowed tags, and as CSV.
 
-import { make, tr } from "./dom.js";
+import { linkTo, make, tr } from "./dom.js";
 
 const TABLE_TAGS = new Set(
-  "table thead tbody tfoot tr td th caption colgroup col br p ul ol li b i em strong sub sup u".split(" "),
+  "table thead tbody tfoot tr td th caption colgroup col br p ul ol li b i em strong sub sup u s code a".split(" "),
 );
 const DROPPED_TAGS = new Set("script style template iframe object embed svg math noscript".split(" "));
 const MOST_NODES = 50000;
@@ -20,7 +20,8 @@ function parseInert(html) {
     if (DROPPED_TAGS.has(lower)) return `<${slash}template>`;
     if (!TABLE_TAGS.has(lower)) return `<${slash}span>`;
     const spans = slash ? [] : [...tag.matchAll(/\b(rowspan|colspan)\s*=\s*["']?\s*(\d{1,5})/gi)];
-    return `<${slash}${lower}${spans.map(([, span, value]) => ` ${span}=${value}`).join("")}>`;
+    const target = lower === "a" && !slash ? tag.match(/\shref="([^"<>\s]*)"/)?.[1] : null;
+    return `<${slash}${lower}${spans.map(([, span, value]) => ` ${span}=${value}`).join("")}${target ? ` href="${target}"` : ""}>`;
   });
   return new DOMParser().parseFromString(bare, "text/html").body;
 }
@@ -33,7 +34,7 @@ export function tableText(html) {
   return body.textContent.replace(/\s+/g, " ").trim();
 }
 
-/** A table as nodes, with row and column spans as the only attributes; `append(parent, text)` adds its texts. */
+/** A table as nodes, with row and column spans and targets of links as the only attributes; `append(parent, text)` adds its texts. */
 export function tableNodes(html, append) {
   let left = MOST_NODES;
   const copyChildren = (from, to, depth) => {
@@ -42,7 +43,8 @@ export function tableNodes(html, append) {
       if (child.nodeType === Node.TEXT_NODE) {
         append(to, child.data);
       } else if (child.nodeType === Node.ELEMENT_NODE && !DROPPED_TAGS.has(child.localName)) {
-        const target = TABLE_TAGS.has(child.localName) && depth < 40 ? make(child.localName) : to;
+        const allowed = TABLE_TAGS.has(child.localName) && depth < 40;
+        const target = (allowed && (child.localName === "a" ? linkTo(child.getAttribute("href")) : make(child.localName))) || to;
         for (const name of target === to ? [] : ["rowSpan", "colSpan"]) {
           const span = Number.parseInt(child.getAttribute(name) ?? "", 10);
           if (span > 1 && name in target) target[name] = Math.min(span, 1000);

@@ -40,7 +40,7 @@ def read_table(text: str) -> tuple[Table, str] | None:
         tables: list[Table] = []
         around: list[str] = []
         for piece, is_table in split_tables(text):
-            found = parse_table(_protected(piece)) if is_table else None
+            found = parse_table(_protected(piece), marks=False) if is_table else None
             if found is not None:
                 around.append(found.caption if tables else "")
                 # A model may split a table, or see several in one region: keep all of their rows.

@@ -1,0 +1,135 @@
+"""Columns of running text: where a page is to be cut before its rows are read."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Sequence
+from statistics import median
+
+from pagemill.parsing.typography.rows import PageRow, Piece, rows_of_pieces
+from pagemill.parsing.typography.thresholds import TYPOGRAPHY
+
+_MOST_GUTTERS = 6
+"""Candidates looked at on one level."""
+_MOST_DEPTH = 4
+
+
+def flows_of(pieces: Sequence[Piece], depth: int = 0) -> list[list[Piece]]:
+    """Cut pieces into flows: text that is read from top to bottom, columns one after the other.
+
+    What stands across a gutter ends the columns above it and begins new ones below.
+    """
+    if depth < _MOST_DEPTH:
+        best, most = None, 0
+        for gutter in _gutters(pieces):
+            bands = _bands(pieces, gutter)
+            parted = sum(len(left) + len(right) for _, left, right in bands if _are_columns(left, right))
+            if parted > most:  # a wide gap in justified text parts few rows
+                best, most = bands, parted
+        if best is not None:
+            return _cut(best, depth)
+    return [list(pieces)] if pieces else []
+
+
+def _cut(bands: Sequence[tuple[list[Piece], list[Piece], list[Piece]]], depth: int) -> list[list[Piece]]:
+    flows: list[list[Piece]] = []
+    whole: list[Piece] = []
+    for across, left, right in bands:
+        whole += across
+        if _are_columns(left, right):
+            flows += flows_of(whole, depth + 1) + flows_of(left, depth + 1) + flows_of(right, depth + 1)
+            whole = []
+        else:
+            whole += left + right
+    return flows + flows_of(whole, depth + 1)
+
+
+def _gutters(pieces: Sequence[Piece]) -> list[tuple[float, float]]:
+    """The gaps that most pieces leave free beside each other, widest support first."""
+    gaps: list[tuple[float, float]] = []
+    by_top = sorted(pieces, key=lambda piece: piece.line.box[1])
+    for place, piece in enumerate(by_top):
+        for other in by_top[place + 1 :]:
+            if other.line.box[1] > piece.line.box[3] - 0.2 * piece.size:
+                break
+            left, right = (piece, other) if piece.x1 < other.x1 else (other, piece)
+            if right.x1 - left.x2 >= TYPOGRAPHY.gutter * min(left.size, right.size):
+                gaps.append((left.x2, right.x1))
+    found: list[tuple[float, float]] = []
+    while gaps and len(found) < _MOST_GUTTERS:
+        events = sorted([(start, 1) for start, _ in gaps] + [(end, -1) for _, end in gaps], key=lambda e: (e[0], -e[1]))
+        best, count, place = 0, 0, 0
+        for index, (_, step) in enumerate(events):
+            count += step
+            if count > best:
+                best, place = count, index
+        if best < TYPOGRAPHY.column_rows:
+            break
+        x1, x2 = events[place][0], events[place + 1][0]
+        found.append((x1, x2))
+        middle = (x1 + x2) / 2
+        gaps = [gap for gap in gaps if not gap[0] <= middle <= gap[1]]
+    return found
+
+
+def _bands(pieces: Sequence[Piece], gutter: tuple[float, float]) -> list[tuple[list[Piece], list[Piece], list[Piece]]]:
+    """Stretches of the page from top to bottom: what stands across the gutter, then what is on its two sides."""
+    middle = (gutter[0] + gutter[1]) / 2
+    bands: list[tuple[list[Piece], list[Piece], list[Piece]]] = [([], [], [])]
+    for piece in sorted(pieces, key=lambda piece: piece.baseline):
+        slack = 0.2 * piece.size
+        if piece.x2 <= middle + slack:
+            bands[-1][1].append(piece)
+        elif piece.x1 >= middle - slack:
+            bands[-1][2].append(piece)
+        else:
+            if bands[-1][1] or bands[-1][2]:
+                bands.append(([], [], []))
+            bands[-1][0].append(piece)
+    return bands
+
+
+def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
+    """Whether both sides of a gutter are columns of text, rather than cells of a table.
+
+    The rows of a table have a common baseline on both sides. Columns that have that, too, hold rows that fill them.
+    """
+    if not left or not right:
+        return False
+    size = median(piece.size for piece in left)
+    if min(piece.x1 for piece in right) - max(piece.x2 for piece in left) < TYPOGRAPHY.gutter * size * 0.9:
+        return False
+    rows = [rows_of_pieces(side) for side in (left, right)]
+    sides = [_measures(side) for side in rows]
+    if any(count < TYPOGRAPHY.column_rows or width < TYPOGRAPHY.column_width for count, width, _, _ in sides):
+        return False
+    if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
+        return True
+    if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
+        return False
+    full = [full for _, _, full, _ in sides]
+    return min(full) >= TYPOGRAPHY.full_rows / 2 and max(full) >= TYPOGRAPHY.full_rows
+
+
+def _aligned_share(left: Sequence[PageRow], right: Sequence[PageRow]) -> float:
+    """Share of the rows of the side with fewer of them that have a row on the other side, on the same baseline."""
+    few, many = sorted((left, right), key=len)
+    baselines = sorted(row.baseline for row in many)
+    aligned = 0
+    for row in few:
+        place = bisect(baselines, row.baseline)
+        near = baselines[max(0, place - 1) : place + 1]
+        aligned += any(abs(row.baseline - other) < TYPOGRAPHY.common_baseline * row.size for other in near)
+    return aligned / len(few)
+
+
+def _measures(rows: Sequence[PageRow]) -> tuple[int, float, float, float]:
+    """Rows, width in em, share of rows that fill it, and share of its height that the rows take up."""
+    size = median(row.size for row in rows)
+    left, right = min(row.x1 for row in rows), max(row.x2 for row in rows)
+    # Rows of a table are wide as well, but in several pieces.
+    full = sum(len(row.pieces) == 1 and row.x2 - row.x1 >= TYPOGRAPHY.fills * (right - left) for row in rows)
+    pitches = sorted(row.pitch for row in rows if row.above is not None and row.pitch > 0)
+    usual = min(pitches[len(pitches) // 4], 1.8 * size) if pitches else 1.2 * size
+    height = rows[-1].baseline - rows[0].baseline + usual
+    return len(rows), (right - left) / size, full / len(rows), len(rows) * usual / max(height, 1.0)

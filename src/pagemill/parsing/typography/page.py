@@ -1,0 +1,382 @@
+"""A born-digital page in blocks, by what its PDF says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from pagemill.document.direction import is_right_to_left
+from pagemill.document.geometry import Box, area, intersection, union_box
+from pagemill.document.labels import Label
+from pagemill.document.page import ANNOTATION, Furniture, TextLine
+from pagemill.imaging.page import TextLayer
+from pagemill.parsing.blocks import Block
+from pagemill.parsing.lines import direction
+from pagemill.parsing.typography.cells import FoundTable, aligned_tables, drawn_rules, ruled_tables
+from pagemill.parsing.typography.columns import flows_of
+from pagemill.parsing.typography.prose import Column, Kind, Passage, code_text, mark_headings, nest, passages_of
+from pagemill.parsing.typography.rows import (
+    PageRow,
+    Piece,
+    body_of,
+    give_body_size,
+    leading_of,
+    pieces_of,
+    rows_of_pieces,
+)
+from pagemill.parsing.typography.thresholds import TYPOGRAPHY
+
+SOURCE = "typography"
+"""``Region.source`` of what was found by fonts and places."""
+_LEADERS = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?\s*$")
+_ROMAN = re.compile("[ivxlcdm]{1,7}", re.IGNORECASE)
+_NUMBER_WORDS, _NUMBER_CHARACTERS = 5, 30
+"""Most of a page number with what goes with it: «Page 3 of 12»."""
+
+
+def typographic_blocks(
+    layer: TextLayer,
+    lines: Sequence[TextLine],
+    shown: Sequence[Block],
+    size: tuple[int, int],
+    page_number: int | None,
+) -> list[Block] | None:
+    """The blocks of a page in reading order; None where its text alone does not tell its structure.
+
+    Args:
+        layer: Of the page.
+        lines: Its lines, cleaned, on the upright page.
+        shown: Pictures and formulas, which take their places among the text. Text in a picture is its lettering.
+        size: Width and height of the page in pixels.
+        page_number: From 1, where it is known.
+    """
+    width, height = size
+    level = [line for line in lines if abs(direction(line)) < 1]
+    turned = [line for line in lines if abs(direction(line)) >= 1]
+    characters = sum(len(line.text) for line in lines)
+    if sum(len(line.text) for line in turned) > TYPOGRAPHY.most_turned * max(characters, 1):
+        return None
+    if any(line.engine == ANNOTATION for line in lines):
+        return None  # fields of forms have rules of their own
+    mirrored = is_right_to_left("".join(line.text for line in level))
+    artifacts = sum(len(line.text) for line in level if line.artifact)
+    believed = artifacts < 0.5 * characters
+    furniture = [line for line in level if line.artifact and believed]
+    pictures = [block for block in shown if block.label is Label.IMAGE]
+    lettering = [_picture_of(line, pictures) for line in level]
+    body = [
+        line
+        for line, picture in zip(level, lettering, strict=True)
+        if picture is None and not (line.artifact and believed)
+    ]
+    pieces = pieces_of(body, width, right_to_left=mirrored)
+    for place, block in enumerate(pictures):
+        block.inner_lines = tuple(line for line, picture in zip(level, lettering, strict=True) if picture == place)
+    page = _Page(layer, pieces, width, height, mirrored=mirrored, page_number=page_number)
+    blocks = page.blocks(shown)
+    blocks += [_turned_block(line, body) for line in turned]
+    return _with_furniture(blocks, furniture, height, width, mirrored)
+
+
+def _picture_of(line: TextLine, pictures: Sequence[Block]) -> int | None:
+    """The picture that holds most of a line."""
+    for place, picture in enumerate(pictures):
+        if intersection(line.box, picture.box) > 0.7 * area(line.box):
+            return place
+    return None
+
+
+def _turned_block(line: TextLine, body: Sequence[TextLine]) -> Block:
+    """Text that runs across the page: in the margin it is marginal."""
+    x1, _, x2, _ = union_box(other.box for other in body) if body else line.box
+    outside = line.box[2] < x1 + 1 or line.box[0] > x2 - 1
+    piece = Piece(line, line.box[0], line.box[2], ())
+    label = Label.ASIDE_TEXT if outside else Label.VERTICAL_TEXT
+    block = Block(line.box, label, [PageRow([piece]).as_row()], SOURCE)
+    block.text = line.text.strip()
+    return block
+
+
+def _with_furniture(
+    blocks: list[Block], lines: Sequence[TextLine], height: int, width: int, mirrored: bool
+) -> list[Block]:
+    """Blocks with those of what the producer marks as furniture, before and after the body."""
+    heads: list[Block] = []
+    feet: list[Block] = []
+    for row in rows_of_pieces(pieces_of(lines, width, right_to_left=mirrored)):
+        is_head = row.box[1] + row.box[3] < height
+        block = _block([row], Label.HEADER if is_head else Label.FOOTER)
+        block.furniture = Furniture.PROVEN
+        (heads if is_head else feet).append(block)
+    return [*heads, *blocks, *feet]
+
+
+def _block(rows: Sequence[PageRow], label: Label, text: str | None = None) -> Block:
+    block = Block(union_box(row.box for row in rows), label, [row.as_row() for row in rows], SOURCE)
+    block.text = " ".join(row.text for row in rows) if text is None else text
+    return block
+
+
+class _Page:
+    """A page on the way to its blocks."""
+
+    def __init__(
+        self,
+        layer: TextLayer,
+        pieces: list[Piece],
+        width: int,
+        height: int,
+        *,
+        mirrored: bool,
+        page_number: int | None,
+    ) -> None:
+        self._layer, self._pieces = layer, pieces
+        self._width, self._height, self._mirrored = width, height, mirrored
+        self._number = page_number
+        self._numbers: list[Piece] = []
+        self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
+        give_body_size(pieces, self._body)
+        self._drawn = drawn_rules(layer.strokes, width, mirrored=mirrored)
+        least = 6 * (self._body or 10.0)
+        self._panels = [box for box, _ in layer.fills if box[2] - box[0] > least and box[3] - box[1] > least / 6]
+        self._panels.sort(key=area, reverse=True)  # of nested ones the innermost is noted last
+        self._shapes = [box for box in (*layer.drawings, *(box for box, _ in layer.fills)) if self._is_bullet(box)]
+
+    def blocks(self, shown: Sequence[Block]) -> list[Block]:
+        """All blocks: of the level text, its tables among them, and what is shown."""
+        tables = ruled_tables(self._pieces, self._drawn, self._body or 10.0)
+        taken = {id(piece) for table in tables for piece in table.pieces}
+        free = [piece for piece in self._pieces if id(piece) not in taken]
+        heads, feet, free = self._furniture(free)
+        free, self._numbers = paragraph_numbers(free)
+        fixed = [*shown, *map(_table_block, tables)]
+        kept = [_stand_in(block, self._width, self._mirrored) for block in fixed]
+        stand_ins = {id(piece): block for piece, block in zip(kept, fixed, strict=True)}
+        found: list[Block] = []
+        for flow in flows_of([*free, *kept]):
+            own = [stand_ins[id(piece)] for piece in flow if id(piece) in stand_ins]
+            found += self._flow([piece for piece in flow if id(piece) not in stand_ins], own)
+        lines = [_block([PageRow([piece])], Label.ASIDE_TEXT) for piece in self._numbers]  # those of no paragraph
+        return [*heads, *found, *lines, *feet]
+
+    def _flow(self, pieces: Sequence[Piece], fixed: Sequence[Block]) -> list[Block]:
+        """The blocks of a column; what is fixed parts the rows above it from those below."""
+        rows = rows_of_pieces(pieces)
+        for row in rows:
+            self._give_bullet(row)
+            self._give_number(row)
+        self._give_panels(rows)
+        for row in rows:
+            above = row.above
+            if above is not None and any(above.baseline < block.box[3] - 1 <= row.baseline for block in fixed):
+                row.parted = True
+        leading = leading_of(rows)
+        column = Column(rows, leading, self._body, self._body_style, self._body_bold)
+        units: list[tuple[float, Block | list[PageRow]]] = [(block.box[1], block) for block in fixed]
+        start = 0
+        for first, end, table in [*aligned_tables(rows, self._drawn, leading), (len(rows), len(rows), None)]:
+            for row in rows[start:first]:
+                if row.parted or row is rows[start] or not isinstance(units[-1][1], list):
+                    units.append((row.box[1], []))
+                own = units[-1][1]
+                assert isinstance(own, list)
+                own.append(row)
+            if table is not None:
+                units.append((table.box[1], _table_block(table)))
+            start = end
+        blocks: list[Block] = []
+        passages: list[Passage] = []
+        for _, unit in sorted(units, key=lambda unit: unit[0]):
+            if isinstance(unit, Block):
+                blocks += self._prose(passages, column)
+                passages = []
+                blocks.append(unit)
+            else:
+                passages += passages_of(unit, column)
+        return blocks + self._prose(passages, column)
+
+    def _prose(self, passages: list[Passage], column: Column) -> list[Block]:
+        mark_headings(passages, column)
+        nest(passages, column)
+        blocks = [self._passage_block(passage) for passage in passages]
+        return _lists_joined(self._contents(self._notes(blocks)))
+
+    def _passage_block(self, passage: Passage) -> Block:
+        if passage.kind is Kind.CODE:
+            block = _block(passage.rows, Label.ALGORITHM, code_text(passage.rows))
+        elif passage.kind is Kind.HEADING:
+            block = _block(passage.rows, Label.PARAGRAPH_TITLE, passage.text)
+        elif passage.kind is Kind.ITEM:
+            sign = f"{passage.sign} " if passage.rows[0].bullet else ""
+            block = _block(passage.rows, Label.TEXT, "  " * passage.depth + sign + passage.text)
+            block.is_list = True
+        else:
+            block = _block(passage.rows, Label.TEXT, passage.text)
+        block.list_depth = passage.depth if passage.kind is not Kind.ITEM else 0
+        return block
+
+    def _contents(self, blocks: list[Block]) -> list[Block]:
+        """Rows of a table of contents, with leaders and page numbers, as one block of lines."""
+        result: list[Block] = []
+        for block in blocks:
+            if block.label is Label.TEXT and not block.is_list and block.rows and _LEADERS.search(block.plain):
+                block.label = Label.CONTENT
+                block.text = re.sub(r"(?:\s*[.·…]){4,}\s*", " … ", block.text)
+                if result and result[-1].label is Label.CONTENT:
+                    text = f"{result[-1].text}\n{block.text}"
+                    result[-1].append(block)
+                    result[-1].text = text
+                    continue
+            result.append(block)
+        return result
+
+    def _notes(self, blocks: list[Block]) -> list[Block]:
+        """Label what is set smaller at the foot of the page, below a short rule or behind a raised mark."""
+        for block in reversed(blocks):
+            if block.label is not Label.TEXT or block.is_list or not block.rows or not self._body:
+                break
+            if block.size > TYPOGRAPHY.note_size * self._body or block.box[1] < self._height / 2:
+                break
+            first = block.rows[0].lines[0]
+            raised = any(span.mark.value == "superscript" and span.start == 0 for span in first.spans)
+            ruled = any(
+                0 < block.box[1] - rule.position < 3 * block.size and rule.length < 0.6 * self._width
+                for rule in self._drawn.horizontal
+            )
+            if raised or ruled or re.match(r"[\d*†‡§]", block.text):
+                block.label = Label.FOOTNOTE
+            else:
+                break
+        return blocks
+
+    def _is_bullet(self, box: Box) -> bool:
+        low, high = TYPOGRAPHY.bullet_size
+        body = self._body or 1.0
+        width, height = box[2] - box[0], box[3] - box[1]
+        return low * body < width < high * body and low * body < height < high * body and 0.6 < width / height < 1.7
+
+    def _give_bullet(self, row: PageRow) -> None:
+        """Note a bullet that is drawn as a shape before a row."""
+        start = row.x1
+        for x1, y1, x2, y2 in self._shapes:
+            left, right = (self._width - x2, self._width - x1) if self._mirrored else (x1, x2)
+            middle = (y1 + y2) / 2
+            level = row.baseline - 0.85 * row.size < middle < row.baseline + 0.05 * row.size
+            if level and 0 < start - right < TYPOGRAPHY.bullet_gap * row.size:
+                row.bullet, row.bullet_x = "•", left
+                return
+
+    def _give_panels(self, rows: Sequence[PageRow]) -> None:
+        """Note the shaded areas that hold code: most of their rows are of fixed pitch; inline code has narrow ones."""
+        for number, (x1, y1, x2, y2) in enumerate(self._panels):
+            left, right = (self._width - x2, self._width - x1) if self._mirrored else (x1, x2)
+            inside = [
+                row
+                for row in rows
+                if y1 <= row.baseline - 0.3 * row.size <= y2
+                and left - 1 <= row.x1
+                and row.x2 <= right + max(1.0, 0.5 * row.size)
+            ]
+            fixed = sum(row.fixed for row in inside)
+            if not inside or 2 * fixed <= len(inside):
+                continue
+            tall = y2 - y1 > 2.2 * inside[0].size
+            if tall or right - max(row.x2 for row in inside) > 2 * inside[0].size:
+                for row in inside:
+                    row.panel = number
+
+    def _give_number(self, row: PageRow) -> None:
+        """Give a row that begins a paragraph the number beside it in the margin."""
+        for piece in self._numbers:
+            if abs(piece.baseline - row.baseline) < 0.5 * row.size and (
+                row.above is None or row.pitch > 1.1 * row.size
+            ):
+                row.number = piece
+                self._numbers.remove(piece)
+                return
+
+    def _furniture(self, pieces: Sequence[Piece]) -> tuple[list[Block], list[Block], list[Piece]]:
+        """Rows at the edges of the page, set off from the body, that may be running heads, feet or page numbers."""
+        rows = rows_of_pieces(pieces)
+        heads: list[Block] = []
+        feet: list[Block] = []
+        taken: set[int] = set()
+        leading = leading_of(rows)
+        for edge, blocks, ordered in ((0, heads, rows), (1, feet, rows[::-1])):
+            for place, row in enumerate(ordered[:3]):
+                inner = ordered[place + 1] if place + 1 < len(ordered) else None
+                inside = (
+                    row.box[3] < TYPOGRAPHY.margin * self._height
+                    if edge == 0
+                    else (row.box[1] > (1 - TYPOGRAPHY.margin) * self._height)
+                )
+                if not inside or inner is None or len(row.text) > 150:
+                    break
+                gap = abs(inner.baseline - row.baseline)
+                usual = leading.get(round(inner.size, 1), 1.3 * inner.size)
+                number = self._is_page_number(row.text)
+                apart = gap > TYPOGRAPHY.furniture_gap * max(usual, 1.2 * row.size)
+                small = row.size <= 1.02 * self._body and not (row.bold and not self._body_bold)
+                if not apart or not (number or small):
+                    break
+                label = Label.NUMBER if number else Label.HEADER if edge == 0 else Label.FOOTER
+                block = _block([row], label)
+                block.furniture = Furniture.PROVEN if number else Furniture.LIKELY
+                blocks.append(block)
+                taken.update(id(piece) for piece in row.pieces)
+        return heads, feet[::-1], [piece for piece in pieces if id(piece) not in taken]
+
+    def _is_page_number(self, text: str) -> bool:
+        """Whether a text is nothing but the number of this page; without a known one, a number alone."""
+        parts = re.findall(r"\w+", text)
+        numbers = [part for part in parts if part.isdigit() or _ROMAN.fullmatch(part)]
+        if not numbers or len(parts) > _NUMBER_WORDS or len(text) > _NUMBER_CHARACTERS:
+            return False
+        return len(parts) == 1 or str(self._number) in numbers
+
+
+def paragraph_numbers(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
+    """Part the numbers of paragraphs or lines in a margin from the text: in one column of their own, ascending."""
+    numbers = [piece for piece in pieces if piece.text.isdigit() and len(piece.text) < 5]
+    text = [piece for piece in pieces if not piece.text.isdigit()]
+    if len(numbers) < TYPOGRAPHY.margin_numbers or len(text) < 2 * len(numbers):
+        return pieces, []
+    left, right = min(piece.x1 for piece in text), max(piece.x2 for piece in text)
+    for own in ([p for p in numbers if p.x2 < left], [p for p in numbers if p.x1 > right]):
+        values = [int(piece.text) for piece in sorted(own, key=lambda piece: piece.baseline)]
+        steps = {below - above for above, below in pairwise(values)}
+        if len(values) >= TYPOGRAPHY.margin_numbers and len(steps) == 1 and min(steps) > 0:
+            chosen = set(map(id, own))
+            return [piece for piece in pieces if id(piece) not in chosen], own
+    return pieces, []
+
+
+def _stand_in(block: Block, width: int, mirrored: bool) -> Piece:
+    """A piece of text in place of a table or picture, where columns are looked for."""
+    x1, y1, x2, y2 = block.box
+    start, end = (width - x2, width - x1) if mirrored else (x1, x2)
+    return Piece(TextLine(text="", box=block.box, font_size=max(1.0, (y2 - y1) / 20)), start, end, ())
+
+
+def _table_block(table: FoundTable) -> Block:
+    block = Block(table.box, Label.TABLE, [], SOURCE)
+    block.table = replace(table.table, line_indices=())
+    block.inner_lines = tuple(piece.line for piece in table.pieces)
+    block.text = table.table.to_html()
+    return block
+
+
+def _lists_joined(blocks: list[Block]) -> list[Block]:
+    """Items that follow each other as one block, a line an item."""
+    result: list[Block] = []
+    for block in blocks:
+        last = result[-1] if result else None
+        if last is not None and last.is_list and block.is_list and last.list_depth == block.list_depth:
+            text = f"{last.text}\n{block.text}"
+            last.append(block)
+            last.text = text
+        else:
+            result.append(block)
+    return result

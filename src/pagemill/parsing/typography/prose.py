@@ -1,0 +1,378 @@
+"""Rows of a column in paragraphs, headings, list items and code."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import pairwise
+from statistics import median
+
+from pagemill.document.geometry import Box, union_box
+from pagemill.document.page import Mark
+from pagemill.parsing.lines import join_rows
+from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
+from pagemill.parsing.typography.rows import PageRow, same_size
+from pagemill.parsing.typography.thresholds import TYPOGRAPHY
+
+_DASHES = frozenset("-–—*+")
+_TAG_HEADING = re.compile(r"H[1-6]?$|Title$")
+_NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
+
+
+class Kind(Enum):
+    """What rows are."""
+
+    TEXT = "text"
+    HEADING = "heading"
+    ITEM = "item"
+    CODE = "code"
+
+
+@dataclass(slots=True)
+class Passage:
+    """Rows that are one paragraph, heading, list item or block of code."""
+
+    kind: Kind
+    rows: list[PageRow]
+    sign: str = ""
+    """Marker of an item as printed."""
+    start: Marker | None = None
+    """The same, parsed."""
+    marker_x: float = 0.0
+    text_x: float = 0.0
+    """Where the text of an item starts."""
+    depth: int = 0
+    """Of an item from 0; of anything else the number of items that it is inside of."""
+    gap: float = 0.0
+    """Distance to the baseline above, in distances of a paragraph's rows."""
+    gap_below: float = 0.0
+
+    @property
+    def box(self) -> Box:
+        """In page pixels."""
+        return union_box(row.box for row in self.rows)
+
+    @property
+    def text(self) -> str:
+        """Rows joined; of an item without its marker."""
+        return join_rows([row.as_row() for row in self.rows])
+
+    @property
+    def size(self) -> float:
+        """Font size in pixels."""
+        return median(row.size for row in self.rows)
+
+
+@dataclass(slots=True)
+class Column:
+    """What the rows of a column are measured by."""
+
+    rows: Sequence[PageRow]
+    leading: dict[float, float]
+    body: float
+    """Font size of running text in pixels."""
+    body_style: int | None
+    body_bold: bool
+    left: float = field(init=False)
+    right: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        starts = Counter(round(row.x1 / 2) * 2 for row in self.rows)
+        self.left = min((x for x, _ in starts.most_common(3)), default=0.0)
+        ends = sorted(row.x2 for row in self.rows)
+        self.right = ends[max(0, int(0.97 * len(ends)) - 1)] if len(ends) > 20 else (ends[-1] if ends else 0.0)
+
+    def usual(self, row: PageRow) -> float:
+        """Distance between the rows of a paragraph in this font size."""
+        if (known := self.leading.get(round(row.size, 1))) is not None:
+            return known
+        near = [pitch / size for size, pitch in self.leading.items() if size]
+        return row.size * (median(near) if near else 1.35)
+
+
+def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
+    """Cut the rows of a column, from top to bottom, into passages."""
+    passages: list[Passage] = []
+    for place, row in enumerate(rows):
+        after = rows[place + 1] if place + 1 < len(rows) else None
+        last = passages[-1] if passages else None
+        if last is not None and (row.parted or row.above is not last.rows[-1]):
+            last = None
+        if row.panel is not None or (row.fixed and _is_code(row, last, column)) or _is_comment(row, after, last):
+            if last is not None and last.kind is Kind.CODE and _same_code(last, row):
+                last.rows.append(row)
+            else:
+                passages.append(Passage(Kind.CODE, [row], gap=row.pitch / column.usual(row)))
+            continue
+        item = _item(row, after, last, column, passages)
+        if item is not None:
+            passages.append(item)
+        elif (
+            last is not None
+            and row.number is None
+            and last.kind is not Kind.CODE
+            and _goes_on(last, row, after, column)
+        ):
+            last.rows.append(row)
+        else:
+            passages.append(Passage(Kind.TEXT, [row], gap=row.pitch / column.usual(row)))
+    for above, below in pairwise(passages):
+        above.gap_below = below.gap
+    return passages
+
+
+def _is_code(row: PageRow, last: Passage | None, column: Column) -> bool:
+    """Whether a row of fixed pitch is code: no heading, and not the rest of a paragraph that has code in it."""
+    if _heads(row, column) and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
+        return False
+    if last is None or last.kind is Kind.CODE:
+        return True
+    above = last.rows[-1]
+    continues = row.pitch <= TYPOGRAPHY.looser * column.usual(above) and not above.fixed
+    return not (continues and any(piece.share(Mark.CODE) > 0 for piece in above.pieces) and above.x2 > 0.8 * row.x2)
+
+
+def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None) -> bool:
+    """Whether a row is a comment in another script between two rows of code, and as close to them."""
+    if last is None or last.kind is not Kind.CODE or after is None or not row.foreign or len(last.rows) < 2:
+        return False
+    usual = min(other.pitch for other in last.rows[1:])
+    inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size
+    return after.fixed and max(row.pitch, after.pitch) < 1.2 * usual and inside
+
+
+def _same_code(block: Passage, row: PageRow) -> bool:
+    """Whether a row belongs to the block of code above it."""
+    if row.panel is not None or block.rows[-1].panel is not None:
+        return row.panel == block.rows[-1].panel
+    pitches = [other.pitch for other in block.rows[1:]]
+    usual = min([*pitches, 1.6 * row.size])
+    return row.pitch <= TYPOGRAPHY.code_bridge * usual and same_size(row.size, block.rows[-1].size)
+
+
+def _item(
+    row: PageRow, after: PageRow | None, last: Passage | None, column: Column, passages: Sequence[Passage]
+) -> Passage | None:
+    """The list item that a row begins; None where it begins none."""
+    if row.bullet:
+        gap = row.pitch / column.usual(row)
+        return Passage(Kind.ITEM, [row], row.bullet, Marker("•"), row.bullet_x, row.x1, gap=gap)
+    sign = marker(row.text)
+    if not sign or sign.startswith("["):
+        return None
+    start = parsed_marker(row.text) or Marker(sign)
+    text_x = _text_x(row, sign)
+    item = Passage(Kind.ITEM, [row], sign, start, row.x1, text_x, gap=row.pitch / column.usual(row))
+    tagged = row.tag in ("LI", "Lbl", "LBody", "L")
+    if tagged or (BULLET.match(row.text) and sign[0] not in _DASHES):
+        return item
+    if (_heads(row, column) or _TAG_HEADING.match(row.tag)) and sign[0].isdigit():
+        return None
+    followed = sign[0] not in _DASHES and _follower(row, start, column)
+    if last is not None and not followed and _wrapped(last, row, column):
+        return None  # a line of running text that begins so by accident
+    siblings = [
+        other for other in passages[-40:] if other.kind is Kind.ITEM and abs(other.marker_x - row.x1) < 0.7 * row.size
+    ]
+    if any(follows(other.start, start) for other in siblings[-1:]):
+        return item
+    hangs = after is not None and after.above is row and abs(after.x1 - text_x) < 0.4 * row.size and after.x1 > row.x1
+    indented = row.x1 > column.left + 0.8 * row.size
+    if sign[0] in _DASHES or start.value in (None, 1) or hangs or indented or siblings:
+        return item
+    return item if followed else None
+
+
+def _follower(row: PageRow, start: Marker, column: Column) -> bool:
+    """Whether a row below has the next number at the same edge."""
+    seen = False
+    for other in column.rows:
+        if other is row:
+            seen = True
+        elif seen and abs(other.x1 - row.x1) < 0.7 * row.size and follows(start, parsed_marker(other.text)):
+            return True
+    return False
+
+
+def _wrapped(last: Passage, row: PageRow, column: Column) -> bool:
+    """Whether a row must go on with the paragraph above: that is full, close, and neither begins a list."""
+    above = last.rows[-1]
+    if not same_size(above.size, row.size) or row.pitch > TYPOGRAPHY.looser * column.usual(row):
+        return False
+    edge = last.text_x if last.kind is Kind.ITEM else last.rows[-1].x1
+    if abs(row.x1 - edge) > TYPOGRAPHY.aligned * row.size:
+        return False
+    return not _ended(above, row, column)
+
+
+def _text_x(row: PageRow, sign: str) -> float:
+    """Where the text behind a marker starts."""
+    seen = ""
+    for text, start, end in row.words:
+        if len(seen) >= len(sign):
+            return start
+        seen += text
+        if len(seen) > len(sign):  # the marker is glued to its text
+            return start + (end - start) * len(sign) / max(1, len(text))
+    return row.x2
+
+
+def _ended(above: PageRow, row: PageRow, column: Column) -> bool:
+    """Whether a row was ended on purpose: the first word of the next one had room beside it."""
+    room = column.right - above.x2
+    return room > row.first_chunk() + (0.25 + TYPOGRAPHY.word_fits) * row.size
+
+
+def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column) -> bool:
+    """Whether a row belongs to the paragraph or item above it."""
+    above = last.rows[-1]
+    if not same_size(above.size, row.size) and not same_size(last.size, row.size):
+        return False
+    usual = column.usual(above)
+    if row.pitch > TYPOGRAPHY.looser * usual or (above.bold != row.bold and (len(last.rows) > 1 or _apart(above, row))):
+        return False
+    if _heads(above, column) != _heads(row, column) and above.style != row.style:
+        return False
+    centred = _centred(above, row, column)
+    if _ended(above, row, column) and not centred and not _justified_pair(last, column):
+        return False
+    em = row.size
+    near = TYPOGRAPHY.aligned * em
+    if last.kind is Kind.ITEM:
+        if len(last.rows) == 1:
+            return abs(row.x1 - last.text_x) < 1.2 * em or last.marker_x - near < row.x1 < last.text_x + near
+        return abs(row.x1 - above.x1) < near
+    if abs(row.x1 - above.x1) < near or centred:
+        return True
+    first = len(last.rows) == 1
+    low, high = TYPOGRAPHY.indent
+    outdent, indent = above.x1 - row.x1, row.x1 - above.x1
+    if first and low * em <= outdent <= high * em:
+        return True  # the first row is indented
+    # All rows but the first hang, as in bibliographies.
+    hangs = after is not None and abs(after.x1 - row.x1) < near and same_size(after.size, row.size)
+    return first and low * em <= indent <= 2 * high * em and hangs and after is not None and after.pitch < 1.2 * usual
+
+
+def _apart(above: PageRow, row: PageRow) -> bool:
+    """Whether one row is all bold and the next is not, although the first could have gone on."""
+    return above.bold and not row.bold
+
+
+def _centred(above: PageRow, row: PageRow, column: Column) -> bool:
+    middle = (above.x1 + above.x2) / 2
+    near = abs(middle - (row.x1 + row.x2) / 2) < 0.6 * row.size
+    inner = min(above.x1, row.x1) > column.left + row.size and max(above.x2, row.x2) < column.right - 0.5 * row.size
+    return near and (inner or abs(above.x1 - row.x1) > row.size)
+
+
+def _justified_pair(last: Passage, column: Column) -> bool:
+    """Whether a paragraph ends its rows before the column's edge: a quotation that is narrower on both sides."""
+    if len(last.rows) < 2:
+        return False
+    ends = [row.x2 for row in last.rows]
+    return max(ends) - min(ends) < 0.3 * last.size and column.right - max(ends) > last.size
+
+
+def _heads(row: PageRow, column: Column) -> bool:
+    """Whether a row is set as headings are: larger than running text, or bold where that is not."""
+    if row.size >= TYPOGRAPHY.larger * column.body:
+        return True
+    return row.bold and not column.body_bold and row.size >= TYPOGRAPHY.smallest_heading * column.body
+
+
+def mark_headings(passages: Sequence[Passage], column: Column) -> None:
+    """Make headings of the passages that are set as such and stand alone on their rows."""
+    usual_gap = _usual_gap(passages)
+    for place, passage in enumerate(passages):
+        below = passages[place + 1] if place + 1 < len(passages) else None
+        if passage.kind is Kind.TEXT and _is_heading(passage, below, column, usual_gap):
+            passage.kind = Kind.HEADING
+
+
+def _usual_gap(passages: Sequence[Passage]) -> float:
+    """Distance between paragraphs of running text, in distances of rows."""
+    gaps = [
+        below.gap
+        for above, below in pairwise(passages)
+        if above.kind is below.kind is Kind.TEXT and len(below.rows) > 1 and below.gap < 4
+    ]
+    return median(gaps) if gaps else 1.5
+
+
+def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_gap: float) -> bool:
+    rows = passage.rows
+    text = passage.text
+    if len(rows) > TYPOGRAPHY.heading_rows or len(text) > TYPOGRAPHY.heading_characters:
+        return False
+    if not any(char.isalnum() for char in text) or not column.body:
+        return False
+    tags = {row.tag for row in rows}
+    if all(_TAG_HEADING.match(tag) for tag in tags):
+        return True
+    if passage.size >= TYPOGRAPHY.larger * column.body:
+        return True
+    apart = min(passage.gap, passage.gap_below or passage.gap) > 1.25 and not text.rstrip().endswith(
+        (".", ",", ";", ":")
+    )
+    if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
+        return True
+    if not all(_heads(row, column) for row in rows) or len(rows) > 2:
+        return False
+    if tags <= {"P", "LI", "LBody", "TD", "Span"} and tags:
+        return False
+    if text.rstrip().endswith((".", ",", ";", ":")) and not _NUMBERED.match(text):
+        return False
+    if _NUMBERED.match(text):
+        return True
+    stands_alone = passage.gap > 1.25 or passage.gap == float("inf")
+    set_off = passage.gap > 1.08 * usual_gap or passage.gap > passage.gap_below + 0.12 or below is None
+    return stands_alone and (set_off or (rows[0].style != column.body_style and passage.gap_below <= usual_gap * 1.05))
+
+
+def nest(passages: Sequence[Passage], column: Column) -> None:
+    """Give items their depth, and paragraphs and code inside items theirs.
+
+    An item is nested where its marker is indented against that of the open item; it closes the items whose markers
+    are farther right. Text at the edge of an open item's text belongs to that item.
+    """
+    stack: list[Passage] = []
+    for passage in passages:
+        em = passage.size
+        if passage.kind is Kind.HEADING:
+            stack = []
+        elif passage.kind is Kind.ITEM:
+            while stack and passage.marker_x < stack[-1].marker_x + TYPOGRAPHY.nested * em:
+                stack.pop()
+            passage.depth = len(stack)
+            stack.append(passage)
+        else:
+            edge = min(row.x1 for row in passage.rows)
+            while stack and edge < stack[-1].text_x - TYPOGRAPHY.nested * em:
+                stack.pop()
+            if stack and stack[0].text_x < column.left + 0.3 * em and passage.gap > 1.2:
+                stack = []  # markers hang in the margin: text at the column's edge is outside of the list
+            passage.depth = len(stack)
+
+
+def code_text(rows: Sequence[PageRow]) -> str:
+    """Code row by row: indents and inner spaces by place, blank lines by distance."""
+    widths = sorted((end - start) / len(text) for row in rows for text, start, end in row.words if text)
+    pitch = widths[len(widths) // 2] if widths else 1.0
+    left = min(row.x1 for row in rows)
+    pitches = sorted(row.pitch for row in rows[1:] if row.pitch > 0.5 * row.size)
+    usual = pitches[len(pitches) // 4] if pitches else 1.0
+    lines: list[str] = []
+    for place, row in enumerate(rows):
+        if place:
+            lines += [""] * max(0, min(3, round(row.pitch / usual) - 1))
+        line, before = "", left
+        for word, start, end in row.words:
+            gap = 1 if line and start - before > 0.4 * pitch else 0
+            line += " " * max(round((start - left) / pitch) - len(line), gap) + word
+            before = end
+        lines.append(line)
+    return "\n".join(lines)

@@ -1,0 +1,277 @@
+"""Rows of a page: pieces of text on one baseline, with what their fonts tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pagemill.document.geometry import Box, union_box
+from pagemill.document.page import Mark, Style, TextLine
+from pagemill.parsing.lines import Row
+from pagemill.parsing.typography.thresholds import TYPOGRAPHY
+
+_BREAKS_ANYWHERE = ((0x2E80, 0xA4CF), (0xAC00, 0xD7A4), (0xF900, 0xFB00), (0xFF00, 0xFFF0), (0xE00, 0xE80))
+"""Scripts whose lines may end after any character."""
+
+
+@dataclass(eq=False)
+class Piece:
+    """A line of the text layer: text without a wide gap. Of right-to-left pages x runs from the right edge."""
+
+    line: TextLine
+    x1: float
+    x2: float
+    words: tuple[tuple[str, float, float], ...]
+    """Text, start and end of each word, in reading order."""
+    offset: int = 0
+    """Where in the line's text its words begin, as far as a part of a line knows."""
+
+    @cached_property
+    def text(self) -> str:
+        """Without white space at its ends."""
+        return self.line.text.strip()
+
+    @cached_property
+    def size(self) -> float:
+        """Font size in pixels."""
+        return self.line.font_size or 0.8 * (self.line.box[3] - self.line.box[1])
+
+    @cached_property
+    def baseline(self) -> float:
+        """Where its letters stand, as y; boxes reach below it by the same share of their font size."""
+        return self.line.box[3] - 0.25 * self.size
+
+    def part(self, start: int, end: int) -> Piece:
+        """Some of its words."""
+        words = self.words[start:end]
+        offset = self.offset
+        for text, _, _ in self.words[:start]:
+            offset = max(offset, self.line.text.find(text, offset) + len(text))
+        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset)
+
+    def share(self, mark: Mark) -> float:
+        """Share of its characters with a mark."""
+        marked = sum(span.end - span.start for span in self.line.spans if span.mark is mark)
+        return marked / max(1, len(self.text))
+
+    @cached_property
+    def fixed(self) -> bool:
+        """Whether all of it is set in a font of fixed pitch."""
+        text = self.line.text
+        marked = sum(span.end - span.start for span in self.line.spans if span.mark is Mark.CODE)
+        if not marked:
+            return False
+        # East Asian comments in code are set in another font.
+        counted = sum(not char.isspace() and char < "\u2e80" for char in text)
+        spaces = sum(map(str.isspace, text))
+        return marked >= 0.97 * min(len(self.text), counted + spaces)
+
+    @cached_property
+    def bold(self) -> bool:
+        """Whether all of it is bold."""
+        return self.share(Mark.BOLD) > 0.9 if self.line.spans else self.line.bold
+
+
+@dataclass(eq=False)
+class PageRow:
+    """Pieces on one baseline of a column, from the left; of right-to-left pages from the right."""
+
+    pieces: list[Piece]
+    bullet: str = ""
+    """A bullet that is drawn as a shape before the text."""
+    bullet_x: float = 0.0
+    number: Piece | None = None
+    """Of the paragraph that it begins, printed in the margin."""
+    panel: int | None = None
+    """The shaded area of a block of code that it stands in."""
+    above: PageRow | None = field(default=None, repr=False)
+    """The row before it in its column."""
+    parted: bool = False
+    """A table or picture stands between it and the row above."""
+
+    @cached_property
+    def main(self) -> Piece:
+        """The longest piece."""
+        return max(self.pieces, key=lambda piece: len(piece.text))
+
+    @cached_property
+    def text(self) -> str:
+        """All of it, with single spaces between the pieces."""
+        return " ".join(piece.text for piece in self.pieces)
+
+    @cached_property
+    def box(self) -> Box:
+        """In page pixels."""
+        return union_box(piece.line.box for piece in self.pieces)
+
+    @property
+    def x1(self) -> float:
+        """Where it starts."""
+        return self.pieces[0].x1
+
+    @cached_property
+    def x2(self) -> float:
+        """Where it ends."""
+        return max(piece.x2 for piece in self.pieces)
+
+    @property
+    def baseline(self) -> float:
+        """Of its longest piece."""
+        return self.main.baseline
+
+    @property
+    def size(self) -> float:
+        """Font size of its longest piece in pixels."""
+        return self.main.size
+
+    @property
+    def style(self) -> int | None:
+        """Of its longest piece."""
+        return self.main.line.style
+
+    @cached_property
+    def fixed(self) -> bool:
+        """Whether all of it is set in a font of fixed pitch."""
+        return all(piece.fixed for piece in self.pieces)
+
+    @cached_property
+    def foreign(self) -> bool:
+        """Whether it has East Asian characters, which most fonts of fixed pitch lack: comments are in another font."""
+        return any(char >= "\u2e80" for char in self.text)
+
+    @cached_property
+    def bold(self) -> bool:
+        """Whether all of it is bold, a marker before the text aside."""
+        told = [piece for piece in self.pieces if len(piece.text) > 3] or self.pieces
+        return all(piece.bold for piece in told)
+
+    @property
+    def tag(self) -> str:
+        """Standard type of its structure element."""
+        return self.main.line.tag
+
+    @property
+    def pitch(self) -> float:
+        """Distance to the baseline above; infinite for the first row of a column."""
+        return self.baseline - self.above.baseline if self.above is not None else float("inf")
+
+    @cached_property
+    def words(self) -> tuple[tuple[str, float, float], ...]:
+        """Text, start and end of each word."""
+        return tuple(word for piece in self.pieces for word in piece.words)
+
+    def first_chunk(self) -> float:
+        """Width of what would have to fit at the end of the row above: the first word, or character."""
+        text, start, end = self.words[0]
+        if any(low <= ord(text[0]) < high for low, high in _BREAKS_ANYWHERE):
+            return (end - start) / max(1, len(text)) if not "\uac00" <= text[0] <= "\ud7a3" else end - start
+        return end - start
+
+    def as_row(self) -> Row:
+        """The row as the rest of page assembly knows it, behind its number."""
+        pieces = self.pieces if self.number is None else [self.number, *self.pieces]
+        return Row(
+            lines=[piece.line for piece in pieces],
+            text=" ".join(piece.text for piece in pieces),
+            box=self.box,
+            size=self.size,
+            bold=self.bold,
+            trailing_space=self.pieces[-1].line.text.endswith(" "),
+        )
+
+
+def same_size(a: float, b: float) -> bool:
+    """Whether two font sizes are one."""
+    return abs(a - b) <= TYPOGRAPHY.same_size * max(a, b)
+
+
+def pieces_of(lines: Iterable[TextLine], width: float, *, right_to_left: bool) -> list[Piece]:
+    """Lines as pieces, seen in a mirror on right-to-left pages."""
+    pieces = []
+    for line in lines:
+        words = line.words or ()
+        placed = [(word.text, *_along(word.box, width, right_to_left)) for word in words if word.text.strip()]
+        start, end = _along(line.box, width, right_to_left)
+        pieces.append(Piece(line, start, end, tuple(placed) or ((line.text.strip(), start, end),)))
+    return pieces
+
+
+def _along(box: Box, width: float, mirrored: bool) -> tuple[float, float]:
+    return (width - box[2], width - box[0]) if mirrored else (box[0], box[2])
+
+
+def rows_of_pieces(pieces: Iterable[Piece]) -> list[PageRow]:
+    """Pieces in rows from top to bottom."""
+    groups: list[list[Piece]] = []
+    for piece in sorted(pieces, key=lambda piece: (piece.baseline, piece.x1)):
+        for group in reversed(groups[-3:]):
+            near = min(piece.size, group[0].size)
+            if abs(piece.baseline - group[0].baseline) <= TYPOGRAPHY.same_baseline * near and not any(
+                min(piece.x2, other.x2) - max(piece.x1, other.x1) > 0.3 * near for other in group
+            ):
+                group.append(piece)
+                break
+        else:
+            groups.append([piece])
+    rows = [PageRow(sorted(group, key=lambda piece: piece.x1)) for group in groups]
+    rows.sort(key=lambda row: row.baseline)
+    for above, row in zip([None, *rows], rows, strict=False):
+        row.above = above
+    return rows
+
+
+def leading_of(rows: Sequence[PageRow]) -> dict[float, float]:
+    """Distance between the rows of a paragraph, by font size: the smallest one that occurs often enough.
+
+    Rows closer to each other than their font size overlap and tell nothing.
+    """
+    pitches: dict[float, Counter[float]] = {}
+    for row in rows:
+        if row.above is None or not same_size(row.size, row.above.size) or row.fixed != row.above.fixed:
+            continue
+        ratio = row.pitch / row.size
+        if 0.85 < ratio < 2.6:
+            pitches.setdefault(round(row.size, 1), Counter())[round(ratio, 2)] += 1
+    result = {}
+    for size, counts in pitches.items():
+        total = sum(counts.values())
+        for ratio in sorted(counts):
+            near = sum(count for other, count in counts.items() if 0 <= other - ratio <= 0.06)
+            if near >= max(2 if total > 3 else 1, TYPOGRAPHY.leading * total):
+                result[size] = (ratio + 0.03) * size
+                break
+    return result
+
+
+def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, int | None, bool]:
+    """Font size in pixels, style and weight of running text: what most characters of the page have that are no code."""
+    prose = [piece for piece in pieces if not piece.fixed]
+    ratios = sorted(
+        piece.size / styles[piece.line.style].size
+        for piece in pieces
+        if piece.line.style is not None and piece.line.style < len(styles) and styles[piece.line.style].size
+    )
+    if not prose:
+        return 0.0, None, False
+    told = [place for place, style in enumerate(styles) if not style.fixed_pitch]
+    if told and ratios:
+        sizes: Counter[float] = Counter()
+        for place in told:
+            sizes[styles[place].size] += styles[place].characters
+        size, _ = sizes.most_common(1)[0]
+        body = next(place for place in told if styles[place].size == size)
+        return size * ratios[len(ratios) // 2], body, styles[body].bold
+    characters: Counter[float] = Counter()
+    for piece in prose:
+        characters[round(piece.size, 1)] += len(piece.text)
+    bold = sum(len(piece.text) for piece in prose if piece.bold)
+    return characters.most_common(1)[0][0], prose[0].line.style, 2 * bold > characters.total()
+
+
+def give_body_size(pieces: Iterable[Piece], body: float) -> None:
+    """Give lines of running text with much code in them its size: inline code is set smaller."""
+    for piece in pieces:
+        if piece.share(Mark.CODE) > 0.0 and not piece.fixed and 0.7 * body < piece.size < body:
+            piece.size = body

@@ -1,0 +1,92 @@
+"""Every threshold of the typographic reading of a page on one screen.
+
+In font sizes of the text concerned (em) unless a unit is given. Chosen on the development documents of
+``benchmarks/roundtrip.py``; what says «not measured» is a matter of shape that no document came near.
+"""
+
+
+class TypographyThresholds:
+    """Thresholds by the question that they answer."""
+
+    # Rows and columns.
+    same_baseline = 0.35
+    """Distance of two baselines within which pieces of text stand on one row."""
+    gutter = 0.8
+    """Least width of the gap between two columns of text."""
+    column_width = 8.0
+    """Least width of a column of running text."""
+    column_rows = 3
+    """Least rows of a column."""
+    common_baseline, aligned_rows = 0.12, 0.6
+    """Distance of two baselines within which they are one, and share of such rows on both sides of a gutter from which
+    it may be that of a table."""
+    full_rows = 0.35
+    """Share of rows that fill a column of running text; cells of a table seldom do."""
+    fills = 0.8
+    """Share of the column's width from which a row fills it."""
+    column_density = 0.55
+    """Share of a column's height that its rows take up; the short column of a table is sparse."""
+    most_turned = 0.2
+    """Share of a page's characters in turned lines from which pixels decide."""
+
+    # Paragraphs.
+    same_size = 0.06
+    """Difference of two font sizes, as a share of the larger one, within which they are one."""
+    leading = 0.12
+    """Share of the distances between baselines from which the smallest such distance is that of a paragraph's rows."""
+    looser = 1.16
+    """Distance of baselines, in those of a paragraph's rows, from which a paragraph ends."""
+    indent = (0.8, 4.0)
+    """Indent of a paragraph's first row."""
+    aligned = 0.5
+    """Distance within which the starts of two rows are one edge."""
+    word_fits = 0.35
+    """Room left beside the first word of the next row from which a row was ended on purpose."""
+
+    # Lists.
+    bullet_size = (0.12, 0.9)
+    """Side of a bullet that is drawn as a shape."""
+    bullet_gap = 2.6
+    """Most room between such a bullet and its text."""
+    nested = 0.6
+    """Indent of an item's marker from which it is nested in the item above."""
+
+    # Code.
+    code_bridge = 4.5
+    """Distance of two rows of code, in distances of rows, over which blank lines are bridged."""
+
+    # Headings.
+    larger = 1.09
+    """Size of a heading over that of running text from which size alone tells."""
+    slightly_larger = 1.035
+    """The same of a row with space around it: headings in Korean fonts without a bold cut are set 5 % larger."""
+    heading_rows = 4
+    heading_characters = 250
+    smallest_heading = 0.62
+    """Size of a bold heading over that of running text: the sixth level of HTML has 0.67."""
+
+    # Furniture.
+    margin = 0.115
+    """Share of the page's height at its head and foot in which running heads and feet stand."""
+    furniture_gap = 1.5
+    """Gap between furniture and the body, in distances of rows."""
+    note_size = 0.94
+    """Size of a footnote over that of running text."""
+
+    margin_numbers = 3
+    """Ascending numbers in a margin from which they are those of paragraphs or lines. Not measured."""
+
+    # Tables.
+    word_gap = 0.3
+    """Least gap between two words that a column may end in."""
+    cell_gap = 1.0
+    """Least gap between two cells of a row."""
+    table_rows = 2
+    """Least rows of a table without rules; two rows need three columns."""
+    wrapped_cell = 1.35
+    """Distance of baselines within a cell, in those of a paragraph's rows."""
+    least_picture = 2.0
+    """Least side of a picture; smaller ones are icons and bullets."""
+
+
+TYPOGRAPHY = TypographyThresholds()
