@@ -87,7 +87,11 @@ class Book:
 
     def style(self, draft: Draft) -> Style | None:
         """The style of a region, without its count."""
-        page, index = self.pages[draft.page], draft.facts.style
+        return self.style_of(draft, draft.facts.style)
+
+    def style_of(self, draft: Draft, index: int | None) -> Style | None:
+        """A style of a region's page by its index."""
+        page = self.pages[draft.page]
         return plain(page.styles[index]) if page and index is not None and 0 <= index < len(page.styles) else None
 
     def size(self, draft: Draft) -> float:

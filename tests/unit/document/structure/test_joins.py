@@ -6,7 +6,7 @@ import pytest
 from page_layouts import heading, page, prose, read, region
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, Status
+from pagemill.document.page import ContentFormat, Status, TextLine
 
 HEAD = "<thead><tr><th>Vat</th><th>Weight</th></tr></thead>"
 
@@ -50,6 +50,38 @@ def test_a_table_at_the_foot_goes_on_at_the_head():
 )
 def test_tables_that_are_not_one(other):
     assert joined(page(1, prose(80), table(5, 300, 950)), other) == []
+
+
+def lined(html: str, top: int, bottom: int, styles: tuple[int, int], lefts: tuple[int, int] = (100, 500)):
+    """A table whose first and last row have their lines in styles of the page."""
+    places = ((top, styles[0]), (bottom - 10, styles[1]))
+    lines = tuple(
+        TextLine(text="1", box=(float(left), float(y), left + 50.0, y + 10.0), style=style)
+        for y, style in places
+        for left in lefts
+    )
+    html = f"<table>{html}</table>"
+    return region(Label.TABLE, html, top, content_format=ContentFormat.HTML, high=bottom - top, lines=lines)
+
+
+GUESSED = "<thead><tr><th>{}</th><th>{}</th></tr></thead><tbody><tr><td>Rag</td><td>2</td></tr></tbody>"
+
+
+@pytest.mark.parametrize(
+    ("cells", "styles", "lefts", "one"),
+    [
+        pytest.param(("Oak", "3"), (0, 0), (100, 500), True, id="a row like the last one, taken for a head"),
+        pytest.param(("Oak", "Price"), (0, 0), (100, 500), False, id="a head like the first one"),
+        pytest.param(("Oak", "Price"), (1, 0), (100, 500), False, id="a head in the style of the first one"),
+        pytest.param(("Oak", "3"), (0, 0), (100, 700), True, id="half of the edges agree"),
+        pytest.param(("Oak", "3"), (0, 0), (300, 700), False, id="none does"),
+    ],
+)
+def test_the_first_row_of_the_rest_is_often_taken_for_a_head(cells, styles, lefts, one):
+    head_style = styles[0]
+    first = lined(GUESSED.format("Vat", "Weight"), 300, 950, (head_style, 0))
+    rest = lined(GUESSED.format(*cells), 60, 300, styles, lefts)
+    assert bool(joined(page(1, prose(80), first), page(2, rest))) is one
 
 
 def test_a_table_that_ends_in_the_middle_of_its_page_has_ended():
