@@ -15,7 +15,7 @@ from pagemill.document.page import ContentFormat, Furniture, Mark, PageResult, R
 FACTS_VERSION = 2
 """Below 128. Facts of another version are made anew, of the record."""
 HEAD = 200
-"""Characters of a region's start that are kept: as many as a heading may have."""
+"""Characters of a heading, or of a running head; of a longer text less is kept."""
 TAIL = 40
 """Characters of its end: enough for the last word, and for whether a sentence ends there."""
 _MOST_LINKS = 1000
@@ -62,7 +62,7 @@ class RegionFacts(msgspec.Struct, frozen=True, array_like=True):
     box: tuple[int, int, int, int]
     """In thousandths of the page."""
     head: str
-    """Start of its text, in one line."""
+    """Its text, in one line; of a long one the start."""
     tail: str
     """End of its text, likewise."""
     length: int
@@ -154,7 +154,7 @@ def _region(page: PageResult, region: Region) -> RegionFacts:
     return RegionFacts(
         region.label,
         region.bbox_2d,
-        "" if silent else one_line(text[: 2 * HEAD])[:HEAD],
+        "" if silent else one_line(text[: 2 * HEAD])[: HEAD if len(text) <= HEAD else 2 * TAIL],
         "" if silent else one_line(text[-2 * TAIL :])[-TAIL:],
         len(text),
         len(region.lines),
