@@ -90,6 +90,7 @@ class EmbedOptions(Settings):
         metavar="LIST",
         comma_separated=True,
         parse=_named_parts,
+        results=False,
         help=f"Some of {','.join(_WHAT)}.",
         shown_default="all that the engine can embed, without chunks",
     )
@@ -97,10 +98,10 @@ class EmbedOptions(Settings):
     chunks: ChunkSettings = ChunkSettings()
     queries: tuple[tuple[str, str], ...] = ()
     """Ids and texts (:func:`pagemill.evaluation.query_sets.read_query_texts`), for :attr:`Part.QUERIES`."""
-    dtype: StoredType = option(default=StoredType.FLOAT32, help="Data type of the files.")
+    dtype: StoredType = option(default=StoredType.FLOAT32, results=True, help="Data type of the files.")
     dimension: int | None = None
     """Number of components to keep; None for all."""
-    fresh: bool = option(default=False, help="Delete the existing vectors and make all of them again.")
+    fresh: bool = option(default=False, results=False, help="Delete the existing vectors and make all of them again.")
     sources: ImageSources = ImageSources()
     """Where the parsed files are now."""
 
@@ -234,11 +235,17 @@ class _Embedding:
         """Embed what has no vector yet, and return all rows that have one now, in input order."""
         rows: list[VectorRow] = []
         failed: set[VectorRow] = set()
+        made: dict[VectorRow, NDArray[Any]] = {}
+        """Vectors that are not written yet."""
+        writing = asyncio.Lock()
 
         async def keep(row: VectorRow, make: Make) -> None:
             try:
-                vector = await self._batcher.submit(await make())
-                writer.append([row], vector[None])
+                made[row] = await self._batcher.submit(await make())
+                await asyncio.sleep(0)  # for the others of its batch: they are written in one transaction
+                async with writing:
+                    if row in made:
+                        await _written(writer, made)
             except _FATAL:
                 raise
             except PagemillError as error:
@@ -395,6 +402,18 @@ class _Embedding:
         for page in self._reader.pages(on_damage=lambda _: None):
             for content in contents(page, Part.TEXT, images=False):
                 yield content.text
+
+
+async def _written(writer: VectorWriter, made: dict[VectorRow, NDArray[Any]]) -> None:
+    """Write vectors on a thread, and forget them; to the end, even where this is cancelled."""
+    rows, vectors = list(made), np.stack(list(made.values()))
+    made.clear()
+    appending = asyncio.ensure_future(asyncio.to_thread(writer.append, rows, vectors))
+    try:
+        await asyncio.shield(appending)
+    except asyncio.CancelledError:
+        await asyncio.wait({appending})
+        raise
 
 
 def _size(each: EmbeddingInput) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import ClassVar
 
 from pagemill.app.options import ImageSources
 from pagemill.config.chunking import ChunkSettings
@@ -76,6 +77,8 @@ class ExportOptions(Settings):
     Raises:
         UsageError: An option does not go with the format.
     """
+
+    RESULTS: ClassVar = False
 
     format: Format = option(
         "-f", "--format", help="What to write.", shown_default="bring the files in OUT itself up to date"

@@ -58,9 +58,13 @@ class ExtractOptions(Settings):
 
     HEADING: ClassVar = "Extraction"
 
-    images: bool = option(default=True, help="Send the images of the pages with their text.")
+    images: bool = option(default=True, results=True, help="Send the images of the pages with their text.")
     strict: bool = option(
-        "--strict", key="strict_values", default=False, help="Exit with status 3 also for values that are on no page."
+        "--strict",
+        key="strict_values",
+        default=False,
+        results=False,
+        help="Exit with status 3 also for values that are on no page.",
     )
 
 
@@ -233,6 +237,10 @@ async def extract(
             await values.client.aclose()
 
 
+def _encoded(result: Extraction) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(result))
+
+
 class _Extraction:
     """One invocation on a run. Documents are read one after the other; their requests are in flight together."""
 
@@ -257,10 +265,23 @@ class _Extraction:
         return self._outcome
 
     async def _one(self, doc_id: str, tell: Callable[[int], object]) -> None:
+        """Write the result of a document. What is wrong with it costs no other document."""
         try:
-            result = await self._extract(doc_id)
+            try:
+                result = await self._extract(doc_id)
+                content = await asyncio.to_thread(_encoded, result)
+            except BaseException as error:
+                cause = first_of(error) if isinstance(error, BaseExceptionGroup) else error
+                if not isinstance(cause, Exception) or isinstance(cause, _FATAL):
+                    raise cause from None
+                if not isinstance(cause, PagemillError):
+                    _log.exception("document %s", doc_id, exc_info=cause)
+                    cause = PagemillError(
+                        f"{type(cause).__name__}: {cause}", remedy="This is a defect of pagemill: report it."
+                    )
+                result = failed(doc_id, "", cause, self._values.schema, self._values.model)
+                content = _encoded(result)
             path = self._folder / f"{file_stem(doc_id)}.json"
-            content = msgspec.json.format(msgspec.json.encode(result))
             await asyncio.to_thread(write_whole, path, [content, b"\n"])
             self._outcome.add(result)
             tell(len(self._outcome.results))
@@ -268,29 +289,17 @@ class _Extraction:
             self._documents.release()
 
     async def _extract(self, doc_id: str) -> Extraction:
-        """The result of a document. What is wrong with it costs no other document."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                async with self._reading:
-                    pages = await asyncio.to_thread(lambda: list(self._reader.document(doc_id)))
-                    texts = await asyncio.to_thread(lambda: [PageText(index, page) for index, page in enumerate(pages)])
-                    tasks: list[asyncio.Task[list[PartResult]]] = []
-                    images_missing: list[ExtractionProblem] = []
-                    async with aclosing(self._batches(pages, images_missing)) as batches:
-                        async for batch in batches:
-                            await self._requests.acquire()
-                            tasks.append(group.create_task(self._ask(batch, len(pages))))
-                source, problems, count = pages[0].source, failed_pages(pages), len(pages)
-        except BaseException as error:
-            cause = first_of(error) if isinstance(error, BaseExceptionGroup) else error
-            if not isinstance(cause, Exception) or isinstance(cause, _FATAL):
-                raise cause from None
-            if not isinstance(cause, PagemillError):
-                _log.exception("document %s", doc_id, exc_info=cause)
-                cause = PagemillError(
-                    f"{type(cause).__name__}: {cause}", remedy="This is a defect of pagemill: report it."
-                )
-            return failed(doc_id, "", cause, self._values.schema, self._values.model)
+        async with asyncio.TaskGroup() as group:
+            async with self._reading:
+                pages = await asyncio.to_thread(lambda: list(self._reader.document(doc_id)))
+                texts = await asyncio.to_thread(lambda: [PageText(index, page) for index, page in enumerate(pages)])
+                tasks: list[asyncio.Task[list[PartResult]]] = []
+                images_missing: list[ExtractionProblem] = []
+                async with aclosing(self._batches(pages, images_missing)) as batches:
+                    async for batch in batches:
+                        await self._requests.acquire()
+                        tasks.append(group.create_task(self._ask(batch, len(pages))))
+            source, problems, count = pages[0].source, failed_pages(pages), len(pages)
         results = [result for task in tasks for result in task.result()]
         return await asyncio.to_thread(
             lambda: assembled(

@@ -23,6 +23,7 @@ class ParseOptions(Settings):
     """What to parse, how, and with which resources."""
 
     HEADING: ClassVar = RESUME
+    RESULTS: ClassVar = False
 
     source: SourceOptions = SourceOptions()
     settings: ParseSettings = ParseSettings()
@@ -38,6 +39,8 @@ class ParseOptions(Settings):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSources(Settings):
     """Where the parsed files are now, to read page images again."""
+
+    RESULTS: ClassVar = False
 
     NOT_NEEDED: ClassVar = ("pages", "recursive", "limit", "id_column", "download", "skip_duplicates")
     """Keys of options of sources that this does not need."""
@@ -59,10 +62,11 @@ class QueryEngineSettings(Settings):
         default=(),
         metavar="URL[,URL...]",
         comma_separated=True,
+        results=False,
         help="Server that embeds queries, for vectors made by a server; may be repeated.",
     )
-    model: str | None = option(help="Path of the vectors' model, if it has moved.")
-    device: str | None = option(help="Device of the model, such as cuda or cpu.")
+    model: str | None = option(results=True, help="Path of the vectors' model, if it has moved.")
+    device: str | None = option(results=False, help="Device of the model, such as cuda or cpu.")
 
 
 class Resume(StrEnum):
@@ -79,6 +83,7 @@ class DirectoryOptions(Settings):
     """What to do with the output directory and the run that it holds."""
 
     HEADING: ClassVar = RESUME
+    RESULTS: ClassVar = False
 
     report: bool = option(default=True, heading=OUTPUT, help="Write report.html, or delete an earlier one.")
     strict: bool = option(

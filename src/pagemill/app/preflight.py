@@ -94,7 +94,8 @@ async def find_nothing_to_do(
         UsageError: As :func:`require_inputs`.
     """
     identity = await asyncio.to_thread(settings_identity, options.settings, options.layout)
-    identity.pop("served_model", None)  # only the server knows it
+    for name in ("served_model", "describe_served_model"):  # only the servers know them
+        identity.pop(name, None)
     await asyncio.to_thread(require_inputs, out, inputs, directory, options.source.download)
     with inspected(out, identity=identity, mode=directory.mode(out)) as run:
         if run is None or await asyncio.to_thread(is_missing, inputs, options.source):

@@ -67,11 +67,12 @@ class RunOptions(Settings):
     """None for the better one of those that are installed."""
     embedding_model: str | None = option(
         heading=EMBEDDING,
+        results=True,
         help="Model card for embeddings, or ngram for the embedded engine.",
         shown_default="qwen3-vl-embedding-2b if vLLM is installed, else ngram",
     )
     embedding_weights: Path | None = option(
-        heading=EMBEDDING, folder_exists=True, help="Folder of a checkpoint to use instead of the card's."
+        heading=EMBEDDING, folder_exists=True, results=True, help="Folder of a checkpoint to use instead of the card's."
     )
     embedding_servers: tuple[str, ...] = option(
         "--embedding-server",
@@ -79,14 +80,17 @@ class RunOptions(Settings):
         heading=EMBEDDING,
         metavar="URL[,URL...]",
         comma_separated=True,
+        results=False,
         help="Use this server for embeddings and start none; may be repeated.",
     )
     queries: str | None = None
     """A file, or ``auto``."""
-    hf_repo: str | None = option(heading=PUBLISHING, metavar="USER/NAME", help="Dataset on the Hub to publish to.")
+    hf_repo: str | None = option(
+        heading=PUBLISHING, metavar="USER/NAME", results=False, help="Dataset on the Hub to publish to."
+    )
     hf_token: str | None = token_option(heading=PUBLISHING)
     licence: str | None = licence_option(heading=PUBLISHING)
-    private: bool = option(heading=PUBLISHING, default=False, help="Make the dataset private.")
+    private: bool = option(heading=PUBLISHING, default=False, results=False, help="Make the dataset private.")
     quiet: bool = False
 
     @property

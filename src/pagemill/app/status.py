@@ -79,7 +79,7 @@ class RunStatus(msgspec.Struct, kw_only=True):
     pages: dict[str, int]
     """By state: ``done``, ``failed``, ``skipped``, ``running``, ``waiting``."""
     documents: int
-    """Documents that are complete."""
+    """Documents that are complete: no page failed or is still to be done."""
     rate: float | None
     """Recent pages per second; None if the run is not in progress or too little is known."""
     nodes: dict[str, float] = {}
@@ -136,7 +136,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         finished=summary.finished,
         total=reader.total,
         pages={state.name.lower(): counts.get(state, 0) for state in PageState},
-        documents=summary.documents,
+        documents=reader.complete_documents(),
         rate=reader.rate() if owner else None,
         nodes=read_node_rates(reader.path) if owner else {},
         invocation=_invocation(reader.session()),

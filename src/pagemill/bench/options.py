@@ -40,6 +40,7 @@ class LoadOptions(Settings):
     """What is sent to a server."""
 
     HEADING: ClassVar = "Load"
+    RESULTS: ClassVar = False
 
     in_flight: tuple[int, ...] = _several(
         int,
@@ -68,6 +69,7 @@ class SweepOptions(Settings):
     """What is varied; of several lists every combination is measured."""
 
     HEADING: ClassVar = "What to try (every combination)"
+    RESULTS: ClassVar = False
 
     max_num_batched_tokens: tuple[int, ...] = _several(
         int, "--max-num-batched-tokens", key="sweep_batched_tokens", help="Tokens per step of the server."

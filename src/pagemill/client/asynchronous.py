@@ -318,8 +318,8 @@ class AsyncClient:
         parser = EventParser()
         headers = {"Last-Event-ID": after, "Accept": "text/event-stream"}
         async with self._streaming(f"/v1/jobs/{id}/events", headers=headers) as answer:
-            async for line in answer.aiter_lines():
-                for event in parser.feed(line):
+            async for text in answer.aiter_text():
+                for event in parser.feed(text):
                     if event.kind == "page":
                         yield event.id, msgspec.json.decode(event.data, type=PageEvent)
                     elif event.kind == "job":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,14 +118,25 @@ class ServerSentEvent(NamedTuple):
     id: str | None
 
 
+_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")
+"""A return at the end of a part may have its line feed in the next one."""
+
+
 class EventParser:
-    """Server-sent events out of lines: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
+    """Server-sent events out of a text: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
 
     def __init__(self) -> None:
+        self._rest = ""
         self._fields: dict[str, list[str]] = {}
 
-    def feed(self, line: str) -> Iterator[ServerSentEvent]:
-        """Take a line, and yield the event that it completes."""
+    def feed(self, text: str) -> Iterator[ServerSentEvent]:
+        """Take the next part of the text, and yield the events that it completes."""
+        # Not str.splitlines, nor httpx's lines: U+2028 and others are within a line here.
+        *lines, self._rest = _LINE_END.split(self._rest + text)
+        for line in lines:
+            yield from self._line(line)
+
+    def _line(self, line: str) -> Iterator[ServerSentEvent]:
         if line:
             name, _, value = line.partition(":")
             self._fields.setdefault(name, []).append(value.removeprefix(" "))

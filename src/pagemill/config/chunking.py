@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
@@ -12,6 +13,8 @@ from pagemill.errors import UsageError
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkSettings(Settings):
     """The size of chunks, and what counts it."""
+
+    RESULTS: ClassVar = True
 
     max_tokens: int = option(default=512, minimum=32, help="chunks: maximum number of tokens, with the headings above.")
     tokenizer: Path | None = option(

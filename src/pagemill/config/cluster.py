@@ -16,6 +16,7 @@ class ClusterOptions(Settings):
     """A cluster of equal nodes, and the pages that it is to parse."""
 
     HEADING: ClassVar = CLUSTER
+    RESULTS: ClassVar = False
 
     nodes: int | None = option(minimum=1, help="Plan time, cost, disk and network of a run on so many nodes.")
     gpus_per_node: int = option(default=8, minimum=1, help="Accelerators of a node.")

@@ -12,6 +12,9 @@ from pagemill.config.options import Settings, option
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import UsageError
 
+GENERIC = "generic"
+"""The model card where none is named."""
+
 
 def _kinds(given: Sequence[str]) -> tuple[Described, ...]:
     if isinstance(given, str):
@@ -35,6 +38,7 @@ class DescribeSettings(Settings):
         metavar="KINDS",
         comma_separated=True,
         parse=_kinds,
+        results=True,
         help="Have a model describe figures, charts, tables, formulas (comma-separated): summary, keywords, and the "
         "data of charts.",
     )
@@ -44,21 +48,24 @@ class DescribeSettings(Settings):
         default=(),
         metavar="URL[,URL...]",
         comma_separated=True,
+        results=False,
         help="Server with the model that describes; may be repeated.",
         shown_default="that of --server",
     )
     model: str | None = option(
         key="describe_model",
+        results=True,
         help="Model card of the model that describes.",
         shown_default="generic; that of --model without --describe-server",
     )
     served_model: str | None = option(
-        key="describe_served_model", help="Name of that model on its servers.", shown_default="detected"
+        key="describe_served_model", results=True, help="Name of that model on its servers.", shown_default="detected"
     )
     limit: int = option(
         key="describe_limit",
         default=0,
         minimum=0,
+        results=False,
         help="Maximum number of elements that the model is asked about.",
         shown_default="no limit",
     )

@@ -19,6 +19,7 @@ class RuntimeSettings(Settings):
     """Settings that decide speed and memory, not results. 0 means: choose for this machine."""
 
     HEADING: ClassVar = MACHINE
+    RESULTS: ClassVar = False
 
     threads: int = option(default=0, minimum=0, help="Compute threads.", shown_default="one per core")
     decoders: int = option(
@@ -84,6 +85,7 @@ class RaySettings(Settings):
     """Which Ray cluster parses the pages, if any, and what of it. They decide speed, not results."""
 
     HEADING: ClassVar = MACHINES
+    RESULTS: ClassVar = False
 
     address: str | None = option(
         "--ray",

@@ -6,8 +6,11 @@ build the settings with :func:`build`.
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
+import os
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -52,6 +55,10 @@ class Option:
     """On the command line one value may hold several, separated by commas."""
     parse: Callable[[Any], Any] | None = None
     """Makes the field's value of what the user gave; raises UsageError."""
+    results: bool | None = None
+    """Whether another value may change what is kept: what is read, described, extracted or embedded. A run of
+    ``pagemill parse`` belongs to these options (:mod:`pagemill.runtime.identity`). Said by each option, or by the
+    ``RESULTS`` of a settings class for all of its options."""
     key: str = ""
     """Keyword argument in Python, unique among all options; by default the name of the field."""
     kind: type = str
@@ -66,32 +73,52 @@ class Option:
             UsageError: It is not valid.
         """
         if self.parse is not None:
-            return value if isinstance(value, self.kind) and not self.many else self.parse(value)
-        if self.many:
-            if isinstance(value, str):
-                raise UsageError(f"{self.key} is {value!r}", remedy=f"Pass a list: [{value!r}].")
-            return tuple(value)
+            if isinstance(value, self.kind) and not isinstance(value, bool) and not self.many:
+                return value
+            try:
+                return self.parse(value)
+            except (AttributeError, TypeError, ValueError):  # of a type that it does not expect
+                raise self._wrong(value, self.help) from None
+        if not self.many:
+            return self._one(value)
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise self._wrong(value, f"Pass a list: {[value]!r}.")
+        return tuple(map(self._one, value))
+
+    def _one(self, value: Any) -> Any:
+        """A value, or one of several; of a wrong type it is refused, as ``"no"`` would count as true."""
         if issubclass(self.kind, StrEnum):
             try:
                 return self.kind(value)
             except ValueError:
-                raise UsageError(f"{self.key} is {value!r}", remedy=f"Choose one of {', '.join(self.kind)}.") from None
-        if self.kind is Path:
-            return Path(value)
+                raise self._wrong(value, f"Choose one of {', '.join(self.kind)}.") from None
         if self.kind in (int, float):
             return self._number(value)
+        if self.kind is bool:
+            if not isinstance(value, bool):
+                raise self._wrong(value, "It must be True or False.")
+            return value
+        if self.kind in (str, Path):
+            if not isinstance(value, str | os.PathLike):
+                raise self._wrong(value, "It must be a string.")
+            return self.kind(value)
         return value
 
     def _number(self, value: Any) -> Any:
+        kinds = int if self.kind is int else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
+            raise self._wrong(value, "It must be a whole number." if self.kind is int else "It must be a number.")
         for bound, holds, relation in (
             (self.minimum, operator.ge, "at least"),
             (self.maximum, operator.le, "at most"),
             (self.above, operator.gt, "larger than"),
         ):
-            # No comparison holds for NaN.
-            if bound is not None and not (isinstance(value, (int, float)) and holds(value, bound)):
-                raise UsageError(f"{self.key} is {value!r}", remedy=f"It must be {relation} {bound:g}.")
+            if bound is not None and not holds(value, bound):
+                raise self._wrong(value, f"It must be {relation} {bound:g}.")
         return value
+
+    def _wrong(self, value: Any, remedy: str) -> UsageError:
+        return UsageError(f"{self.key} is {'not valid' if self.secret else reprlib.repr(value)}", remedy=remedy)
 
 
 def option(*flags: str, default: Any = None, help: str, **details: Any) -> Any:
@@ -107,6 +134,16 @@ def options_of(settings: type) -> Iterator[Option]:
             yield declared
         elif isinstance(kind, type) and is_dataclass(kind):
             yield from options_of(kind)
+
+
+def values_of(settings: Any) -> Iterator[tuple[Option, Any]]:
+    """The options of an object of a settings class, and of the settings in it, in order, with their values."""
+    for name, _, declared in _fields(type(settings)):
+        value = getattr(settings, name)
+        if declared is not None:
+            yield declared, value
+        elif is_dataclass(value):
+            yield from values_of(value)
 
 
 def build(settings: type[T], values: Mapping[str, Any]) -> T:
@@ -137,12 +174,8 @@ def words(settings: Any, *, leave_out: Collection[str] = ()) -> Iterator[str]:
         settings: An object of a settings class.
         leave_out: Keys of further options to leave out.
     """
-    for name, _, declared in _fields(type(settings)):
-        value = getattr(settings, name)
-        if declared is None:
-            if is_dataclass(value):
-                yield from words(value, leave_out=leave_out)
-        elif value not in (None, declared.default) and not declared.secret and declared.key not in leave_out:
+    for declared, value in values_of(settings):
+        if value not in (None, declared.default) and not declared.secret and declared.key not in leave_out:
             yield from _words(declared, value)
 
 
@@ -170,12 +203,15 @@ class Settings:
         Raises:
             UsageError: A value is not valid.
         """
-        for name, _, declared in _fields(type(self)):
+        for name, kind, declared in _fields(type(self)):
             value = getattr(self, name)
-            if declared is None or value is None:
-                continue
+            if declared is None:
+                if isinstance(kind, type) and issubclass(kind, Settings) and not isinstance(value, kind):
+                    raise UsageError(f"{name} is {reprlib.repr(value)}", remedy=f"Pass a {kind.__name__}.")
+            elif value is None:  # stands for the default
+                object.__setattr__(self, name, declared.default)
             # "parquet" equals the default of an enumeration, and is none of its members.
-            if value != declared.default or type(value) is not type(declared.default):
+            elif value != declared.default or type(value) is not type(declared.default):
                 object.__setattr__(self, name, declared.convert(value))
 
 
@@ -199,12 +235,16 @@ def _declared(settings: type, each: Field[Any], hint: Any) -> Option | None:
         hint = next(kind for kind in get_args(hint) if kind is not NoneType)
     many = get_origin(hint) is tuple
     key = declared.key or each.name
+    results = getattr(settings, "RESULTS", None) if declared.results is None else declared.results
+    if results is None:
+        raise TypeError(f"the option {key} does not say whether it changes results")
     kind = get_args(hint)[0] if many else hint
     return replace(
         declared,
         key=key,
         flags=declared.flags or (f"--{key.replace('_', '-')}",),
         heading=declared.heading or getattr(settings, "HEADING", None),
+        results=results,
         metavar=declared.metavar or _METAVARS.get(kind),
         kind=kind,
         default=None if each.default is MISSING else each.default,

@@ -24,18 +24,21 @@ class LocalModelSettings(Settings):
     weights: str | None = option(
         key="recognition_weights",
         metavar="FOLDER",
+        results=True,
         help="Folder of a checkpoint to use instead of the model card's.",
         shown_default="as `pagemill models download` keeps it",
     )
     device: TorchDevice = option(
         key="recognition_device",
         default=TorchDevice.AUTO,
+        results=False,
         help="Where the model runs.",
         shown_default="the first there",
     )
     dtype: TorchDtype = option(
         key="recognition_dtype",
         default=TorchDtype.AUTO,
+        results=True,
         help="Data type of the model's weights.",
         shown_default="bfloat16 where the device computes in it, else float32",
     )
@@ -44,11 +47,13 @@ class LocalModelSettings(Settings):
         default=0,
         minimum=0,
         maximum=1024,
+        results=False,
         help="Maximum number of regions per call of the model.",
         shown_default="by the free memory, halved when it runs out",
     )
     trust_remote_code: str | None = option(
         metavar="MODEL",
+        results=False,
         help="Run the Python code in the checkpoint of this model, named as in --model. Without it, only architectures "
         "of transformers itself run.",
     )
@@ -64,47 +69,61 @@ class RecognitionSettings(Settings):
         key="recognition_engine",
         default=LINES,
         heading=RECOGNITION,
+        results=True,
         help="Recognition engine: lines (CPU OCR), vlm (vision-language model behind --server), transformers (such a "
         "model in this process), or an installed region engine.",
     )
     model: str = option(
-        default="glm-ocr", help="Model card: a name listed by `pagemill models list`, or a file CARD.toml."
+        default="glm-ocr",
+        results=True,
+        help="Model card: a name listed by `pagemill models list`, or a file CARD.toml.",
     )
     servers: tuple[str, ...] = option(
         "--server",
         default=(),
         metavar="URL[,URL...]",
         comma_separated=True,
+        results=False,
         help="Base URL of an OpenAI-compatible server with the model, such as http://127.0.0.1:8000; may be repeated.",
     )
     reading: ReadingMode | None = option(
-        help="Send the model regions found by a layout engine, or whole pages.", shown_default="as the model card says"
+        results=True,
+        help="Send the model regions found by a layout engine, or whole pages.",
+        shown_default="as the model card says",
     )
     footnotes: bool = option(
         default=True,
+        results=True,
         help="Recognize footnotes and put them at the end of their page.",  # GLM-OCR's own pipeline leaves them out
     )
-    served_model: str | None = option(help="Name of the model on the servers.", shown_default="detected")
+    served_model: str | None = option(results=True, help="Name of the model on the servers.", shown_default="detected")
     max_tokens: int | None = option(
-        metavar="TOKENS", minimum=1, help="Longest answer to a request.", shown_default="by the model card"
+        metavar="TOKENS",
+        minimum=1,
+        results=True,
+        help="Longest answer to a request.",
+        shown_default="by the model card",
     )
     workers: int = option(
         default=0,
         minimum=0,
+        results=False,
         help="Requests in flight per server.",
         shown_default="adaptive: raised until throughput stops improving",
     )
     request_timeout_s: float = option(
-        "--request-timeout", default=300.0, above=0, maximum=1e6, help="Time limit of one request."
+        "--request-timeout", default=300.0, above=0, maximum=1e6, results=False, help="Time limit of one request."
     )
     server_wait_s: float = option(
         "--server-wait",
         default=600.0,
         above=0,
+        results=False,
         help="How long to wait for a server that does not answer before the run stops. It can be resumed.",
     )
     escalate: str | None = option(
         metavar="ENGINE",
+        results=True,
         help="Recognize with line recognition or the text layer, send only the doubtful regions to this region engine "
         "(vlm: the model behind --server), and keep the better reading.",
     )
@@ -112,6 +131,7 @@ class RecognitionSettings(Settings):
         default=ESCALATE_FROM,
         minimum=0,
         metavar="CHARACTERS",
+        results=True,
         help="With --escalate, send regions in which so many characters or more are expected to be wrong; 0 sends all.",
     )
 

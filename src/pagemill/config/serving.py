@@ -25,35 +25,58 @@ class Wishes(Settings):
     HEADING: ClassVar = SERVING
 
     memory_gib: float | None = option(
-        "--memory", metavar="GIB", above=0, maximum=1e6, help="Memory of the accelerator.", shown_default="detected"
+        "--memory",
+        metavar="GIB",
+        above=0,
+        maximum=1e6,
+        results=False,
+        help="Memory of the accelerator.",
+        shown_default="detected",
     )
     memory_share: float | None = option(
         "--gpu-mem-util",
         metavar="SHARE",
         above=0,
         maximum=1,
+        results=False,
         help="Share of the memory that vLLM claims.",
         shown_default="by the profile",
     )
     max_model_len: int | None = option(
         metavar="TOKENS",
         minimum=1,
+        results=False,
         help="Longest request, response included.",
         shown_default="by the card and --max-tokens",
     )
     max_tokens: int | None = option(
-        metavar="TOKENS", minimum=1, help="Longest answer to a request.", shown_default="by the model card"
+        metavar="TOKENS",
+        minimum=1,
+        results=True,
+        help="Longest answer to a request.",
+        shown_default="by the model card",
     )
     max_num_seqs: int | None = option(
-        minimum=1, help="Requests that a server computes at once.", shown_default="by the profile and the cache"
+        minimum=1,
+        results=False,
+        help="Requests that a server computes at once.",
+        shown_default="by the profile and the cache",
     )
     max_num_batched_tokens: int | None = option(
-        metavar="TOKENS", minimum=1, help="Tokens per step of a server.", shown_default="by the profile"
+        metavar="TOKENS", minimum=1, results=False, help="Tokens per step of a server.", shown_default="by the profile"
     )
-    workers: int | None = option(minimum=1, help="Requests in flight per server.", shown_default="by the profile")
-    dtype: Dtype | None = option("--ocr-dtype", help="Data type of the weights.", shown_default="by the profile")
-    sequence_tokens: int | None = option(minimum=1, help="Tokens of a typical request, response included.")
-    prefill_tokens: int | None = option(minimum=1, help="Tokens of the image and prompt of a typical request.")
+    workers: int | None = option(
+        minimum=1, results=False, help="Requests in flight per server.", shown_default="by the profile"
+    )
+    dtype: Dtype | None = option(
+        "--ocr-dtype", results=True, help="Data type of the weights.", shown_default="by the profile"
+    )
+    sequence_tokens: int | None = option(
+        minimum=1, results=False, help="Tokens of a typical request, response included."
+    )
+    prefill_tokens: int | None = option(
+        minimum=1, results=False, help="Tokens of the image and prompt of a typical request."
+    )
 
 
 def _replicas(given: str) -> int:
@@ -71,33 +94,40 @@ class ServingOptions(Settings):
 
     HEADING: ClassVar = SERVING
 
-    model: str = option(default="glm-ocr", help="Model card: a name, or a file CARD.toml.")
-    weights: Path | None = option(folder_exists=True, help="Folder of a checkpoint to use instead of the card's.")
+    model: str = option(default="glm-ocr", results=True, help="Model card: a name, or a file CARD.toml.")
+    weights: Path | None = option(
+        folder_exists=True, results=True, help="Folder of a checkpoint to use instead of the card's."
+    )
     profile: str = option(
-        default=AUTO, help=f"Hardware profile: {AUTO}, {', '.join(profile_names())}, or a file PROFILE.toml."
+        default=AUTO,
+        results=False,
+        help=f"Hardware profile: {AUTO}, {', '.join(profile_names())}, or a file PROFILE.toml.",
     )
     wishes: Wishes = Wishes()
     replicas: int = option(
         default=1,
         metavar="N|auto",
         parse=_replicas,
+        results=False,
         help="Number of servers, one per GPU; auto: as many as there are GPUs, on Ray those of all machines.",
     )
-    host: str = option(default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.")
+    host: str = option(default="127.0.0.1", metavar="ADDRESS", results=False, help="Address to listen on.")
     port: int | None = option(
         minimum=1,
         maximum=65535,
+        results=False,
         help="Port of the first server; the others use the following ones.",
         shown_default="8000, or any free port",
     )
     vllm: str | None = option(
-        metavar="PATH", help="Program of vLLM, or the folder of its environment.  [env: PAGEMILL_VLLM]"
+        metavar="PATH", results=False, help="Program of vLLM, or the folder of its environment.  [env: PAGEMILL_VLLM]"
     )
     options: tuple[str, ...] = option(
         "--with",
         key="with_options",
         default=(),
         metavar="OPTION",
+        results=False,
         help="Optional feature of the card, such as speculative; may be repeated.",
     )
     extra: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ class LayoutChoice(Settings):
     """Which layout engine finds the regions of a page."""
 
     HEADING: ClassVar = RECOGNITION
+    RESULTS: ClassVar = True
 
     engine: str = option(
         key="layout_engine",
@@ -44,6 +45,7 @@ class TableEngineSettings(Settings):
     """Which model finds rows and columns of tables."""
 
     HEADING: ClassVar = RECOGNITION
+    RESULTS: ClassVar = True
 
     name: str = option(
         key="table_engine",
@@ -86,37 +88,44 @@ class ParseSettings(Settings):
         metavar="CODES",
         comma_separated=True,
         parse=_languages,
+        results=True,
         help="Languages to recognize, such as ko,en; auto detects the script of each page.",
         shown_default="auto",
     )
     text_layer: TextLayerMode = option(
+        results=True,
         help="Use the text layer of PDFs: where it is sound, always, or never.",
         shown_default="auto; never with a region engine",
     )
     structure: StructureMode | None = option(
+        results=True,
         help="What tells the structure of a page with a sound text layer: its fonts and drawn lines, with layout "
         "detection where they do not (fonts), or layout detection alone (pixels).",
         shown_default="fonts; pixels with a layout or table engine of your choice",
     )
     photographs: PhotographMode = option(
         default=PhotographMode.AUTO,
+        results=True,
         help="Unwarp pages that are recognized, not taken from a text layer: photographs (auto), all (always), or none "
         "(never).",
     )
     tables: TablesMode = option(
         default=TablesMode.AUTO,
+        results=True,
         help="How rows and columns of tables are found: by drawn rules and the places of the text, with the embedded "
         "model where these leave doubt (auto) or without it (rules), or by the model wherever it finds some (model).",
     )
     furniture: FurnitureMode = option(
         default=FurnitureMode.PROVEN,
+        results=True,
         help="Running heads, running feet and page numbers that texts leave out: those that are proven, by other pages "
         "or by the file itself, or those that are likely as well, by their place.",
     )
-    crops: bool = option(default=True, heading=OUTPUT, help="Save image, chart and formula regions.")
+    crops: bool = option(default=True, heading=OUTPUT, results=True, help="Save image, chart and formula regions.")
     inline_marks: bool = option(
         default=True,
         heading=OUTPUT,
+        results=True,
         help="Keep bold, italic, struck-out and fixed-width words, scripts and links of text layers.",
     )
     table_choice: TableEngineSettings = TableEngineSettings()
@@ -129,6 +138,7 @@ class ParseSettings(Settings):
         default=300.0,
         heading=RESUME,
         above=0,
+        results=False,
         help="Time limit of one page after decoding, not counting requests to servers.",
     )
 
@@ -136,8 +146,6 @@ class ParseSettings(Settings):
         Settings.__post_init__(self)
         if self.text_layer is None:  # None: whoever chose a region engine wants it to read
             object.__setattr__(self, "text_layer", self.recognition.text_layer)
-        if self.structure is None and (self.tables is not TablesMode.AUTO or self.table_choice.name != EMBEDDED_TABLES):
-            object.__setattr__(self, "structure", StructureMode.PIXELS)  # who chooses an engine wants its results
         if self.describing != DescribeSettings() and not self.describing.kinds:
             raise UsageError("nothing is to be described", remedy="Say what: --describe figures,charts,tables.")
         if self.table_choice != TableEngineSettings() and self.tables is TablesMode.RULES:
@@ -147,3 +155,9 @@ class ParseSettings(Settings):
                 f"languages apply to line recognition: {self.recognition.engine} recognizes those of its model",
                 remedy="Leave out the languages (--lang).",
             )
+
+    @property
+    def reads_fonts(self) -> bool:
+        """Whether fonts tell the structure of pages where they can; not with a choice for tables, unless asked for."""
+        is_chosen = self.tables is not TablesMode.AUTO or self.table_choice.name != EMBEDDED_TABLES
+        return self.structure is StructureMode.FONTS or (self.structure is None and not is_chosen)

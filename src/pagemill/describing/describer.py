@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import simplejpeg
 
-from pagemill.config.describing import DescribeSettings
+from pagemill.config.describing import GENERIC, DescribeSettings
 from pagemill.config.model_cards import ModelKind, Sampling, load_card
 from pagemill.config.modes import Described
 from pagemill.config.recognition import RecognitionSettings
@@ -102,17 +102,18 @@ class Describer:
         self.counts = DescribeCounts()
         self.answers: KeptAnswers | None = None
         """Where answers are kept; None for this process alone."""
-        self._card = load_card(settings.model or "generic", ModelKind.RECOGNITION)
+        self._card = load_card(settings.model or GENERIC, ModelKind.RECOGNITION)
         if not settings.servers:
             raise UsageError(
                 "describing needs a model behind a server",
                 remedy="Name it with --describe-server URL, and its card with --describe-model.",
             )
         self._client = chat_client(settings.servers, reader)
-        self._served_model = settings.served_model
+        self._wanted_model = settings.served_model
         self._left = settings.limit or None
         self._model: GuidedModel | None = None
-        self._name = ""
+        self.served_model = ""
+        """Its name on the servers, known after :meth:`check`."""
         self._asking: dict[bytes, asyncio.Task[Description | Problem]] = {}
         self._done: dict[bytes, Description] = {}
         self._slots = asyncio.Semaphore(self._client.in_flight)
@@ -130,7 +131,7 @@ class Describer:
             NetworkError: No server answers.
             UsageError: None serves the model.
         """
-        served = await self._client.find_model(self._served_model, [self._card.name, self._card.repository])
+        served = await self._client.find_model(self._wanted_model, [self._card.name, self._card.repository])
         context = served.max_model_len or self._card.server.max_model_len
         answer = min(self._card.sampling.max_tokens, _ANSWER_TOKENS, context // 2)
         room = max(context - answer - _PROMPT_TOKENS, 0) * max(self._card.image.multiple, 28) ** 2
@@ -140,7 +141,7 @@ class Describer:
         # A repetition penalty spoils JSON, whose keys repeat.
         sampling = msgspec.structs.replace(self._card.sampling, max_tokens=answer, repetition_penalty=None)
         self._card = msgspec.structs.replace(self._card, image=image, sampling=sampling)
-        self._name = served.name
+        self.served_model = served.name
         self._model = GuidedModel(
             self._card, self._client, RequestBuilder(self._card, served.name), keeps_blanks=True, needs_image=True
         )
@@ -190,7 +191,8 @@ class Describer:
         await self._client.aclose()
 
     def _key(self, element: ElementRequest) -> bytes:
-        what = "\0".join((PROMPT_VERSION, self._card.name, self._name, element.kind, str(self._card.image.max_pixels)))
+        pixels = str(self._card.image.max_pixels)
+        what = "\0".join((PROMPT_VERSION, self._card.name, self.served_model, element.kind, pixels))
         return hashlib.sha256(what.encode() + hashlib.sha256(element.picture).digest()).digest()
 
     async def _kept(self, key: bytes) -> Description | None:
@@ -241,7 +243,7 @@ class Describer:
         doubts = (*description.left_out, *([message] if flaw else []))
         engine = f"vlm:{self._card.name}"
         return msgspec.structs.replace(
-            description, engine=engine, model=self._name, attempts=spent.attempts, left_out=doubts
+            description, engine=engine, model=self.served_model, attempts=spent.attempts, left_out=doubts
         )
 
     def _body(self, text: str, sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
@@ -249,7 +251,7 @@ class Describer:
         if image is not None:
             content.insert(0 if self._card.image_first else 1, image_part(image))
         wanted = {"name": "description", "schema": SCHEMA} if is_guided else None
-        return chat_body(self._card, self._name, content, sampling, wanted)
+        return chat_body(self._card, self.served_model, content, sampling, wanted)
 
 
 def _prompt(element: ElementRequest) -> str:

@@ -44,7 +44,23 @@ def spans_of(content: str, lines: Sequence[TextLine]) -> tuple[Span, ...]:
         for start, line in zip(starts, lines, strict=False)
         for span in shifted(cut(line.spans, 0, len(line.text)), start)
     ]
-    return carried(spans, "\n".join(line.text for line in lines), content)
+    return _over_code(content, carried(spans, "\n".join(line.text for line in lines), content))
+
+
+def _over_code(text: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Bold and italic spans with nothing but code between them as one: fonts of fixed pitch often lack those cuts."""
+    code = {place for span in spans if span.mark is Mark.CODE for place in range(span.start, span.end)}
+    result = [span for span in spans if span.mark not in (Mark.BOLD, Mark.ITALIC)]
+    for mark in (Mark.BOLD, Mark.ITALIC) if code else ():
+        joined: list[Span] = []
+        for span in (span for span in spans if span.mark is mark):
+            gap = range(joined[-1].end, span.start) if joined else range(0)
+            if gap and "\n" not in text[gap.start : gap.stop] and all(i in code or text[i].isspace() for i in gap):
+                joined[-1] = msgspec.structs.replace(joined[-1], end=span.end)
+            else:
+                joined.append(span)
+        result += joined
+    return tuple(sorted(result, key=lambda span: (span.start, span.end, span.mark))) if code else spans
 
 
 def reworded(line: TextLine, text: str, **changed: Any) -> TextLine:

@@ -85,19 +85,22 @@ class EngineSettings(Settings):
 
     folder: Path = Path()
     """``embeddings/`` of the run directory; need not exist."""
-    engine: str = option(default=DEFAULT_ENGINE, help="Installed embedding engine.")
-    model: str | None = option(help="Model of the engine: a name, a path or a model card.")
+    engine: str = option(default=DEFAULT_ENGINE, results=True, help="Installed embedding engine.")
+    model: str | None = option(results=True, help="Model of the engine: a name, a path or a model card.")
     servers: tuple[str, ...] = option(
         "--server",
         default=(),
         metavar="URL[,URL...]",
         comma_separated=True,
+        results=False,
         help="Server of the engine vllm; may be repeated.",
     )
-    dimension: int | None = option(minimum=1, help="Truncate vectors to N components.", shown_default="all")
+    dimension: int | None = option(
+        minimum=1, results=True, help="Truncate vectors to N components.", shown_default="all"
+    )
     """Used by engines that make vectors of any dimension; the vectors of others are cut."""
-    batch_size: int | None = option(minimum=1, help="Maximum batch size.", shown_default="by the engine")
-    device: str | None = option(help="Device of the engine, such as cuda or cpu.")
+    batch_size: int | None = option(minimum=1, results=False, help="Maximum batch size.", shown_default="by the engine")
+    device: str | None = option(results=False, help="Device of the engine, such as cuda or cpu.")
     timeout_s: float = 300.0
     """Time limit of one call to a server."""
     wait_s: float = 600.0

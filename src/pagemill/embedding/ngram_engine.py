@@ -73,7 +73,10 @@ class NgramEngine:
             )
         self._dimension = settings.dimension or DIMENSION
         if not 64 <= self._dimension <= _MAX_DIMENSION:
-            raise UsageError(f"the engine 'ngram' makes vectors of 64 to {_MAX_DIMENSION:,} components")
+            raise UsageError(
+                f"the engine 'ngram' makes vectors of 64 to {_MAX_DIMENSION:,} components",
+                remedy=f"Request so many with --dimension; the default is {DIMENSION:,}.",
+            )
         self.max_batch = settings.batch_size or 64
         self._path = settings.folder / STATISTICS
         self._frequencies, self._digests = _read_statistics(self._path)

@@ -18,6 +18,13 @@ from pagemill.export.pdf_content_size import MAX_FORMS, is_small, sets_modes
 _SHOWING = frozenset({"Tj", "TJ", "'", '"'})
 _MOVING = frozenset({"BT", "ET", "Td", "TD", "Tm", "T*", "'", '"'})
 """What is shown next has a place of its own, and not the end of what was shown before."""
+_SHOWING_NOTHING = frozenset(
+    {
+        *("q", "Q", "cm", "w", "J", "j", "M", "d", "ri", "i", "gs"),
+        *("BT", "ET", "Tc", "Tw", "Tz", "TL", "Tf", "Tr", "Ts", "Td", "TD", "Tm", "T*"),
+    }
+)
+"""Between ``q`` and ``Q`` they have no effect by themselves."""
 _INVISIBLE = 3
 _SILENT = "-silent"
 """Behind the name of a font."""
@@ -154,8 +161,10 @@ class _Content:
         self._font: list[Any] = []
         """Name and size."""
         self._outer: list[tuple[int, list[Any]]] = []
-        self._hidden: list[tuple[list[Any], list[Any]]] = []
-        """What invisible text since the last move becomes, if it is needed, and the place of it."""
+        self._hidden: list[tuple[list[Any], list[Any], Any]] = []
+        """Invisible text since the last move, which is kept if it is needed: its place, font and instruction."""
+        self._groups: list[int] = []
+        """Where each open ``q`` is, as long as nothing was shown since."""
 
     def take(self, instruction: Any) -> None:
         """Take the next instruction."""
@@ -165,10 +174,16 @@ class _Content:
         if operator in _SHOWING:
             self._show(instruction, operator, operands)
             return
+        if operator not in _SHOWING_NOTHING:
+            self._groups.clear()
         if operator == "q":
             self._outer.append((self._mode, self._font))
+            self._groups.append(len(self.kept))
         elif operator == "Q" and self._outer:
             self._mode, self._font = self._outer.pop()
+            if self._groups:  # what is left of our own invisible text, which would pile up with each export
+                del self.kept[self._groups.pop() :]
+                return
         elif operator == "Tr" and operands:
             self._mode = int(operands[0])
         elif operator == "Tf" and len(operands) == 2:
@@ -177,9 +192,10 @@ class _Content:
 
     def _show(self, instruction: Any, operator: str, operands: list[Any]) -> None:
         if self._mode != _INVISIBLE:
-            for place, shown in self._hidden:
-                place.extend(shown)
+            for place, font, hidden in self._hidden:
+                place.extend(self._silenced(font, hidden))
             self._hidden.clear()
+            self._groups.clear()
             self.kept.append([instruction])
             return
         if operator == '"' and len(operands) == 3:  # it sets the spacing of what follows, too
@@ -188,16 +204,16 @@ class _Content:
             self.kept.append([_instruction([], "T*")])
             instruction = _instruction(operands[-1:], "Tj")
         self.kept.append(place := [])
-        self._hidden.append((place, self._silenced(instruction)))
+        self._hidden.append((place, self._font, instruction))
 
-    def _silenced(self, instruction: Any) -> list[Any]:
-        """An instruction that shows text, in a silent font where there is one."""
-        name = str(self._font[0]) if self._font else ""
+    def _silenced(self, font: list[Any], instruction: Any) -> list[Any]:
+        """An instruction that shows text in a font, in its silent copy where there is one."""
+        name = str(font[0]) if font else ""
         if name not in self._fonts:
             return [instruction]
         self.silent.add(name)
-        font = _instruction([Name(name + _SILENT), self._font[1]], "Tf")
-        return [font, instruction, _instruction(self._font, "Tf")]
+        silent = _instruction([Name(name + _SILENT), font[1]], "Tf")
+        return [silent, instruction, _instruction(font, "Tf")]
 
 
 def _instruction(operands: Iterable[Any], operator: str) -> Any:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from pagemill.document.labels import Task
 from pagemill.extraction.schema import leaves
 from pagemill.extraction.thresholds import THRESHOLDS
@@ -51,6 +53,11 @@ def _finite(number: str) -> float:
     return value
 
 
+def _whole(number: str) -> int:
+    _finite(number)  # larger ones no reader of the results could take
+    return int(number)
+
+
 def _decoder(repeated: list[str]) -> json.JSONDecoder:
     """A decoder that notes keys of an object that have several values, of which it takes the last one."""
 
@@ -60,7 +67,7 @@ def _decoder(repeated: list[str]) -> json.JSONDecoder:
             repeated.extend(key for key, value in pairs if value != found[key])
         return found
 
-    return json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=note)
+    return json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=note)
 
 
 def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
@@ -83,6 +90,7 @@ def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
     repeated: list[str] = []
     try:
         values, _ = _decoder(repeated).raw_decode(text, start)
+        msgspec.json.encode(values)  # half a character, an escape such as \\ud83d, cannot be written
         count = sum(1 for _ in islice(leaves(values), THRESHOLDS.max_values + 1))
     except ValueError as error:
         return Reading(None, Flaw.INVALID_JSON, f"the answer is not JSON: {error}")

@@ -6,13 +6,13 @@ exactly, as the same number or date in another notation, or, for longer texts, n
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from html import unescape
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,9 +27,16 @@ from pagemill.extraction.thresholds import THRESHOLDS
 if TYPE_CHECKING:
     from pagemill.extraction.schema import Path_
 
-_NUMBER = re.compile(r"\d[\d.,'’\u00a0 ]*")
+_NUMBER = re.compile(r"\d[\d.,' ]*")
 _WORD_BORDER = re.compile(r"[_\-]|(?<=[a-z])(?=[A-Z])")
-_PLAIN_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
+_PLAIN_NUMBER = re.compile(r"[-+]?(\d+)(\.\d+)?")
+_READINGS = tuple(
+    (re.compile(rf"\d{{1,3}}({group}\d{{3}})*({point}\d+)?|\d+({point}\d+)?"), group.strip("\\"), point.strip("\\"))
+    for group, point in ((",", r"\."), (r"\.", ","), (" ", r"\."), (" ", ","), ("'", r"\."), ("'", ","))
+)
+"""Notations of numbers: what separates thousands, and decimals. 1.234 may be over a thousand."""
+_MINUS = re.compile(r"(?:^|\W)-$")
+_MAYBE_MINUS = re.compile(r"(?:(?:^|[^\d\s] |[^\w\s])-|\()[^\w\s]? ?[^\w\s]?$")
 _ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})([T ].*)?")
 _DATE_PARTS = re.compile(r"\d+|[^\W\d_]+")
 _MONTHS = (
@@ -40,6 +47,8 @@ _MONTHS = (
 """First letters of the months in English; German, French; Spanish, Italian, Portuguese."""
 _IN_DATES = frozenset({"of", "de", "den", "the", "st", "nd", "rd", "th", "t", "년", "월", "일", "年", "月", "日"})
 _LONGEST_DATE = 30
+_LONGEST_ROW = 6
+"""Parts of a number with spaces between its thousands: up to 10¹⁸."""
 _TAG = re.compile(r"<[^<>]{0,300}>")
 _MAX_NEEDLE = 2_000
 """Characters of a value that are looked for; of a longer one its beginning."""
@@ -104,16 +113,16 @@ class PageText:
         """Where a value is on the page, best first, then in reading order."""
         if value is None or isinstance(value, bool):
             return []
-        needle = _joined(str(value)[:_MAX_NEEDLE])
         if isinstance(value, int | float):
-            return self._made(self._numbers(float(value)))
+            return self._made(self._numbers(Decimal(str(value))))
+        needle = _joined(value[:_MAX_NEEDLE])
         if not needle:
             return []
+        if number := _PLAIN_NUMBER.fullmatch(needle):  # an identifier, too: neither a zero nor a sign may differ
+            return self._made(self._numbers(Decimal(needle), number[1]))
         spans = [(*span, 1.0) for span in self._exact(needle)]
         if not spans and (date := _ISO_DATE.fullmatch(needle)):
             spans = list(self._dates(date))
-        if not spans and _PLAIN_NUMBER.fullmatch(needle):
-            spans = list(self._numbers(float(needle)))
         if not spans:
             spans = list(self._similar(needle))
         return self._made(spans)
@@ -148,17 +157,35 @@ class PageText:
             return place + 2 * step >= 0 and far.isdecimal()
         return _joins(character, near)
 
-    def _numbers(self, value: float) -> Iterator[tuple[int, int, float]]:
+    def _numbers(self, value: Decimal, whole: str | None = None) -> Iterator[tuple[int, int, float]]:
+        """Places with a number, in whatever notation; of an identifier also with the digits of its whole part."""
+        digits = "".join(map(str, value.as_tuple().digits)).strip("0")
         for match in _NUMBER.finditer(self.text):
-            text = match.group().rstrip(" .,'’")
-            if any(math.isclose(abs(value), read, rel_tol=1e-9, abs_tol=1e-9) for read in _readings(text)):
-                yield match.start(), match.start() + len(text), 1.0
-            elif " " in text:  # several numbers in a row, or one with spaces between its thousands
-                for part in re.finditer(r"\S+", text):
+            row = match.group()
+            parts = list(re.finditer(r"\S+", row))
+            for first in range(len(parts)):
+                for last in range(first, min(len(parts), first + _LONGEST_ROW)):  # spaces may separate thousands
+                    low = parts[first].start()
+                    text = row[low : parts[last].end()].rstrip(".,'")
+                    if re.sub(r"\D", "", text).strip("0") != digits:  # which spares reading most of them
+                        continue
+                    start, end = match.start() + low, match.start() + low + len(text)
+                    signs = self._signs(start, end)
                     if any(
-                        math.isclose(abs(value), read, rel_tol=1e-9) for read in _readings(part.group().strip(".,"))
+                        sign * Decimal(read) == value and (whole is None or read.partition(".")[0] == whole)
+                        for read in _readings(text)
+                        for sign in signs
                     ):
-                        yield match.start() + part.start(), match.start() + part.end(), 1.0
+                        yield start, end, 1.0
+
+    def _signs(self, start: int, end: int) -> tuple[int, ...]:
+        """The signs that the number at a place may have: a dash may also be a separator, brackets mean a debt."""
+        before, after = self.text[max(0, start - 6) : start], self.text[end : end + 2]
+        if _MINUS.search(before):
+            return (-1,)
+        maybe = _MAYBE_MINUS.search(before)
+        is_minus = ")" in after if maybe and "(" in maybe.group() else maybe or after.rstrip() == "-"
+        return (1, -1) if is_minus else (1,)
 
     def _dates(self, date: re.Match[str]) -> Iterator[tuple[int, int, float]]:
         """Places with the day, the month as number or word, and the year, in any order."""
@@ -256,8 +283,10 @@ def _normal(character: str) -> str:
     """One character as it is compared: without case and width, with one kind of space, quote and dash."""
     if character.isspace() or character in ",;|":
         return " " if character != "," else ","
-    if unicodedata.category(character) == "Pd":
+    if unicodedata.category(character) == "Pd" or character == "\u2212":  # a minus is of another category
         return "-"
+    if character.isdecimal():
+        return str(int(character))  # of any script
     return unicodedata.normalize("NFKC", character).casefold().translate(_QUOTES)
 
 
@@ -278,17 +307,11 @@ def _is_word(character: str) -> bool:
     return character.isalnum() and not "\u1100" <= character <= "\uffef"
 
 
-def _readings(text: str) -> set[float]:
-    """The numbers that digits with points, commas and spaces may mean: 1.234 may be over a thousand."""
-    digits = re.sub(r"[ '’\u00a0]", "", text)
-    found = set()
-    for group, point in ((",", "."), (".", ",")):
-        whole = digits.replace(group, "")
-        if whole.count(point) <= 1 and re.fullmatch(
-            rf"\d{{1,3}}(\{group}\d{{3}})*(\{point}\d+)?|\d+(\{point}\d+)?", digits
-        ):
-            found.add(float(whole.replace(point, ".")))
-    return found
+def _readings(text: str) -> set[str]:
+    """The numbers that digits with points, commas and spaces may mean, in plain notation."""
+    return {
+        text.replace(group, "").replace(point, ".") for pattern, group, point in _READINGS if pattern.fullmatch(text)
+    }
 
 
 def choose_places(values: Sequence[tuple[Path_, Any]], pages: Sequence[PageText]) -> dict[Path_, Place]:

@@ -168,7 +168,7 @@ def _regions(
     """The regions that layout detection found, corrected by lines and rules of the page, and those that it missed."""
     pixels = page.pixels
     found = [_as_table(region, pixels, lines) for region in detected if not _is_prose(region, pixels, lines)]
-    tables = _missed_tables(found, pixels, lines)
+    tables = _missed_tables(found, pixels, lines, errors)
     if isinstance(table_engine, TableFinder):
         tables += _found_tables([*found, *tables], pixels, table_engine, errors)
     found = [region for region in found if not _is_any_of(region, tables)]
@@ -201,7 +201,7 @@ def _is_covered(box: Box, regions: Iterable[DetectedRegion]) -> bool:
 
 
 def _missed_tables(
-    detected: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine]
+    detected: Sequence[DetectedRegion], pixels: Pixels, lines: Sequence[TextLine], errors: list[PageError]
 ) -> list[DetectedRegion]:
     """Tables with ruling lines that the layout engine did not see, neither as a table nor, surely, as a picture."""
     known = [region for region in detected if region.label is Label.TABLE and not _is_page_area(region, pixels, lines)]
@@ -216,8 +216,13 @@ def _missed_tables(
         if around:
             is_all = all(intersection(box, p) >= PARSING.table_is_picture * area(p) for p in around)
             filled = PARSING.table_filled if is_all else 1.1
-        if not _is_covered(box, known) and _is_grid(pixels, box, lines, filled):
-            missed.append(DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines"))
+        try:
+            if not _is_covered(box, known) and _is_grid(pixels, box, lines, filled):
+                missed.append(DetectedRegion(box=box, label=Label.TABLE, score=None, source="ruling-lines"))
+        except Exception as error:
+            place = ", ".join(f"{value:.0f}" for value in box)
+            message = f"the rules at ({place}) are not taken for a table: {type(error).__name__}: {error}"
+            errors.append(PageError(component="table", category="internal", message=message))
     return missed
 
 
@@ -344,10 +349,7 @@ def _is_prose(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine])
 
 def _is_grid(pixels: Pixels, box: Box, lines: Sequence[TextLine], filled: float = 0.0) -> bool:
     """Whether rules have text in two rows and columns at least, and in a share of cells: paper and frames do not."""
-    try:
-        table = recognize_table(pixels, box, lines)
-    except Exception:  # told when the table is recognized for good
-        return True
+    table = recognize_table(pixels, box, lines)
     told = [cell for cell in table.cells if cell.text] if table is not None else []
     rows = len({cell.row for cell in told})
     if prose_share(_inside(box, lines)) >= TABLES.prose and rows < TABLES.ruled_prose_rows:

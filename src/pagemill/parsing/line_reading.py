@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pagemill.config.modes import EMBEDDED_TABLES, StructureMode, TextLayerMode
+from pagemill.config.modes import EMBEDDED_TABLES, TextLayerMode
 from pagemill.config.settings import ParseSettings
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
@@ -140,7 +140,7 @@ async def _by_typography(run: PageRun, level: LevelPage) -> tuple[PageResult | N
     It is asked where the page shows pictures or drawings, for these alone.
     """
     page, lines = level.straight, level.lines
-    if run.verdict != SOUND or run.settings.structure is StructureMode.PIXELS or level.rotation or not lines:
+    if run.verdict != SOUND or not run.settings.reads_fonts or level.rotation or not lines:
         return None, None
     if any(map(is_unmapped, lines)):
         return None, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import ClassVar
 
 from pagemill.config.options import Settings, option
 
@@ -24,12 +25,14 @@ class Shape(StrEnum):
 licence_option = partial(
     option,
     *("--licence", "--license"),
+    results=False,
     metavar="ID",
     help="Licence of the pages, as the Hub names it, such as cc-by-4.0.",
 )
 token_option = partial(
     option,
     "--hf-token",
+    results=False,
     environment="HF_TOKEN",
     secret=True,
     metavar="TOKEN",
@@ -40,6 +43,8 @@ token_option = partial(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination(Settings):
     """Where a dataset goes."""
+
+    RESULTS: ClassVar = False
 
     repository: str | None = option(
         "--repo", metavar="USER/NAME", help="Dataset on the Hugging Face Hub; created if it does not exist."
@@ -53,6 +58,8 @@ class Destination(Settings):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOptions(Settings):
     """How the dataset is made."""
+
+    RESULTS: ClassVar = False
 
     repository: str | None = None
     """As in :class:`Destination`, for the sample code of the card."""

@@ -157,7 +157,7 @@ def router(server: Server) -> APIRouter:
         open_sockets += 1
         try:
             await _watch(server, socket, id, api_key)
-        except (WebSocketDisconnect, RuntimeError):  # the client has gone
+        except WebSocketDisconnect:  # the client has gone
             pass
         finally:
             open_sockets -= 1
@@ -256,16 +256,16 @@ async def _watch(server: Server, socket: WebSocket, id: str, api_key: str) -> No
             await _tell(socket, "update", task=told)
     except (UnauthorizedError, NotFoundError) as error:  # the job may also be removed while it is watched
         await _tell(socket, "error", error=error.message)
-    await socket.close()
+    with _still_there():
+        await socket.close()
 
 
 async def _states(server: Server, id: str, owner: str, socket: WebSocket) -> AsyncIterator[dict[str, Any]]:
     """The states of a task whenever they change, the last one when it has ended. Ends when the client goes."""
 
     async def gone() -> None:  # what the client says ("next") has no meaning here
-        with contextlib.suppress(WebSocketDisconnect):
-            while True:
-                await socket.receive_text()
+        while (await socket.receive())["type"] != "websocket.disconnect":
+            pass
 
     leaving = asyncio.create_task(gone())
     before = None
@@ -291,4 +291,14 @@ async def _states(server: Server, id: str, owner: str, socket: WebSocket) -> Asy
 async def _tell(
     socket: WebSocket, message: str, *, task: dict[str, Any] | None = None, error: str | None = None
 ) -> None:
-    await socket.send_json({"message": message, "task": task, "error": error})
+    with _still_there():
+        await socket.send_json({"message": message, "task": task, "error": error})
+
+
+@contextlib.contextmanager
+def _still_there() -> Iterator[None]:
+    """Raise what the server raises on a connection that is closed as a WebSocketDisconnect."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise WebSocketDisconnect(1006) from error

@@ -28,6 +28,12 @@ _REDIRECTS = 5
 _REDIRECT_STATUS = frozenset({301, 302, 303, 307, 308})
 _CHUNK = 1 << 16
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST_V6 = ipaddress.ip_network("2000::/3")
+"""All that IANA has given out: site-local addresses, segments of SRv6 and discard prefixes are outside of it."""
+_SPECIAL = tuple(
+    map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "3fff::/20"))
+)
+"""Of IANA's registries of special-purpose addresses what not every Python's ``is_global`` knows."""
 MAX_URL = 2048
 _KEPT = "%/:?#[]@!$&'()*+,;="
 """Characters with a meaning in a URL; all others but letters and digits are percent-encoded."""
@@ -60,7 +66,13 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
-    return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
+        if ip not in _UNICAST_V6:
+            return False
+    return (
+        not any(ip in network for network in _SPECIAL)
+        and ip.is_global
+        and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
+    )
 
 
 def require_urls(allowed: bool) -> None:

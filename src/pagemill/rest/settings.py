@@ -24,6 +24,7 @@ class LimitSettings(Settings):
     """What one job, one key and one connection may take."""
 
     HEADING: ClassVar = "Limits"
+    RESULTS: ClassVar = False
 
     max_file_mib: int = option(default=512, minimum=1, metavar="MIB", help="Largest file of a job.")
     max_job_mib: int = option(default=2048, minimum=1, metavar="MIB", help="Largest request: all files of a job.")
@@ -67,6 +68,7 @@ class RetentionSettings(Settings):
     """How long jobs that ended are kept, with their files."""
 
     HEADING: ClassVar = "Retention"
+    RESULTS: ClassVar = False
 
     keep_days: float = option(
         default=30.0,
@@ -87,6 +89,7 @@ class ServeSettings(Settings):
     """Where the server listens, who may use it, and where it keeps jobs."""
 
     HEADING: ClassVar = "Server"
+    RESULTS: ClassVar = False
 
     host: str = option(default="127.0.0.1", metavar="ADDRESS", help="Address to listen at.")
     port: int = option(default=8080, minimum=0, maximum=65535, help="Port to listen at; 0 chooses a free one.")

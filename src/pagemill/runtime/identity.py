@@ -9,19 +9,18 @@ from typing import Any
 
 import msgspec
 
+from pagemill.config.describing import GENERIC, DescribeSettings
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.modes import (
     EMBEDDED_TABLES,
     TRANSFORMERS,
     VLM,
-    FurnitureMode,
-    PhotographMode,
     ReadingMode,
-    TablesMode,
     TextLayerMode,
     TorchDtype,
 )
-from pagemill.config.recognition import RecognitionSettings
+from pagemill.config.options import options_of, values_of
+from pagemill.config.recognition import LocalModelSettings, RecognitionSettings
 from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
 from pagemill.document.page import RESUMABLE_SCHEMA
 from pagemill.errors import MissingInputError
@@ -31,11 +30,28 @@ from pagemill.tables.table_transformer import TableTransformer, find_weights
 
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 
+_NAMED = frozenset(
+    {
+        *(
+            "languages",
+            "text_layer",
+            "crops",
+            "layout_engine",
+            "layout_model",
+            "recognition_engine",
+            "model",
+            "reading",
+        ),
+        *("served_model", "max_tokens", "footnotes"),
+    }
+)
+"""Named also where they are the default, as by the first runs. A key that is missing stands for the default."""
+
 
 def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str, Any]:
-    """The settings that change results, by the names that users know, as plain JSON values.
+    """The options that change results, by their keys, as plain JSON values; digests in place of files.
 
-    Left out is what changes speed or patience alone (threads, time limits) and what concerns the report (previews).
+    Which ones they are is said where they are declared. Left out is what this run makes no use of.
 
     Args:
         settings: Of the run.
@@ -46,75 +62,64 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
         UsageError: It is a settings file, or a model card, that is not valid.
     """
     asked = settings.recognition.asked
-    recognition: dict[str, Any] = _recognition(asked) if asked is not None else {}
-    if settings.recognition.escalate is not None:  # a run without it does not name it
-        recognition["recognition_engine"] = settings.recognition.engine
-        recognition["escalate"] = settings.recognition.escalate
-        recognition["escalate_from"] = settings.recognition.escalate_from
-    values: dict[str, Any] = {
-        "languages": settings.languages,
-        "text_layer": settings.text_layer,
-        # None where it is the default: runs of older versions do not name it.
-        "photographs": None if settings.photographs is PhotographMode.AUTO else settings.photographs,
-        "crops": settings.crops,
-        "layout_engine": None,
-        "layout_model": None,
-        "schema_version": RESUMABLE_SCHEMA,
-        **recognition,
+    unused = [] if asked else list(options_of(RecognitionSettings))
+    unused += [] if settings.describing.kinds else options_of(DescribeSettings)
+    without = {each.key for each in unused}
+    values: dict[str, Any] = {"schema_version": RESUMABLE_SCHEMA} | {
+        declared.key: value
+        for part in (settings, layout)
+        for declared, value in values_of(part)
+        if declared.results and declared.key not in without and (declared.key in _NAMED or value != declared.default)
     }
-    if not settings.inline_marks:  # as below
-        values["inline_marks"] = False
-    if settings.tables is not TablesMode.AUTO:  # runs that are older than this setting can be resumed
-        values["tables"] = settings.tables
-    if settings.furniture is not FurnitureMode.PROVEN:  # likewise
-        values["furniture"] = settings.furniture
+    if asked is not None:
+        values |= _recognition(asked)
+    if settings.recognition.escalate is not None:
+        values["escalate_from"] = settings.recognition.escalate_from
+    if settings.describing.kinds:
+        values |= _describing(settings)
     if settings.table_choice.name != EMBEDDED_TABLES:
-        values["table_engine"] = settings.table_choice.name
         values["table_model"] = _table_model(settings.table_choice)
-    if recognition.get("reading") is not ReadingMode.PAGES or settings.text_layer is not TextLayerMode.NEVER:
-        # Else no page is laid out, and the layout engine need not even be there.
-        values |= {"layout_engine": layout.engine, "layout_model": _layout_model(layout.engine, layout.model)}
-    identity: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(values))  # as it comes back from a file
+    if values.get("reading") is not ReadingMode.PAGES or settings.text_layer is not TextLayerMode.NEVER:
+        values["layout_model"] = _layout_model(layout.engine, layout.model)
+    else:  # no page is laid out, and the layout engine need not even be there
+        values |= {"layout_engine": None, "layout_model": None}
+    named = {key: value for key, value in values.items() if value is not None or key in _NAMED}
+    identity: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(named))  # as it comes back from a file
     return identity
 
 
-def _recognition(settings: RecognitionSettings) -> dict[str, str | int | None]:
-    """What decides about what a region engine reads; not which servers do it, nor how many requests at once."""
+def _recognition(settings: RecognitionSettings) -> dict[str, Any]:
+    """What is not said by the value of an option itself about what a region engine reads."""
+    local = settings.local if settings.engine == TRANSFORMERS else LocalModelSettings()
     return {
-        "recognition_engine": settings.engine,
         "model": _model_name(settings.model),
-        "model_card": _card_digest(settings),
+        # A model that another package's engine knows by itself has no card.
+        "model_card": _card_digest(settings.model) if settings.engine in (VLM, TRANSFORMERS) else None,
         "reading": settings.reading_mode(),
-        "served_model": settings.served_model,
-        "max_tokens": settings.max_tokens,
-        "footnotes": settings.footnotes,
-        **_local(settings),
+        "recognition_weights": _digest(Path(local.weights), "--recognition-weights") if local.weights else None,
+        "recognition_dtype": None if local.dtype is TorchDtype.AUTO else local.dtype,
     }
 
 
-def _local(settings: RecognitionSettings) -> dict[str, str]:
-    """What decides about the answers of a model in this process, where it is not the default."""
-    decides = {}
-    if settings.engine == TRANSFORMERS:
-        if settings.local.weights is not None:
-            decides["recognition_weights"] = _digest(Path(settings.local.weights), "--recognition-weights")
-        if settings.local.dtype is not TorchDtype.AUTO:
-            decides["recognition_dtype"] = settings.local.dtype.value
-    return decides
+def _describing(settings: ParseSettings) -> dict[str, Any]:
+    recognition = settings.recognition
+    chosen = settings.describing.beside(recognition.asked or recognition)
+    model = chosen.model or GENERIC
+    return {
+        "describe": sorted(chosen.kinds),
+        "describe_model": _model_name(model),
+        "describe_card": _card_digest(model),
+        "describe_served_model": chosen.served_model,
+    }
 
 
 def _model_name(model: str) -> str:
     return Path(model).name if model.endswith(".toml") else model
 
 
-def _card_digest(settings: RecognitionSettings) -> str | None:
-    """SHA-256 over what a model card says of reading: not over its remarks, nor over how it is served.
-
-    None for a model that another package's engine knows by itself.
-    """
-    if settings.engine not in (VLM, TRANSFORMERS):
-        return None
-    card = load_card(settings.model, ModelKind.RECOGNITION)
+def _card_digest(model: str) -> str:
+    """SHA-256 over what a model card says of reading: not over its remarks, nor over how it is served."""
+    card = load_card(model, ModelKind.RECOGNITION)
     decides = {
         "prompts": card.prompts,
         "system": card.system,

@@ -89,6 +89,7 @@ class Pipeline:
         runtime: RuntimeSettings = RuntimeSettings(),
         layout: LayoutChoice = LayoutChoice(),
     ) -> None:
+        self._asked = settings
         if settings.structure is None and layout.engine not in (LayoutChoice().engine, LAYOUT_MODEL):
             settings = replace(settings, structure=StructureMode.PIXELS)  # who installs an engine wants its results
         self.settings = settings
@@ -112,9 +113,11 @@ class Pipeline:
         Raises:
             MissingInputError: The layout model cannot be read.
         """
-        identity = await self.compute(settings_identity, self.settings, self._layout_choice)
+        identity = await self.compute(settings_identity, self._asked, self._layout_choice)
         if self.settings.recognition.asked is not None:
             identity["served_model"] = (await self.region_reader()).served_model
+        if self.settings.describing.kinds:
+            identity["describe_served_model"] = (await self._describer.get()).served_model
         return identity
 
     def describe(self) -> dict[str, Any]:

@@ -62,6 +62,7 @@ class SourceOptions(Settings):
     """What to take of the inputs."""
 
     HEADING: ClassVar = INPUT
+    RESULTS: ClassVar = False
 
     pages: PageRanges | None = option(
         metavar="RANGES", parse=PageRanges.parse, help="Pages of each PDF or TIFF, such as 1,3-5,8-."

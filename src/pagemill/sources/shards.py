@@ -44,6 +44,7 @@ _ARROW_MAGIC = b"ARROW1\0\0"
 _END_MARK_BYTES = 4
 """Of the shortest end-of-stream mark (Arrow before 0.15)."""
 _ID_COLUMNS = ("id", "page_id")
+_BYTES = "Store the file of each page image in a column of binary data, or in one of structs with `bytes`."
 _ONE_IMAGE_A_ROW = "Give each image a row of its own: page by page, in the order in which they belong together."
 _IMAGE_NAMES = ("image", "page_image", "img", "page", "bytes", "content")
 """Which of several image columns to take, and which plain binary columns count as one."""
@@ -360,8 +361,9 @@ def _chosen(schema: pa.Schema, options: SourceOptions) -> Columns:
         if lists := [f.name for f in fields if _is_image_list(f.type)]:
             raise error(f"the column {lists[0]!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
         holder = "no column holds" if wanted is None else f"the column {wanted!r} holds no"
-        columns = ", ".join(schema.names)
-        raise error(f"{holder} encoded page images", remedy=f"Name one that does with --image-column: {columns}.")
+        others = [f.name for f in schema if f.name != wanted and (_is_binary(f.type) or _is_image_struct(f.type))]
+        remedy = f"Name one that does with --image-column: {', '.join(others)}." if others else _BYTES
+        raise error(f"{holder} encoded page images", remedy=remedy)
     image = next((name for name in _IMAGE_NAMES if name in candidates), candidates[0])
     scalars = [f.name for f in schema if f.name != image and _is_scalar(f.type)]
     row_id = options.id_column or next((name for name in _ID_COLUMNS if name in scalars), None)
@@ -384,18 +386,23 @@ def _is_image_list(kind: pa.DataType) -> bool:
     return _is_image_struct(kind.value_type) or _is_binary(kind.value_type)
 
 
+def _values(kind: pa.DataType) -> pa.DataType:
+    """The type of the values of a column, which may be dictionary-encoded."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _is_binary(kind: pa.DataType) -> bool:
+    kind = _values(kind)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def _holds_binary(kind: pa.DataType) -> bool:
     """Whether values of a type have binary data in them, at any depth."""
-    if pa.types.is_dictionary(kind):
-        return _holds_binary(kind.value_type)
+    kind = _values(kind)
     return _is_binary(kind) or any(_holds_binary(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _is_scalar(kind: pa.DataType) -> bool:
-    types = pa.types
+    types, kind = pa.types, _values(kind)
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     return bool(is_text or types.is_primitive(kind))

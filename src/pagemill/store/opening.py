@@ -156,6 +156,8 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
                 raise OutputError(f"{out} holds no run to resume", remedy=_START)
             return None
         before = run.summary.identity
+        if "describe" not in before and _describes(run.summary.settings):  # of a version that did not name by whom
+            before = before | {name: value for name, value in identity.items() if name.startswith("describe")}
         if trial:
             before = {name: before.get(name) for name in identity}
         differences = list(_differences(before, identity))
@@ -168,6 +170,11 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
             return None
         opened.pop_all()
         return run
+
+
+def _describes(settings: Mapping[str, Any]) -> bool:
+    """Whether the settings of a run's last invocation, as :meth:`pagemill.runtime.pipeline.Pipeline.describe`, do."""
+    return bool(settings.get("parse", {}).get("describing", {}).get("kinds"))
 
 
 def discard(out: Path) -> None:

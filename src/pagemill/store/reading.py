@@ -41,6 +41,8 @@ _RECENT_S = 120.0
 _CHUNK_ROWS = 1_000
 _HELD_OVERLAYS = 4
 """Structures of documents that a reader holds: pages come document by document, or those of a few."""
+_MET_LAST = 64
+"""Sources; more than are open at once."""
 _PAGE_ORDER = "AND p.record IS NOT NULL ORDER BY p.page_number, p.page_idx"
 HAS_RECORD = "EXISTS (SELECT 1 FROM pages p WHERE p.document = d.document AND p.record IS NOT NULL)"
 """SQL condition on ``documents``, called ``d``."""
@@ -112,6 +114,22 @@ class RunReader(Database):
         fields["settings"] = msgspec.json.decode(settings)
         fields["documents"] = self.one("SELECT count(*) FROM documents WHERE written = 1")
         return msgspec.convert(fields, RunSummary, strict=False)
+
+    def complete_documents(self) -> int:
+        """Documents whose files are written and whose pages are all done, as far as they were asked for."""
+        unfinished = " UNION ".join(
+            f"SELECT document FROM pages WHERE {state_is(state)}"
+            for state in (PageState.FAILED, PageState.RUNNING, PageState.WAITING)
+        )
+        finished, interrupted = self.query("SELECT finished, interrupted FROM run")[0]
+        if finished is None or interrupted:  # pages that were not met yet are of the sources that were met last
+            unfinished += (
+                " UNION SELECT document FROM pages JOIN"
+                f" (SELECT source, pages AS held FROM sources ORDER BY source DESC LIMIT {_MET_LAST}) USING (source)"
+                " GROUP BY source HAVING count(*) < held"
+            )
+        found = self.one(f"SELECT count(*) FROM documents WHERE written = 1 AND document NOT IN ({unfinished})")
+        return int(found)
 
     def stamp(self) -> tuple[int, int]:
         """Changes whenever a record does: the number of records, and that of the last one. Cheap."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sqlite3
 import tempfile
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -19,13 +21,14 @@ from synthetic_run import JPEG, failed_page, page, region, sample_pages, write_r
 from telling_engine import DIMENSION, TellingEngine, run_embed, vector_of
 
 import pagemill
-from pagemill.app.embed import open_engine
+from pagemill.app.embed import EmbedOptions, embed, open_engine
 from pagemill.config.chunking import ChunkSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult
-from pagemill.embedding.base import EmbeddingInput, EngineSettings, Modality, Role, normalised
+from pagemill.embedding.base import EmbeddingInput, EngineSettings, Modality, Role, Vectors, normalised
 from pagemill.embedding.contents import contents
-from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, VectorPaths
+from pagemill.embedding.vectors import FOLDER, Part, RowKey, VectorFile, VectorPaths, VectorRow
+from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import DifferentRunError, ExitCode, LockedError, NetworkError, UsageError
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
@@ -174,6 +177,59 @@ def test_a_server_that_is_gone_ends_it_and_keeps_what_there_is(tmp_path: Path) -
     assert 1 <= len(rest.embedded) <= 2  # one may have been on its way to the disk
     run_embed(out, rest)
     check_texts(out)
+
+
+def test_vectors_of_a_batch_are_written_together_and_not_on_the_event_loop(tmp_path: Path, monkeypatch) -> None:
+    appended: list[tuple[int, bool]] = []
+    all_there = threading.Event()
+
+    class Waiting(TellingEngine):
+        concurrency, max_batch = 1, 12
+
+        def embed(self, inputs: Sequence[EmbeddingInput]) -> np.ndarray:
+            assert all_there.wait(60)
+            return super().embed(inputs)
+
+    def append(self: VectorWriter, rows: Sequence[VectorRow], vectors: Vectors) -> None:
+        appended.append((len(rows), threading.current_thread() is threading.main_thread()))
+        original(self, rows, vectors)
+
+    original = VectorWriter.append
+    monkeypatch.setattr(VectorWriter, "append", append)
+    write_run(tmp_path / "run", [page(f"page-{n}", 1, [region(0, Label.TEXT, f"text {n}")]) for n in range(12)])
+    options = EmbedOptions(parts=(Part.TEXT,))
+    asyncio.run(embed(tmp_path / "run", Waiting(), options, lambda done, total, _: done == total and all_there.set()))
+    assert sum(rows for rows, _ in appended) == 12
+    assert len(appended) < 6
+    assert not any(on_loop for _, on_loop in appended)
+
+
+def test_an_embedding_that_is_cancelled_waits_for_what_is_being_written(tmp_path: Path, monkeypatch) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def append(self: VectorWriter, rows: Sequence[VectorRow], vectors: Vectors) -> None:
+        begun.set()
+        assert go.wait(60)
+        original(self, rows, vectors)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(embed(out, TellingEngine(), EmbedOptions(parts=(Part.TEXT,)), lambda *_: None))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    original = VectorWriter.append
+    monkeypatch.setattr(VectorWriter, "append", append)
+    out = tmp_path / "run"
+    write_run(out, sample_pages())
+    asyncio.run(cancelled())
+    monkeypatch.setattr(VectorWriter, "append", original)
+    rest = TellingEngine()
+    run_embed(out, rest, parts=(Part.TEXT,))
+    assert len(rest.embedded) < 3  # of three pages: what was being written is there
 
 
 def test_a_damaged_record_costs_no_other_page(tmp_path: Path) -> None:

@@ -79,6 +79,22 @@ async def test_an_unexpected_error_is_of_one_document(out: Path, monkeypatch):
     assert results["other"].problems[0].category == "invalid_json"
 
 
+@pytest.mark.parametrize("step", ["assembled", "_encoded"])
+async def test_an_error_after_the_answers_is_of_one_document(out: Path, monkeypatch, step: str):
+    def explode(*given, **others):
+        if "bill" in given or getattr(given[0], "values", None):
+            monkeypatch.setattr(app, step, original)
+            raise OverflowError("int too large")
+        return original(*given, **others)
+
+    original = getattr(app, step)
+    monkeypatch.setattr(app, step, explode)
+    outcome, results = await extracted(out, GOOD)
+    assert (results["bill"].status, results["bill"].problems[0].category) == ("failed", "internal")
+    assert results["other"].problems[0].category == "invalid_json"
+    assert outcome.exit_code == ExitCode.PAGES_FAILED
+
+
 async def test_values_on_no_page_count_with_strict(tmp_path: Path):
     write_run(tmp_path / "run", [page("bill", 1, [region(0, Label.TEXT, "Invoice INV-7 Due 5 May")])])
     for strict, status in ((False, ExitCode.OK), (True, ExitCode.PAGES_FAILED)):

@@ -10,6 +10,7 @@ from synthetic_run import failed_page, key_of, open_run, page, sample_pages, sta
 from pagemill.app.exporters import default_exporters
 from pagemill.app.status import InvocationStatus, RunState, RunStatus, bytes_on_disk, read_status
 from pagemill.document.page import PageError
+from pagemill.store.catalogue import RunCatalogue
 from pagemill.store.lock import DESCRIBING
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
@@ -82,6 +83,23 @@ def test_a_run_that_is_described(tmp_path: Path, interrupted: bool) -> None:
     assert (status.rate, status.in_flight) == (None, [])
     after = status_of(tmp_path)
     assert (after.state, after.process) == (RunState.INTERRUPTED if interrupted else RunState.FINISHED, None)
+
+
+def test_documents_with_failed_or_unmet_pages_are_not_complete(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        catalogue = RunCatalogue(run._run, lambda _: None)
+        for doc_id, held in (("whole", 1), ("cut", 3)):
+            key = key_of(page(doc_id, 1))
+            catalogue.meet(key.digest, f"{doc_id}.pdf")
+            catalogue.counted(key.digest, key.copy, held)
+            write(run, page(doc_id, 1), 0)
+        write(run, page("damaged", 1), 1)
+        write(run, failed_page("damaged", 2), 2)
+        write(run, failed_page("lost", 1), 3)
+        run.finish(interrupted=True, complete=False)
+    assert status_of(tmp_path).documents == 1
+    write_run(tmp_path / "failed", [failed_page("lost", 1)])
+    assert status_of(tmp_path / "failed").documents == 0
 
 
 def test_an_interrupted_run(tmp_path: Path) -> None:

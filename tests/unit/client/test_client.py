@@ -247,16 +247,27 @@ async def test_two_downloads_to_one_path_are_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "expected"),
+    ("text", "expected"),
     [
-        (["event: page", "id: 3", "data: 1", ""], [("page", "1", "3")]),
-        (["data: a", "data: b", ""], [("message", "a\nb", None)]),
-        ([": comment", "", "event: job", ""], []),
+        ("event: page\nid: 3\ndata: 1\n\n", [("page", "1", "3")]),
+        ("data: a\ndata: b\n\n", [("message", "a\nb", None)]),
+        (": comment\n\nevent: job\n\n", []),
+        ("data: a\r\ndata: b\r\n\r\ndata: c\r\rdata: d\n", [("message", "a\nb", None), ("message", "c", None)]),
+        ("data: a\u2028b\x85c\x0bd\x1ce\n\n", [("message", "a\u2028b\x85c\x0bd\x1ce", None)]),
     ],
 )
-def test_server_sent_events(lines: list[str], expected: list[Any]) -> None:
+@pytest.mark.parametrize("size", [1, 100])
+def test_server_sent_events(text: str, expected: list[Any], size: int) -> None:
     parser = EventParser()
-    assert [tuple(event) for line in lines for event in parser.feed(line)] == expected
+    parts = [text[start : start + size] for start in range(0, len(text), size)]
+    assert [tuple(event) for part in parts for event in parser.feed(part)] == expected
+
+
+async def test_an_event_may_hold_a_line_separator() -> None:
+    job = httpx.Response(200, json=JOB | {"name": "a\u2028b"})
+    client, _ = answering(httpx.Response(200, text=f"event: job\ndata: {job.text}\n\n"))
+    (event,) = [event async for event in client.events("a")]
+    assert isinstance(event, Job)
 
 
 RUNNING = httpx.Response(200, json=JOB | {"state": "running"}).content

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+import pagemill
 from pagemill.api import ParseKeywords, StreamKeywords
 from pagemill.app.embed import EmbedOptions
 from pagemill.app.options import DirectoryOptions, ParseOptions
@@ -24,16 +26,18 @@ from pagemill.sources.options import PageRanges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inner(Settings):
+    RESULTS: ClassVar = False
+
     size: float | None = option(above=0, help="A size.")
     names: tuple[str, ...] = option("--name", default=(), help="Names.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outer(Settings):
-    count: int = option("-c", "--count", default=1, minimum=1, maximum=9, help="A count.")
+    count: int = option("-c", "--count", results=True, default=1, minimum=1, maximum=9, help="A count.")
     inner: Inner = Inner()
     undeclared: int = 5
-    folder: Path | None = option(key="place", secret=True, help="A folder.")
+    folder: Path | None = option(key="place", results=False, secret=True, help="A folder.")
 
 
 def test_a_declaration_takes_key_flags_and_type_from_its_field():
@@ -67,6 +71,13 @@ def test_settings_are_built_from_values_by_key():
         ({"size": 0.0}, "size is 0.0"),
         ({"size": float("nan")}, "size is nan"),
         ({"names": "a"}, "names is 'a'"),
+        ({"names": 5}, "names is 5"),
+        ({"names": [5]}, "names is 5"),
+        ({"count": 1.5}, r"count is 1\.5"),
+        ({"count": 1.0}, r"count is 1\.0"),
+        ({"count": True}, "count is True"),
+        ({"size": "1"}, "size is '1'"),
+        ({"size": float("inf")}, "size is inf"),
     ],
 )
 def test_values_are_checked(values: dict[str, Any], said: str):
@@ -75,6 +86,61 @@ def test_values_are_checked(values: dict[str, Any], said: str):
     assert caught.value.remedy
     with pytest.raises(UsageError, match=said):
         Outer(inner=Inner(**values)) if {"size", "names"} & values.keys() else Outer(**values)
+
+
+@pytest.mark.parametrize(
+    ("settings", "values", "said"),
+    [
+        (ParseOptions, {"max_attempts": 1.5}, r"max_attempts is 1\.5"),
+        (ParseOptions, {"max_attempts": True}, "max_attempts is True"),
+        (ParseOptions, {"recursive": "no"}, "recursive is 'no'"),
+        (ParseOptions, {"crops": 0}, "crops is 0"),
+        (ParseOptions, {"image_column": 3}, "image_column is 3"),
+        (ParseOptions, {"download": 3}, "download is 3"),
+        (ParseOptions, {"pages": 3}, "pages is 3"),
+        (ParseOptions, {"languages": 3}, "languages is 3"),
+        (ParseOptions, {"text_layer": 3}, "text_layer is 3"),
+        (ParseOptions, {"servers": [3]}, "servers is 3"),
+        (ParseOptions, {"describe": [3]}, r"describe is \[3\]"),
+        (ParseOptions, {"recognition": "vlm"}, "recognition is 'vlm'"),
+        (ServingOptions, {"replicas": 1.5}, r"replicas is 1\.5"),
+        (ServingOptions, {"replicas": True}, "replicas is True"),
+    ],
+)
+def test_values_of_another_type_are_refused(settings: type, values: dict[str, Any], said: str):
+    with pytest.raises(UsageError, match=said) as caught:
+        build(settings, values)
+    assert caught.value.remedy
+
+
+def test_a_secret_of_another_type_is_not_shown():
+    with pytest.raises(UsageError, match="place is not valid"):
+        build(Outer, {"place": 5})
+
+
+def test_values_that_say_the_same_are_taken():
+    built = build(ParseOptions, {"recursive": True, "page_timeout_s": 5, "download": "x", "model": Path("card.toml")})
+    assert (built.source.recursive, built.settings.page_timeout_s, built.source.download) == (True, 5, Path("x"))
+    assert built.settings.recognition.model == "card.toml"
+    assert ParseOptions(max_attempts=None).max_attempts == 2
+
+
+def test_every_option_says_whether_it_changes_results():
+    root = Path(pagemill.__file__).parent
+    for path in root.rglob("*.py"):
+        if "(Settings)" in path.read_text(encoding="utf-8"):
+            importlib.import_module(".".join(("pagemill", *path.relative_to(root).with_suffix("").parts)))
+    classes = [each for each in Settings.__subclasses__() if each.__module__.startswith("pagemill.")]
+    assert len(classes) > 20
+    for settings in classes:
+        assert all(isinstance(each.results, bool) for each in options_of(settings)), settings
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Silent(Settings):
+        size: int = option(default=1, help="A size.")
+
+    with pytest.raises(TypeError, match="size does not say whether it changes results"):
+        Silent()
 
 
 def test_values_of_parsing():

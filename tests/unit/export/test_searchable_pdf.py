@@ -222,6 +222,19 @@ def test_visible_text_stays_where_it_is_when_invisible_text_goes(tmp_path: Path,
     assert "".join(words(text_of(document))) == expected
 
 
+def test_exporting_an_export_adds_nothing(tmp_path: Path) -> None:
+    path, sizes = a_pdf(tmp_path / "0.pdf", b"q BT /F 9 Tf 3 Tr 10 50 Td (old) Tj ET Q /X Do", pages=1), []
+    for number in (1, 2, 3):
+        pdf = CopiedPdf(path, None)
+        pdf.add(0, record(line("anew", (50, 200, 150, 230))))
+        pdf.save(path := tmp_path / f"{number}.pdf")
+        sizes.append(path.stat().st_size)
+        assert words(text_of(opened(path))) == ["anew"]
+        with pikepdf.open(path) as written:
+            assert "/PagemillText-silent" not in written.pages[0].obj.Resources.Font
+    assert max(sizes) - min(sizes) < 100, sizes
+
+
 def test_a_page_of_huge_content_keeps_its_own_text(tmp_path: Path) -> None:
     """It would take gigabytes to decode it, or to take it apart."""
     small = a_pdf(tmp_path / "in.pdf", OWN, pages=1)

@@ -33,6 +33,8 @@ def test_blanks_are_nulls():
         ('{"a": ', "stop", Flaw.INVALID_JSON),
         ('{"a": NaN}', "stop", Flaw.INVALID_JSON),
         ('{"a": 1e400}', "stop", Flaw.INVALID_JSON),
+        ('{"a": 1' + "0" * 400 + "}", "stop", Flaw.INVALID_JSON),
+        ('{"a": "\\ud83d"}', "stop", Flaw.INVALID_JSON),
         ('{"a": "x", "b": "the be', "length", Flaw.TRUNCATED),
         ('{"a": "' + "and so on " * 50, "length", Flaw.REPETITION),
         ("[" * 100_000 + "{", "stop", Flaw.INVALID_JSON),

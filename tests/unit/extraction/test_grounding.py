@@ -61,6 +61,45 @@ def test_not_found(value):
     assert PageText(0, BILL).places(value) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "text", "said"),
+    [
+        (1234567891, "No. 1234567890", None),
+        ("1234567891", "No. 1234567890", None),
+        (1234567890, "No. 1234567890", "1234567890"),
+        (12345678901234567891, "12345678901234567890", None),
+        (0.1, "0.10000000001", None),
+        ("1234", "No. 01234", None),
+        ("01234", "No. 1234", None),
+        ("01234", "No. 01234", "01234"),
+        (7, "No. 007", "007"),  # a number has no zeros before it that could differ
+        (-100, "100.00 paid", None),
+        ("-100", "100.00 paid", None),
+        (100, "balance -100.00", None),
+        ("100", "balance -100.00", None),
+        (-100, "balance \u2212100.00", "100.00"),  # a minus sign
+        (-100, "balance (100.00)", "100.00"),
+        (-100, "balance -€ 100.00", "100.00"),
+        (-100, "balance - 100.00", "100.00"),
+        (-100, "balance 100.00-", "100.00"),
+        (100, "part A-100", "100"),
+        (-100, "part A-100", None),
+        (-100, "50 - 100", None),
+        (-100, "2-100", None),
+        (100, "50-100", "100"),
+        (23, "rows 2 3", None),
+        (2350, "2 350 EUR", "2 350"),
+        (1234.5, "12 1 234,50 EUR", "1 234,50"),
+        (1234567, "1'234'567", "1'234'567"),
+        (1014, "１０１４", "１０１４"),
+        (10**400, "1" + "0" * 400, "1" + "0" * 400),
+        (10**400, "1e400", None),
+    ],
+)
+def test_a_number_is_found_with_its_sign_and_all_its_digits(value, text, said):
+    assert [place.text for place in PageText(0, page(1, text)).places(value)] == ([] if said is None else [said])
+
+
 def test_the_box_is_that_of_the_words():
     (place,) = PageText(0, BILL).places("INV-2024-0117")
     assert place.boxes == ((190, 100, 320, 130),)

@@ -73,6 +73,18 @@ def tables_of(pixels, lines, *detected: DetectedRegion, **settings) -> PageResul
     return analyse_page(REF, DecodedPage(pixels=pixels), detected, lines, **settings)
 
 
+def test_rules_that_cannot_be_read_are_no_table(monkeypatch):
+    def explode(*_, **__):
+        raise ValueError("broken")
+
+    monkeypatch.setattr(analyse, "recognize_table", explode)
+    record = tables_of(*grid_page())
+    assert Label.TABLE not in {region.label for region in record.regions}
+    assert [(each.component, each.category) for each in record.errors] == [("table", "internal")]
+    assert "the rules at (" in record.errors[0].message and "ValueError: broken" in record.errors[0].message
+    assert "cell 2 2" in (record.markdown or "")
+
+
 def test_a_ruled_grid_that_is_the_picture_is_a_table():
     pixels, lines = grid_page()
     picture = DetectedRegion(box=(95, 95, 705, 305), label=Label.IMAGE, score=0.9, source="onnx")

@@ -14,6 +14,7 @@ import pytest
 from docling_core.types.doc.document import DoclingDocument
 from rest_world import FastEngines, World, animation, image, rest_world, rows
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pagemill.config.machine import RuntimeSettings
 from pagemill.errors import UsageError
@@ -259,6 +260,35 @@ def test_a_task_that_is_removed_while_it_is_watched(tmp_path: Path) -> None:
             assert [socket.receive_json()["message"] for _ in range(2)] == ["connection", "update"]
             client.portal.call(remove)
             assert socket.receive_json() == {"message": "error", "task": None, "error": "Task not found."}
+
+
+@pytest.mark.timeout(60)  # a client of a test waits without end for an answer
+def test_a_defect_is_not_taken_for_a_client_that_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def explode(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    app = create_app(ServeSettings(data=tmp_path, runtime=RuntimeSettings(threads=1, decoders=1)))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        monkeypatch.setattr("pagemill.rest.docling._status", explode)
+        with (
+            pytest.raises(RuntimeError, match="a defect"),
+            client.websocket_connect("/v1/status/ws/x", headers={"host": "127.0.0.1"}) as socket,
+        ):
+            socket.receive_json()
+
+
+async def test_a_connection_that_the_server_has_closed_is_a_client_that_left() -> None:
+    async def receive() -> dict[str, str]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] != "websocket.accept":
+            raise RuntimeError("Unexpected ASGI message 'websocket.send'")
+
+    socket = WebSocket({"type": "websocket"}, receive, send)
+    await socket.accept()
+    with pytest.raises(WebSocketDisconnect):
+        await docling._tell(socket, "update")
 
 
 class TestOptions:

@@ -107,6 +107,13 @@ def open_net(monkeypatch):
         *((address, False) for address in ("::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1")),
         *((address, False) for address in ("2002:7f00:1::", "fd00:ec2::254")),
         ("64:ff9b::5db8:d822", True),
+        # IANA's registries of special-purpose addresses, and what was given back.
+        *((address, False) for address in ("192.0.0.9", "192.0.0.170", "192.88.99.1", "240.0.0.1", "203.0.113.1")),
+        *((address, False) for address in ("fec0::1", "3fff::1", "3fff:fff::1", "5f00::1", "100::1", "100:0:0:1::1")),
+        *((address, False) for address in ("2001:2::1", "2001:20::1", "2001:1::1", "64:ff9b:1::a00:1", "::10.0.0.1")),
+        *((address, False) for address in ("4000::1", "::ffff:0:10.0.0.1")),
+        ("2001:4860:4860::8888", True),
+        ("2a00:1450:4001:80b::200e", True),
     ],
 )
 def test_only_addresses_of_the_public_network_are_connected_to(address, public):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pagemill.config.describing import DescribeSettings
 from pagemill.config.modes import ReadingMode, TextLayerMode
+from pagemill.config.options import build, options_of
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
 from pagemill.errors import MissingInputError
@@ -161,6 +163,90 @@ def test_layout_counts_where_pages_are_laid_out(reading, text_layer, counts):
         assert settings_identity(settings, LayoutChoice(model=missing))["layout_model"] is None
 
 
+OTHERS = {
+    "languages": ["ko"],
+    "text_layer": "never",
+    "photographs": "never",
+    "tables": "rules",
+    "crops": False,
+    "inline_marks": False,
+    "structure": "pixels",
+    "layout_engine": "other",
+    "layout_model": "FILE",
+    "table_engine": "other",
+    "table_model": "FILE",
+    "recognition_engine": "transformers",
+    "model": "paddleocr-vl",
+    "reading": "pages",
+    "footnotes": False,
+    "served_model": "mine",
+    "max_tokens": 7,
+    "recognition_weights": "FILE",
+    "recognition_dtype": "float32",
+    "escalate": "vlm",
+    "escalate_from": 2.0,
+    "describe": ["charts", "figures"],
+    "describe_model": "qwen3-vl-2b",
+    "describe_served_model": "mine",
+}
+"""Of each option that changes results another value than the default."""
+BESIDE = {
+    "table_model": {"table_engine": "other"},
+    "recognition_weights": {"recognition_engine": "transformers"},
+    "recognition_dtype": {"recognition_engine": "transformers"},
+    "escalate_from": {"escalate": "vlm"},
+    "describe_model": {"describe": ["figures"]},
+    "describe_served_model": {"describe": ["figures"]},
+} | {key: {"recognition_engine": "vlm"} for key in ("model", "reading", "footnotes", "served_model", "max_tokens")}
+
+
+def test_every_option_that_changes_results_belongs_to_a_run(tmp_path: Path):
+    declared = {each.key: each for kind in (ParseSettings, LayoutChoice) for each in options_of(kind)}
+    assert OTHERS.keys() == {key for key, each in declared.items() if each.results}
+    (tmp_path / "model").write_bytes(b"1")
+
+    def identity(values):
+        return settings_identity(build(ParseSettings, values), build(LayoutChoice, values))
+
+    for key, value in OTHERS.items():
+        value = str(tmp_path / "model") if value == "FILE" else value
+        beside = BESIDE.get(key, {"layout_engine": "other"} if key == "layout_model" else {})
+        before, after = identity(beside), identity(beside | {key: value})
+        assert before.get(key) != after[key], key
+
+
+def test_what_changes_speed_alone_belongs_to_no_run():
+    before = {"describe_servers": ["http://a"], "describe": ["charts"]}
+    after = {"describe_servers": ["http://b", "http://c"], "describe": ["charts"], "describe_limit": 3} | {
+        "page_timeout_s": 3.0
+    }
+    first, second = (settings_identity(build(ParseSettings, each), LayoutChoice()) for each in (before, after))
+    assert first == second
+
+
+def test_runs_of_earlier_versions_are_resumed():
+    """What they named, with what is missing standing for the default."""
+    lines = settings_identity(ParseSettings(), LayoutChoice())
+    earlier = {"languages": None, "text_layer": "auto", "photographs": None, "crops": True, "layout_engine": "onnx"}
+    earlier |= {"layout_model": lines["layout_model"], "schema_version": "1.2"}
+    assert {key: earlier.get(key) for key in earlier.keys() | lines.keys()} == earlier | lines | {"photographs": None}
+    model = identity()
+    earlier |= {"text_layer": "never", "recognition_engine": "vlm", "model": "glm-ocr", "reading": "regions"}
+    earlier |= {"served_model": None, "max_tokens": None, "footnotes": True, "model_card": model["model_card"]}
+    assert {key: value for key, value in earlier.items() if key != "photographs"} == model
+
+
+def test_who_describes_belongs_to_a_run():
+    def identity(**describing):
+        chosen = DescribeSettings(kinds=("charts",), **describing)
+        return settings_identity(ParseSettings(describing=chosen), LayoutChoice())
+
+    with_generic, other = identity(), identity(model="glm-ocr", servers=("http://a",))
+    assert (with_generic["describe"], with_generic["describe_model"]) == (["charts"], "glm-ocr")
+    assert other["describe_model"] == "glm-ocr" and other["describe_card"] == with_generic["describe_card"]
+    assert identity(servers=("http://a",))["describe_model"] == "generic"
+
+
 def test_escalation_belongs_to_a_run_that_has_it_alone():
     plain = settings_identity(ParseSettings(), LayoutChoice())
     assert not any("escalate" in key for key in plain)
@@ -171,6 +257,7 @@ def test_escalation_belongs_to_a_run_that_has_it_alone():
         "vlm",
         "regions",
     )
+    assert with_model["escalate_from"] == 1.5  # also where it is the default, as the first runs that had it
     assert with_model["model_card"] and with_model["text_layer"] == "auto"
 
 

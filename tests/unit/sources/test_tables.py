@@ -102,6 +102,31 @@ def test_a_plain_binary_column_counts_when_its_name_says_so(tmp_path: Path):
     assert next(read_rows(path, FileFormat.PARQUET, SourceOptions())).data == b"data"
 
 
+@pytest.mark.parametrize("inner", [False, True])
+def test_dictionary_encoded_columns_are_read(tmp_path: Path, inner: bool):
+    images = pa.array([b"page", b"page"]).dictionary_encode()
+    if inner:
+        images = pa.StructArray.from_arrays([images, pa.array(["a", "b"])], ["bytes", "path"])
+    columns = {"id": pa.array(["1", "2"]).dictionary_encode(), "kind": pa.array(["x", "x"]).dictionary_encode()}
+    path = write(tmp_path / "s", pa.table(columns | {"image": images}), FileFormat.PARQUET)
+    rows = list(read_rows(path, FileFormat.PARQUET, SourceOptions()))
+    assert [(row.row_id, row.data, row.metadata) for row in rows] == [
+        ("1", b"page", {"kind": "x"}),
+        ("2", b"page", {"kind": "x"}),
+    ]
+
+
+def test_a_refused_column_is_not_offered(tmp_path: Path):
+    path = write(tmp_path / "s", pa.table({"image": [1], "scan": [b"data"]}), FileFormat.PARQUET)
+    with pytest.raises(UsageError) as caught:
+        next(read_rows(path, FileFormat.PARQUET, SourceOptions(image_column="image")))
+    assert caught.value.remedy == "Name one that does with --image-column: scan."
+    path = write(tmp_path / "t", pa.table({"image": [1], "text": ["a"]}), FileFormat.PARQUET)
+    with pytest.raises(UsageError) as caught:
+        next(read_rows(path, FileFormat.PARQUET, SourceOptions(image_column="image")))
+    assert "--image-column" not in (caught.value.remedy or "") and "binary" in (caught.value.remedy or "")
+
+
 def test_a_table_without_images_is_unsupported(tmp_path: Path):
     columns = {"image": [1], "page": [2], "content": ["text"], "notes": [["text"]]}  # the image is a number, too
     path = write(tmp_path / "s", pa.table(columns), FileFormat.PARQUET)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pagemill.document.geometry import Box, components, union_box
 from pagemill.parsing.lists import marker
-from pagemill.parsing.typography.rows import PageRow, Piece
+from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import Grid, GridCell
@@ -178,9 +178,7 @@ def _single_row(words: Sequence[TableWord], rules: Rules) -> Grid | None:
     return Grid(cells, 0) if sum(bool(cell.words) for cell in cells) > 1 else None
 
 
-def aligned_tables(
-    rows: Sequence[PageRow], drawn: Drawn, leading: dict[float, float]
-) -> list[tuple[int, int, FoundTable]]:
+def aligned_tables(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> list[tuple[int, int, FoundTable]]:
     """Runs of rows whose pieces are aligned below each other: first row, row behind the last one, table."""
     found: list[tuple[int, int, FoundTable]] = []
     start = behind = 0
@@ -227,7 +225,7 @@ def _extents(row: PageRow) -> list[tuple[float, float]]:
     return [(cell[0].x1, max(piece.x2 for piece in cell)) for cell in cells_of(row)]
 
 
-def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: dict[float, float]) -> int:
+def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leading) -> int:
     """Behind the last row of a table that may begin at a row; the same row where none does."""
     first = _extents(rows[start])
     if len(first) < 2 or rows[start].fixed:
@@ -275,11 +273,10 @@ def _wraps(
     row: PageRow,
     cell: tuple[float, float],
     known: Sequence[list[tuple[float, float]]],
-    leading: dict[float, float],
+    leading: Leading,
 ) -> bool:
     """Whether a single piece of text goes on in a cell of the rows above."""
-    usual = leading.get(round(row.size, 1), 1.3 * row.size)
-    return row.pitch <= TYPOGRAPHY.wrapped_cell * usual and _is_in_column(row, cell, known)
+    return row.pitch <= TYPOGRAPHY.wrapped_cell * leading_at(leading, row) and _is_in_column(row, cell, known)
 
 
 def _is_in_column(row: PageRow, cell: tuple[float, float], known: Sequence[list[tuple[float, float]]]) -> bool:
@@ -306,7 +303,7 @@ CellPieces = list[Piece]
 """What stands in one cell of a row, from the left."""
 
 
-def _aligned_table(rows: Sequence[PageRow], drawn: Drawn, leading: dict[float, float]) -> FoundTable | None:
+def _aligned_table(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> FoundTable | None:
     """The table that rows make; None where they do not make one."""
     full = [row for row in rows if len(_extents(row)) > 1]
     most = max((len(_extents(row)) for row in full), default=0)
@@ -397,14 +394,14 @@ def _table_rows(
     cut: Sequence[Sequence[CellPieces]],
     columns: Sequence[tuple[float, float]],
     drawn: Drawn,
-    leading: dict[float, float],
+    leading: Leading,
 ) -> list[list[int]]:
     """Which rows of text are a row of the table each.
 
     They are cut at rules where there are enough, else where the distance is wider, else where the first column has
     text or the last one another number.
     """
-    usual = leading.get(round(median(row.size for row in rows), 1), 1.3 * median(row.size for row in rows))
+    usual = median(leading_at(leading, row) for row in rows)
     starts = [_span(cells[0], columns)[0] == 0 for cells in cut]
     filled = [len(cells) for cells in cut]
     most = max(filled)

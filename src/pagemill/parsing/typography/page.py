@@ -22,6 +22,7 @@ from pagemill.parsing.typography.rows import (
     Piece,
     body_of,
     give_body_size,
+    leading_at,
     leading_of,
     pieces_of,
     rows_of_pieces,
@@ -315,7 +316,7 @@ class _Page:
                 if not inside or inner is None or len(row.text) > 150:
                     break
                 gap = abs(inner.baseline - row.baseline)
-                usual = leading.get(round(inner.size, 1), 1.3 * inner.size)
+                usual = leading_at(leading, inner)
                 number = self._is_page_number(row.text)
                 apart = gap > TYPOGRAPHY.furniture_gap * max(usual, 1.2 * row.size)
                 small = row.size <= 1.02 * self._body and not (row.bold and not self._body_bold)

@@ -14,7 +14,7 @@ from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import Mark
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
-from pagemill.parsing.typography.rows import PageRow, same_size
+from pagemill.parsing.typography.rows import Leading, PageRow, leading_at, same_size
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 _DASHES = frozenset("-–—*+")
@@ -71,7 +71,7 @@ class Column:
     """What the rows of a column are measured by."""
 
     rows: Sequence[PageRow]
-    leading: dict[float, float]
+    leading: Leading
     body: float
     """Font size of running text in pixels."""
     body_style: int | None
@@ -87,10 +87,7 @@ class Column:
 
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""
-        if (known := self.leading.get(round(row.size, 1))) is not None:
-            return known
-        near = [pitch / size for size, pitch in self.leading.items() if size]
-        return row.size * (median(near) if near else 1.35)
+        return leading_at(self.leading, row)
 
 
 def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
@@ -101,8 +98,12 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
         last = passages[-1] if passages else None
         if last is not None and (row.parted or row.above is not last.rows[-1]):
             last = None
-        if row.panel is not None or (row.fixed and _is_code(row, last, column)) or _is_comment(row, after, last):
-            if last is not None and last.kind is Kind.CODE and _same_code(last, row):
+        if (
+            row.panel is not None
+            or (row.fixed and _is_code(row, last, column))
+            or _is_comment(row, after, last, column)
+        ):
+            if last is not None and last.kind is Kind.CODE and _same_code(last, row, column):
                 last.rows.append(row)
             else:
                 passages.append(Passage(Kind.CODE, [row], gap=row.pitch / column.usual(row)))
@@ -135,22 +136,30 @@ def _is_code(row: PageRow, last: Passage | None, column: Column) -> bool:
     return not (continues and any(piece.share(Mark.CODE) > 0 for piece in above.pieces) and above.x2 > 0.8 * row.x2)
 
 
-def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None) -> bool:
+def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, column: Column) -> bool:
     """Whether a row is a comment in another script between two rows of code, and as close to them."""
-    if last is None or last.kind is not Kind.CODE or after is None or not row.foreign or len(last.rows) < 2:
+    if last is None or last.kind is not Kind.CODE or after is None or not row.foreign:
         return False
-    usual = min(other.pitch for other in last.rows[1:])
+    usual = _code_pitch(last, column)
     inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size
-    return after.fixed and max(row.pitch, after.pitch) < 1.2 * usual and inside
+    return after.fixed and row.pitch < 2.2 * usual and after.pitch < 1.2 * usual and inside
 
 
-def _same_code(block: Passage, row: PageRow) -> bool:
-    """Whether a row belongs to the block of code above it."""
+def _code_pitch(block: Passage, column: Column) -> float:
+    """Distance between the rows of a block of code."""
+    return min([*(row.pitch for row in block.rows[1:]), column.usual(block.rows[0])])
+
+
+def _same_code(block: Passage, row: PageRow, column: Column) -> bool:
+    """Whether a row belongs to the block of code above it: blank lines are as high as others, other gaps are not."""
     if row.panel is not None or block.rows[-1].panel is not None:
         return row.panel == block.rows[-1].panel
-    pitches = [other.pitch for other in block.rows[1:]]
-    usual = min([*pitches, 1.6 * row.size])
-    return row.pitch <= TYPOGRAPHY.code_bridge * usual and same_size(row.size, block.rows[-1].size)
+    if not same_size(row.size, block.rows[-1].size):
+        return False
+    lines = row.pitch / _code_pitch(block, column)
+    mixed = row.foreign or block.rows[-1].foreign  # letters of other fonts make rows higher
+    whole = abs(lines - round(lines)) < TYPOGRAPHY.blank_line or (mixed and lines < 2)
+    return whole and lines <= TYPOGRAPHY.code_bridge
 
 
 def _item(
@@ -229,7 +238,8 @@ def _ended(above: PageRow, row: PageRow, column: Column) -> bool:
 def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column) -> bool:
     """Whether a row belongs to the paragraph or item above it."""
     above = last.rows[-1]
-    if not same_size(above.size, row.size) and not same_size(last.size, row.size):
+    inline = row.fixed and not above.fixed and 0.7 * above.size < row.size  # a row of nothing but inline code
+    if not (inline or same_size(above.size, row.size) or same_size(last.size, row.size)):
         return False
     usual = column.usual(above)
     if row.pitch > TYPOGRAPHY.looser * usual or (above.bold != row.bold and (len(last.rows) > 1 or _apart(above, row))):
@@ -371,7 +381,7 @@ def code_text(rows: Sequence[PageRow]) -> str:
             lines += [""] * max(0, min(3, round(row.pitch / usual) - 1))
         line, before = "", left
         for word, start, end in row.words:
-            gap = 1 if line and start - before > 0.4 * pitch else 0
+            gap = 1 if line and start - before > 0.25 * pitch else 0
             line += " " * max(round((start - left) / pitch) - len(line), gap) + word
             before = end
         lines.append(line)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
 
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import Mark, Style, TextLine
@@ -60,13 +61,14 @@ class Piece:
     def fixed(self) -> bool:
         """Whether all of it is set in a font of fixed pitch."""
         text = self.line.text
-        marked = sum(span.end - span.start for span in self.line.spans if span.mark is Mark.CODE)
-        if not marked:
-            return False
+        marked = sum(
+            not char.isspace()
+            for span in self.line.spans
+            if span.mark is Mark.CODE
+            for char in text[span.start : span.end]
+        )
         # East Asian comments in code are set in another font.
-        counted = sum(not char.isspace() and char < "\u2e80" for char in text)
-        spaces = sum(map(str.isspace, text))
-        return marked >= 0.97 * min(len(self.text), counted + spaces)
+        return marked > 0 and marked >= 0.97 * sum(not char.isspace() and char < "\u2e80" for char in text)
 
     @cached_property
     def bold(self) -> bool:
@@ -222,27 +224,39 @@ def rows_of_pieces(pieces: Iterable[Piece]) -> list[PageRow]:
     return rows
 
 
-def leading_of(rows: Sequence[PageRow]) -> dict[float, float]:
-    """Distance between the rows of a paragraph, by font size: the smallest one that occurs often enough.
+Leading = dict[tuple[float, bool], float]
+"""Distance between the rows of a paragraph in pixels, by font size and whether it is of fixed pitch."""
+
+
+def leading_of(rows: Sequence[PageRow]) -> Leading:
+    """The leading of a column: the smallest distance that occurs often enough, for each font size.
 
     Rows closer to each other than their font size overlap and tell nothing.
     """
-    pitches: dict[float, Counter[float]] = {}
+    pitches: dict[tuple[float, bool], Counter[float]] = {}
     for row in rows:
         if row.above is None or not same_size(row.size, row.above.size) or row.fixed != row.above.fixed:
             continue
         ratio = row.pitch / row.size
         if 0.85 < ratio < 2.6:
-            pitches.setdefault(round(row.size, 1), Counter())[round(ratio, 2)] += 1
-    result = {}
-    for size, counts in pitches.items():
+            pitches.setdefault((round(row.size, 1), row.fixed), Counter())[round(ratio, 2)] += 1
+    result: Leading = {}
+    for (size, fixed), counts in pitches.items():
         total = sum(counts.values())
         for ratio in sorted(counts):
             near = sum(count for other, count in counts.items() if 0 <= other - ratio <= 0.06)
             if near >= max(2 if total > 3 else 1, TYPOGRAPHY.leading * total):
-                result[size] = (ratio + 0.03) * size
+                result[size, fixed] = (ratio + 0.03) * size
                 break
     return result
+
+
+def leading_at(leading: Leading, row: PageRow) -> float:
+    """The leading at a row: of its font size, else of those that are known."""
+    if (known := leading.get((round(row.size, 1), row.fixed))) is not None:
+        return known
+    near = [pitch / size for (size, _), pitch in leading.items() if size]
+    return row.size * (median(near) if near else 1.33)
 
 
 def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, int | None, bool]:

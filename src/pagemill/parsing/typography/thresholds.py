@@ -52,6 +52,9 @@ class TypographyThresholds:
     """Indent of an item's marker from which it is nested in the item above."""
 
     # Code.
+    blank_line = 0.22
+    """Difference of the distance between two rows of code from a whole number of rows, within which there are blank
+    lines between them."""
     code_bridge = 4.5
     """Distance of two rows of code, in distances of rows, over which blank lines are bridged."""
 
