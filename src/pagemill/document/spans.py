@@ -21,8 +21,9 @@ _SCRIPTS = {Mark.SUPERSCRIPT, Mark.SUBSCRIPT}
 _RAISED = str.maketrans("0123456789+-−–=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁼⁽⁾ⁿⁱ")
 _LOWERED = str.maketrans("0123456789+-−–=()ni", "₀₁₂₃₄₅₆₇₈₉₊₋₋₋₌₍₎ₙᵢ")
 _IN_UNICODE = re.compile(r"[0-9+\-−–=()ni]+")
-_NEGATIVE = re.compile(r"[-−–][0-9n]+")
-_NUMBER = re.compile(r"[0-9][0-9.,]*$")
+_SIGNED = re.compile(r"[-−–][0-9n]+|[0-9]{0,2}[+\-−–]")
+"""A power, or the charge of an ion: no note is named so."""
+_NUMBER = re.compile(r"[0-9]+$")
 _LENGTH = re.compile(r"(?<![^\W\d_])[kcdmµμn]?m$")
 _QUANTITY = re.compile(r"(?:[0-9]\s?|[/·])[A-Za-zµμ]{2,3}$")
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
@@ -77,9 +78,13 @@ def carried(spans: Iterable[Span], source: str, target: str) -> tuple[Span, ...]
         found = _places(source, target)
         kept: list[Span] = []
         for span in spans:
-            own = [place for place in found[max(0, span.start) : max(0, span.end)] if place >= 0]
+            start, end = max(0, span.start), max(0, span.end)
+            own = [place for place in found[start:end] if place >= 0]
             if own:
-                kept.append(msgspec.structs.replace(span, start=own[0], end=own[-1] + 1))
+                # What its last character became, as a vowel made of two, ends where the next character stands.
+                near = found[end : end + _REACH] if found[end - 1 : end] == [-1] else ()
+                last = next((place for place in near if place >= 0), own[-1] + 1)
+                kept.append(msgspec.structs.replace(span, start=own[0], end=last))
         spans = kept
     return tidy(target, spans)
 
@@ -207,4 +212,5 @@ def _is_script(before: str, said: str, raised: bool, notes: Collection[str]) -> 
     if word is None:
         return False
     alone = len(word[0]) == 1 and word[0] < "\u0590"  # Latin, Greek, Cyrillic; elsewhere one letter is a word
-    return alone or bool(_NEGATIVE.fullmatch(said) or _LENGTH.search(before) or _QUANTITY.search(before))
+    alone = alone and (said in ("2", "3") or said not in notes)
+    return alone or bool(_SIGNED.fullmatch(said) or _LENGTH.search(before) or _QUANTITY.search(before))

@@ -31,7 +31,7 @@ _EMPHASIS = re.compile(
 _MATHEMATICS = re.compile(r"(?<!\\)\$(?=\S)[^$]*(?<=\S)\$(?!\d)")
 """Two dollars between which a reader of Markdown would see a formula."""
 _LITERAL = re.compile(
-    r"[`*]|\\(?=[!-/:-@\[-`{-~]|$)|(?<![^\W_])_|_(?![^\W_])|~(?=~)|(?<=~)~"
+    r"[`*]|\\(?=[!-/:-@\[-`{-~]|$)|(?<![^\W_])_|_(?![^\W_])|~(?=~|$)|(?<=~)~|^~"
     r"|<(?=[A-Za-z/!?]|$)|&(?=#?[0-9A-Za-z]{1,31};|$)|\](?=\(|$)",
     re.MULTILINE,
 )
@@ -39,6 +39,8 @@ _LITERAL = re.compile(
 _LITERAL_IN_LINK = re.compile(f"{_LITERAL.pattern}|[][]", re.MULTILINE)
 _ENTITY = re.compile(r"&(?=#?[0-9A-Za-z]{1,31};)")
 _TICKS = re.compile("`+")
+_SIGN_CATEGORIES = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Co"))
+"""Punctuation and symbols, as CommonMark has them; private characters stand for formulas, which begin with a dollar."""
 _SIGNS = {Mark.BOLD: "**", Mark.ITALIC: "*", Mark.STRIKE: "~~"}
 
 
@@ -190,7 +192,7 @@ def _opens(outside: str, inside: str) -> bool:
 
 
 def _is_sign(char: str) -> bool:
-    return unicodedata.category(char)[0] in "PS"
+    return unicodedata.category(char) in _SIGN_CATEGORIES
 
 
 def _code(text: str) -> str:

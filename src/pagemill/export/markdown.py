@@ -17,7 +17,7 @@ import msgspec
 from pagemill.document.labels import RUNNING_TEXT, Label
 from pagemill.document.marks import shown_spans
 from pagemill.document.page import ContentFormat, PageResult, Region, Span
-from pagemill.document.spans import carried, cut, lines_of
+from pagemill.document.spans import carried, cut, lines_of, tidy
 from pagemill.export.html_lists import ORDINAL, without_bullet
 from pagemill.export.inline_markdown import escape, marked, not_a_list
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
@@ -26,6 +26,11 @@ from pagemill.formulas.reading import latex_of_text
 from pagemill.tables.table import Table
 
 _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")
+_FORMULA = re.compile(r"\$[^$\n]+\$")
+_FIRST_SIGN = 0xF0000
+_FORMULA_SIGN = re.compile("[\U000f0000-\U000ffffd]")
+"""Private characters that stand for formulas while marks are written."""
+_MOST_DOLLARS = 0xFFFD
 _DEEPER = 5
 """Spaces before an item below another: what ``100. `` takes up; with fewer it would be a part of that item's text."""
 
@@ -177,6 +182,8 @@ def region_markdown(region: Region, number: str | None = None) -> str:
     if region.content_format is ContentFormat.LATEX:
         return formula(content, number)
     if region.content_format is ContentFormat.MARKDOWN:
+        if region.spans and content.count("$") < _MOST_DOLLARS:
+            return _beside_formulas(region)
         if region.level:
             return f"{'#' * region.level} {harmless(plain_line(content).lstrip('#-* '))}"
         return code_block(content) if region.label is Label.ALGORITHM else harmless(content)
@@ -194,6 +201,27 @@ def region_markdown(region: Region, number: str | None = None) -> str:
         return "  \n".join(marked(line, own) for line, own in lines_of(content, spans))
     text = marked(content, spans)
     return not_a_list(text) if _is_running(region) else text
+
+
+def _beside_formulas(region: Region) -> str:
+    """The content of a region with marks and formulas: plain text, but for what is between dollars."""
+    content = region.content or ""
+    text, formulas, places, end = "", list[str](), list[int](), 0
+    for found in _FORMULA.finditer(content):
+        places += range(len(text), len(text) + found.start() - end)
+        text += content[end : found.start()]
+        places += [len(text)] * len(found[0])
+        text, end = text + chr(_FIRST_SIGN + len(formulas)), found.end()
+        formulas.append(harmless(found[0]))
+    places += range(len(text), len(text) + len(content) - end)
+    inside = tidy(content, region.spans)
+    spans = (msgspec.structs.replace(span, start=places[span.start], end=places[span.end - 1] + 1) for span in inside)
+    text += content[end:]
+    plain_region = msgspec.structs.replace(
+        region, content=text, spans=tidy(text, spans), content_format=ContentFormat.TEXT
+    )
+    signs = {chr(_FIRST_SIGN + number): formula for number, formula in enumerate(formulas)}
+    return _FORMULA_SIGN.sub(lambda sign: signs.get(sign[0], sign[0]), region_markdown(plain_region))
 
 
 def table_markdown(html: str) -> str:

@@ -12,6 +12,7 @@ import pypdfium2.raw as pdfium
 
 from pagemill.document.geometry import Box, clip, union_box
 from pagemill.imaging.types import Floats
+from pagemill.imaging.visibility import Paint
 
 _MAX_SEGMENTS, _MAX_PATH_SEGMENTS = 20_000, 2_000
 """Segments of a page, and of one path, that are looked at: a table of 1,000 cells has 4,000; a map has more, and is a
@@ -27,6 +28,11 @@ _LEVEL = 0.5
 """Most that the ends of a level line differ in height: producers round to a tenth."""
 _CORNER = 9.0
 """Greatest side of the box of a rounded corner: style sheets round boxes by 3 to 8 (not measured)."""
+_MOST_HOLES = 16
+"""Rectangles after one of a path among which a hole in it is looked for: writers draw it next."""
+_MAX_CLIPS, _MAX_CLIP_SEGMENTS = 16, 16
+"""Clipping paths of one object, and segments of one: rectangles have 5."""
+_EVERYWHERE = (-math.inf, -math.inf, math.inf, math.inf)
 _WHITE = 0xFFFFFF
 _LINE, _CURVE, _MOVE = pdfium.FPDF_SEGMENT_LINETO, pdfium.FPDF_SEGMENT_BEZIERTO, pdfium.FPDF_SEGMENT_MOVETO
 
@@ -36,7 +42,11 @@ class Shape(NamedTuple):
 
     handle: Any
     matrix: Floats
+    rank: int
+    """In the order of drawing."""
     is_path: bool = True
+    is_veiled: bool = False
+    """It is part of something that can be seen through."""
 
 
 @dataclass(slots=True)
@@ -46,6 +56,8 @@ class Drawings:
     strokes: list[Box] = field(default_factory=list)
     fills: list[tuple[Box, int]] = field(default_factory=list)
     drawings: list[Box] = field(default_factory=list)
+    paints: list[Paint] = field(default_factory=list)
+    """Filled areas, white ones among them, and drawings, in the order of drawing."""
 
 
 def drawings_of(shapes: Sequence[Shape], unit: float, width: int, height: int) -> Drawings:
@@ -65,7 +77,7 @@ def drawings_of(shapes: Sequence[Shape], unit: float, width: int, height: int) -
             continue
         count = pdfium.FPDFPath_CountSegments(shape.handle) if shape.is_path else 0
         if not shape.is_path or count > min(left, _MAX_PATH_SEGMENTS):
-            found.drawings += path.bounds()
+            path.draw(found)
             continue
         left -= max(count, 0)
         path.sort_into(found, max(count, 0))
@@ -91,6 +103,15 @@ def colour_of(handle: Any, read: Any = pdfium.FPDFPageObj_GetFillColor) -> tuple
     if not read(handle, red, green, blue, alpha):
         return 0, 255
     return red.value << 16 | green.value << 8 | blue.value, alpha.value
+
+
+def on_white(colour: int, alpha: int) -> int:
+    """A colour that is seen through, as it looks on white."""
+    if alpha >= 255:
+        return colour
+    channels = (255 - (255 - (colour >> shift & 255)) * alpha // 255 for shift in (16, 8, 0))
+    red, green, blue = channels
+    return red << 16 | green << 8 | blue
 
 
 class _Path:
@@ -126,23 +147,55 @@ class _Path:
     def sort_into(self, found: Drawings, count: int) -> None:
         """Add its parts to those found."""
         other = False
+        areas: list[Box] = []
         for points, kinds in self._subpaths(count):
             xs, ys = [x for x, _ in points], [y for _, y in points]
             box = min(xs), min(ys), max(xs), max(ys)
-            if self.fills and self._is_line(box, 0.0):
-                found.strokes += [box] if self.colour != _WHITE else []
-                continue
-            is_boxy = self._is_boxy(points, kinds)
-            if self.fills and self.colour != _WHITE:
-                if is_boxy:
-                    found.fills.append((box, self.colour))
-                else:
-                    other = True
-            if self.strokes:
+            is_boxy = self._is_boxy(points, kinds) or (self.fills and self._is_line(box, 0.0))
+            other |= not is_boxy
+            areas += [box] if self.fills and is_boxy else []
+            if self.strokes and not (self.fills and self._is_line(box, 0.0)):
                 found.strokes += self._edges(points, kinds)
-                other |= not is_boxy
+        clipping, is_whole = self._clipping() if areas else (_EVERYWHERE, True)
+        paint = self.colour if areas and is_whole and self.is_opaque() else None
+        for area in _without_holes(areas):
+            box = _shared(area, clipping)
+            if self._is_line(area, 0.0):
+                found.strokes += [area] if self.colour != _WHITE else []
+            elif box[2] > box[0] and box[3] > box[1]:
+                found.paints.append(Paint(self.shape.rank, box, paint))
+                found.fills += [(box, self.colour)] if self.colour != _WHITE else []
         if other:
-            found.drawings += self.bounds()
+            self.draw(found)
+
+    def draw(self, found: Drawings) -> None:
+        """Add it as something that is neither a line nor a rectangle; a white shape is seen on other paint alone."""
+        for box in self.bounds():
+            found.paints.append(Paint(self.shape.rank, box, None))
+            found.drawings += [box] if self.strokes or self.colour != _WHITE else []
+
+    def is_opaque(self) -> bool:
+        """Whether nothing is seen through what it fills."""
+        return not self.shape.is_veiled and not pdfium.FPDFPageObj_HasTransparency(self.shape.handle)
+
+    def _clipping(self) -> tuple[Box, bool]:
+        """The box that drawing is clipped to, and whether all of it is drawn."""
+        clip_path = pdfium.FPDFPageObj_GetClipPath(self.shape.handle)
+        box, is_whole = _EVERYWHERE, True
+        x, y = ctypes.c_float(), ctypes.c_float()
+        for number in range(min(pdfium.FPDFClipPath_CountPaths(clip_path), _MAX_CLIPS)):
+            count = pdfium.FPDFClipPath_CountPathSegments(clip_path, number)
+            points = []
+            for index in range(min(count, _MAX_CLIP_SEGMENTS)):
+                segment = pdfium.FPDFClipPath_GetPathSegment(clip_path, number, index)
+                if pdfium.FPDFPathSegment_GetPoint(segment, x, y):
+                    points.append(_mapped(self.shape.matrix, x.value, y.value))
+            if not points:
+                continue
+            kinds = [_MOVE, *[_LINE] * (len(points) - 1)]
+            is_whole &= count <= _MAX_CLIP_SEGMENTS and self._is_boxy(points, kinds)
+            box = _shared(box, union_box((u, v, u, v) for u, v in points))
+        return box, is_whole
 
     def _subpaths(self, count: int) -> Iterator[tuple[list[tuple[float, float]], list[int]]]:
         """The points of each subpath in pixels with the kinds of the segments that lead to them."""
@@ -206,6 +259,36 @@ class _Path:
             if self._is_line((x1, y1, x2, y2), self.pen):
                 is_level = x2 - x1 >= y2 - y1
                 yield (x1, y1 - half, x2, y2 + half) if is_level else (x1 - half, y1, x2 + half, y2)
+
+
+def _shared(a: Box, b: Box) -> Box:
+    return max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
+
+
+def _without_holes(areas: Sequence[Box]) -> Iterator[Box]:
+    """The rectangles that a path fills: one inside of another leaves a frame of four, as borders are drawn."""
+    left = list(areas)
+    while left:
+        box, *left = left
+        x1, y1, x2, y2 = box
+        hole = next((one for one in left[:_MOST_HOLES] if _holds(box, one) or _holds(one, box)), None)
+        if hole is None:
+            yield box
+            continue
+        left.remove(hole)
+        (x1, y1, x2, y2), (a, b, c, d) = (box, hole) if _holds(box, hole) else (hole, box)
+        frame = ((x1, y1, x2, b), (x1, d, x2, y2), (x1, y1, a, y2), (c, y1, x2, y2))
+        yield from (strip for strip in frame if strip[2] > strip[0] and strip[3] > strip[1])
+
+
+def _holds(outer: Box, inner: Box) -> bool:
+    return (
+        outer[0] <= inner[0]
+        and outer[1] <= inner[1]
+        and outer[2] >= inner[2]
+        and outer[3] >= inner[3]
+        and outer != inner
+    )
 
 
 def _scale(matrix: Floats) -> float:

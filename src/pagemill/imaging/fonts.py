@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,13 +20,15 @@ _BOLD_WEIGHT = 600
 _LEAST_SLANT, _MOST_SLANT = 3, 45
 """Degrees of ``/ItalicAngle`` that are a slant; some producers write sizes or -1 there."""
 _NAME_BYTES = 128
+_FONTS = 1024
+"""Names whose family is kept: each text object asks."""
 _BOLD_NAME = re.compile(r"bold|black|heavy|demi|^(?:CM|SF|EC)B(?:X|SR)|^CMB\d", re.IGNORECASE)
 _ITALIC_NAME = re.compile(r"ital|obli|slant|^(?:CM|SF|EC)(?:TI|SL|BXTI|BXSL)|(?-i:[-a-z]It$)", re.IGNORECASE)
 _FIXED_NAME = re.compile(r"mono(?!type)|courier|consol|menlo|typewriter|teletype|^(?:CM|SF|EC)TT|^LMTT", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"regular|roman$|book|light|thin", re.IGNORECASE)
 _STYLE_WORDS = re.compile(
-    r"(?:[-, ]*(?:bold|italic|ital|oblique|obli|slanted|regular|roman|book|medium|light|thin|semi|demi|extra|ultra"
-    r"|black|heavy|BoldIta|It(?![a-z]))|[-, ]*(?-i:PSMT|PS|MT))+$",
+    r"(?:[-, ]*(?:bold|italic|ital|oblique|obli|slanted|regular|(?-i:Ita|It|PSMT|PS|MT))"
+    r"|[-, ]+(?:roman|book|medium|light|thin|semi|demi|extra|ultra|black|heavy))+$",
     re.IGNORECASE,
 )
 _NARROW, _WIDE = frozenset(b"il.,:;'|!jtI[]()f"), frozenset(b"mwMWOQGD@%N")
@@ -69,6 +72,7 @@ def font_of(handle: Any) -> Font:
     )
 
 
+@lru_cache(_FONTS)
 def family_of(name: str) -> str:
     """The family of a base font: its name without words for weight and slant."""
     return _STYLE_WORDS.sub("", name) or name

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,8 @@ _OVERLAP = 0.1
 _SAME_BASELINE = 0.25
 _RAISED = 0.6
 """Farthest that a superscript or subscript stands off the baseline."""
+_BODY = 0.85
+"""Share of the largest size of a line above which its letters are no superscripts."""
 _SMALLEST_SCRIPT = 0.45
 """Least size of a superscript; a greater difference is a drop cap beside a line."""
 _LEAST_DRAWN = 0.001
@@ -40,6 +43,26 @@ _MAX_WORD = 256
 """Characters of a word that spelling out lengthens or shortens, up to which the glyph of each is found out."""
 _LEAST_LETTERS = 4
 """Pairs of letters from which the spacing of a run is known."""
+_HAIR = 0.05
+"""Least white space beyond the spacing of the letters where PDFium sees a space."""
+_LEAST_SPACE, _WIDE = 0.15, 0.5
+"""The same where it sees none: of letters that stand evenly, and of any. The narrowest spaces of justified lines have
+0.2; kerning and slanted letters open gaps of up to 0.1."""
+_UNEVEN = 4.0
+"""Least space over the mean distance of letters from where they should be: type 3 fonts, OCR layers."""
+_DOUBT = 0.04
+"""Distance from the least space up to which nobody knows whether a gap is one."""
+_NEAR = 3
+"""Gaps on either side of one that it is compared with."""
+_MOST_SPACES, _ALIGNED = 3, 0.1
+"""Spaces of a fixed pitch that one line bridges (two stand before a comment; cells of code stand farther apart), and
+how far off a gap may be from a whole number of them, in pitches."""
+_LEADERS = np.array([ord(sign) for sign in "._-·…•–—=*~"], dtype=np.uint32)
+"""Signs that are repeated to fill lines, at any distance."""
+_CLOSE, _SPACED_EVENLY = 0.2, 0.12
+"""Quantile of the gaps of a run that is one between letters, and how much other such gaps differ from it by kerning."""
+_MOSTLY, _LETTERS_OF_WORD = 0.8, 5
+"""Share of letters in words that are spaced out, and gaps between them where there is one word alone."""
 
 
 class _Piece(NamedTuple):
@@ -63,6 +86,8 @@ class _Run:
     bold: float
     rtl: bool
     annotation: bool
+    doubtful: int = 0
+    """Gaps of which is not known whether they are spaces."""
     ends_in_space: bool = False
     """White space follows, drawn or made up by PDFium."""
     trailing_space: bool = False
@@ -100,19 +125,23 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int, evidence: Evidence 
     for column in columns:
         level[column.members] = False
     typography = Typography(glyphs, evidence)
+    fixed: list[bool] = typography.fixed_pitch.tolist()
     runs = [_vertical(glyphs, column) for column in columns]
-    runs += _merge_runs(_stack_vertical(list(_runs(glyphs, np.flatnonzero(level)))))
+    runs += _merge_runs(_stack_vertical(list(_runs(glyphs, np.flatnonzero(level), typography.fixed_pitch))))
     for number, run in enumerate(runs):
         text = " ".join(word.text for word in run.words)
         if not text.strip():
             continue
         shown = [glyph for word in run.words for glyph in (*word.glyphs, -1)][:-1]
+        if run.angle == 0 and all(fixed[glyph] for word in run.words for glyph in word.glyphs):
+            text, shown = _spaced(run.words)
         # Korean may break inside a word; there the drawn space at a line's end is all that tells.
         text += " " if run.trailing_space else ""
         facts = typography.of_line(shown, run.baseline if number >= len(columns) else None, run.size)
         yield TextLine(
             text=text,
             box=clip(run.box, width, height),
+            confidence=_confidence(text, run.doubtful),
             engine=ANNOTATION if run.annotation else "text-layer",
             polygon=run.polygon,
             words=tuple(Word(word.text, clip(word.box, width, height)) for word in run.words),
@@ -125,16 +154,42 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int, evidence: Evidence 
         )
 
 
-def _runs(page: Glyphs, members: Indices) -> Iterator[_Run]:
-    """Cut the stream of the glyphs ``members`` where the pen jumps."""
+def _spaced(words: Sequence[_Piece]) -> tuple[str, list[int]]:
+    """The text of a line of fixed pitch, with as many spaces as have room, and the glyph of each of its characters."""
+    longest = max(words, key=lambda word: len(word.text))
+    pitch = max((longest.box[2] - longest.box[0]) / len(longest.text), 1e-9)
+    text, glyphs = words[0].text, [*words[0].glyphs]
+    for before, word in pairwise(words):
+        spaces = min(max(1, round((word.box[0] - before.box[2]) / pitch)), _MOST_SPACES)
+        text += " " * spaces + word.text
+        glyphs += [-1] * spaces + [*word.glyphs]
+    return text, glyphs
+
+
+def _confidence(text: str, doubtful: int) -> float:
+    """The share of a line's characters that is expected to be right.
+
+    Every other space in doubt is taken to be wrong, and every character without a Unicode value.
+    """
+    wrong = text.count("\ufffd") + 0.5 * doubtful
+    return round(max(0.0, 1 - wrong / len(text)), 3) if wrong else 1.0
+
+
+def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
+    """Cut the stream of the glyphs ``members`` where the pen jumps.
+
+    Args:
+        page: All glyphs.
+        members: Those to cut.
+        fixed_pitch: Which of all glyphs are of a font of fixed pitch.
+    """
     glyphs = page.select(members) if len(members) < len(page.codes) else page
     printing = ~glyphs.is_space
     index = np.flatnonzero(printing)
     if not len(index):
         return
     size = glyphs.sizes[index]
-    look = glyphs.look[index]
-    angle = look["angle"]
+    angle = glyphs.of("angle")[index]
     boxes = _trimmed(glyphs, index, size, angle)
     a, b = turned(boxes[:, :2], angle), turned(boxes[:, 2:], angle)
     left, right = np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 0], b[:, 0])
@@ -157,42 +212,90 @@ def _runs(page: Glyphs, members: Indices) -> Iterator[_Run]:
     )
     separated = np.diff(index) > 1
     limit = np.where(separated & (drawn > 0.1 * em), _GAP_AFTER_SPACE * em + drawn, _GAP_WITHOUT_SPACE * em)
+    # Code is indented and aligned by spaces, which PDFium takes for one, or for none.
+    pitch = np.maximum(right - left, 1e-9)[:-1]
+    fixed = fixed_pitch[members[index]]
+    aligned = fixed[1:] & fixed[:-1] & (np.abs(gap / pitch - np.round(gap / pitch)) < _ALIGNED) & ~oblique[1:]
+    limit = np.where(aligned, np.maximum(limit, (_MOST_SPACES + _ALIGNED) * pitch), limit)
     restyled = np.diff(glyphs.style[index]) != 0
     # PDFium sorts letters that are drawn one by one from left to right as displayed, also where they are upside down.
     reversed_ = restyled & (right[1:] < left[:-1] + _OVERLAP * em) & (left[1:] < left[:-1])
     backwards = ((left[1:] < left[:-1] - 0.4 * em) | reversed_) & ~zone
     off = np.abs(np.diff(baseline))
     small = np.minimum(size[1:], size[:-1])
-    raised = (off < _RAISED * em) & (gap < 0.3 * em) & (small < 0.85 * em) & (small > _SMALLEST_SCRIPT * em)
+    raised = (off < _RAISED * em) & (gap < 0.3 * em) & (small < _BODY * em) & (small > _SMALLEST_SCRIPT * em)
     jump = (np.diff(angle) != 0) | (gap > limit) | backwards | ~((off < _SAME_BASELINE * em) | raised)
-    # A word ends at drawn white space, and at any wider than a hair (PDFium makes some up between tight letters).
-    tight = _tracking(gap / em, separated, jump, restyled) * em
-    spaced = (gap - tight > 0.05 * em) | ((drawn > _LEAST_DRAWN) & (gap > 0.5 * drawn))
-    other = ~rtl & np.array([chr(code).isalpha() for code in glyphs.codes[index].tolist()]) if zone.any() else ~rtl
+    codes = glyphs.codes[index]
+    other = ~rtl & np.array([chr(code).isalpha() for code in codes.tolist()]) if zone.any() else ~rtl
     mixed = zone & ((rtl[1:] & other[:-1]) | (other[1:] & rtl[:-1]))
-    word_end = jump | (separated & (spaced | mixed)) | (gap > 0.5 * em)
+    is_drawn = drawn > _LEAST_DRAWN
+    ligature = (left[1:] == left[:-1]) & (right[1:] == right[:-1])
+    apart = gap / em - _tracking(codes, gap / em, ligature, separated, is_drawn, jump, restyled)
+    # A word ends at drawn white space, and at any wider than a hair (PDFium makes some up between tight letters).
+    spaced = (apart > _HAIR) | (is_drawn & (gap > 0.5 * drawn))
+    # PDFium overlooks spaces where words are placed one by one.
+    plain = ~zone & ~oblique[1:] & (small > _BODY * em) & _is_plain(codes[1:]) & _is_plain(codes[:-1])
+    least = np.where(plain, _least_space(apart, separated, jump), _WIDE)
+    word_end = jump | (separated & (spaced | mixed)) | ((apart > least) & (gap > _HAIR * em))
+    doubtful = plain & ~jump & ~is_drawn & (np.abs(apart - least) < _DOUBT)
     starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])
-    words_of_page = _words(glyphs.codes[index], boxes, members[index], np.flatnonzero(word_end) + 1)
+    words_of_page = _words(codes, boxes, members[index], np.flatnonzero(word_end) + 1)
     first_word = np.concatenate([[0], np.cumsum(word_end)])[starts[:-1]].tolist()
-    for start, stop, first, last in zip(
-        *(starts[:-1].tolist(), starts[1:].tolist()), first_word, [*first_word[1:], len(words_of_page)], strict=True
-    ):
-        words = words_of_page[first:last]
-        run = slice(start, stop)
-        body = size[run] > 0.85 * size[run].max()
+    bounds = zip(pairwise(starts.tolist()), pairwise([*first_word, len(words_of_page)]), strict=True)
+    means = _means(
+        starts, np.stack([glyphs.of("bold")[index], rtl, glyphs.of("annotation")[index], np.append(doubtful, False)])
+    )
+    sizes, baselines, angles = size.tolist(), baseline.tolist(), angle.tolist()
+    ends = (separated & ~reversed_).tolist()
+    edges = np.stack([np.minimum.reduceat(left, starts[:-1]), np.maximum.reduceat(right, starts[:-1])], axis=1).tolist()
+    for ((start, stop), (first, last)), (leftmost, rightmost), shares in zip(bounds, edges, means, strict=True):
+        body = _BODY * max(sizes[start:stop])
         yield _Run(
-            words=words,
-            left=float(left[run].min()),
-            right=float(right[run].max()),
-            baseline=float(np.median(baseline[run][body])),
-            size=float(np.median(size[run])),
-            angle=int(angle[start]),
-            bold=float(look["bold"][run].mean()),
-            rtl=bool(rtl[run].mean() > 0.5),
-            annotation=bool(look["annotation"][run].any()),
-            ends_in_space=bool(stop < len(index) and separated[stop - 1] and not reversed_[stop - 1]),
+            words=words_of_page[first:last],
+            left=leftmost,
+            right=rightmost,
+            baseline=median(
+                line for line, own in zip(baselines[start:stop], sizes[start:stop], strict=True) if own > body
+            ),
+            size=median(sizes[start:stop]),
+            angle=angles[start],
+            bold=shares[0],
+            rtl=shares[1] > 0.5,
+            annotation=shares[2] > 0,
+            doubtful=round(shares[3] * (stop - start)),
+            ends_in_space=stop < len(index) and ends[stop - 1],
             trailing_space=_drawn_space_after(glyphs, int(index[stop - 1])),
         )
+
+
+def _means(starts: Indices, values: Floats) -> list[list[float]]:
+    """The means of (m, n) values over the stretches between starts, the end included."""
+    means: list[list[float]] = (
+        np.add.reduceat(values.astype(np.float64), starts[:-1], axis=1) / np.diff(starts)
+    ).T.tolist()
+    return means
+
+
+def _is_plain(codes: NDArray[np.uint32]) -> Flags:
+    """Which characters are of scripts that part words by spaces, as far as they have no marks; leaders are not."""
+    plain = (codes < 0x590) | ((codes >= 0x1E00) & (codes < 0x2E80)) | ((codes >= 0xFB00) & (codes < 0xFB07))
+    flags: Flags = plain & ~np.isin(codes, _LEADERS)
+    return flags
+
+
+def _least_space(apart: Floats, separated: Flags, jump: Flags) -> Floats:
+    """The least space between words, in em, shape (n - 1,): wider where the letters of a run stand unevenly."""
+    inner = ~(separated | jump) & (np.abs(apart) < _LEAST_SPACE)
+    if not len(apart):
+        return apart
+    run: Indices = np.cumsum(jump) - jump
+    off, count = np.bincount(run, weights=np.abs(apart) * inner), np.bincount(run, weights=inner)
+    uneven = np.clip(_UNEVEN * off / np.maximum(count, 1), _LEAST_SPACE, _WIDE)[run]
+    # A few letters of a run may be spaced out: a space is wider than the narrowest gap near it.
+    gaps = np.pad(np.where(separated | jump, np.inf, apart), _NEAR, constant_values=np.inf)
+    near = np.delete(np.lib.stride_tricks.sliding_window_view(gaps, 2 * _NEAR + 1), _NEAR, axis=1).min(axis=1)
+    least: Floats = uneven + np.where(np.isinf(near), 0.0, np.maximum(near, 0.0))
+    return least
 
 
 def _right_to_left_lines(rtl: Flags, baseline: Floats, angle: NDArray[np.int64], em: Floats) -> Flags:
@@ -224,25 +327,57 @@ def _leftward_gap(left: Floats, right: Floats, inner: Flags, em: Floats) -> Floa
     return gap
 
 
-def _tracking(gap: Floats, separated: Flags, jump: Flags, restyled: Flags) -> Floats:
-    """How far neighbouring letters overlap where text is set tight, in em: 0 or less, shape (n - 1,).
+def _tracking(
+    codes: NDArray[np.uint32],
+    gap: Floats,
+    ligature: Flags,
+    separated: Flags,
+    drawn: Flags,
+    jump: Flags,
+    restyled: Flags,
+) -> Floats:
+    """How far apart neighbouring letters are set, in em, shape (n - 1,): below 0 where they overlap.
 
-    Negative character spacing, and fonts that state too wide boxes, make letters overlap, and the words too.
+    Negative character spacing, and fonts that state too wide boxes, make letters overlap, and the words too. Letters
+    of headings are spaced out.
 
     Args:
+        codes: Of the glyphs, shape (n,).
         gap: Between each glyph and the next, in em.
+        ligature: Whether they are one.
         separated: Whether white space stands between them.
+        drawn: Whether that has a width.
         jump: Whether a run ends between them.
         restyled: Whether a text object ends between them; one with enough letters has a spacing of its own.
     """
     tracking = np.zeros(len(gap))
-    letters = ~(separated | jump | restyled)
+    letters = ~(separated | jump | restyled | ligature)
     for ends in (jump, jump | restyled):
-        for start, stop in pairwise([0, *(np.flatnonzero(ends) + 1).tolist(), len(gap)]):
-            inner = gap[start:stop][letters[start:stop]]
-            if len(inner) >= _LEAST_LETTERS:
-                tracking[start:stop] = min(0.0, float(np.median(inner)))
+        for start, stop in _stretches(ends, letters, letters, 0.0):
+            tracking[start:stop] = 0.0
+        for start, stop in _stretches(ends, letters & (gap < 0), letters, 0.5):
+            tracking[start:stop] = min(0.0, median(gap[start:stop][letters[start:stop]].tolist()))
+    inner = ~(drawn | jump | ligature)
+    for start, stop in _stretches(jump, inner & (gap > _HAIR), inner, 1 - _CLOSE):
+        own = gap[start:stop][inner[start:stop]]
+        low = float(np.quantile(own, _CLOSE))
+        even = own[own < low + _SPACED_EVENLY]
+        signs = [chr(code) for code in codes[start : stop + 1].tolist()]
+        # Without a wider gap these are the letters of one word, or labels in a row.
+        is_one_word = len(even) == len(own) and not drawn[start:stop].any()
+        if sum(map(str.isalpha, signs)) > _MOSTLY * len(signs) and (len(own) >= _LETTERS_OF_WORD or not is_one_word):
+            tracking[start:stop] = median(even.tolist())
     return tracking
+
+
+def _stretches(ends: Flags, some: Flags, all_: Flags, share: float) -> Iterator[tuple[int, int]]:
+    """The stretches between ends with enough flags of ``all_`` set, of which at least a share is set in ``some``."""
+    starts = np.concatenate([[0], np.flatnonzero(ends) + 1])
+    place: Indices = np.cumsum(ends) - ends
+    few, many = (np.bincount(place, weights=flags, minlength=len(starts)) for flags in (some, all_))
+    bounds = [*starts.tolist(), len(ends)]
+    for number in np.flatnonzero((many >= _LEAST_LETTERS) & (few >= share * many)).tolist():
+        yield bounds[number], bounds[number + 1]
 
 
 def _drawn_space_after(glyphs: Glyphs, last: int) -> bool:
@@ -323,7 +458,7 @@ def _joined(a: _Piece, b: _Piece) -> _Piece:
 
 def _vertical(glyphs: Glyphs, column: Column) -> _Run:
     """A vertical line with words where drawn spaces part them."""
-    members, look = column.members, glyphs.look[column.members]
+    members = column.members
     spaces = glyphs.is_space[members]
     parts = np.split(np.arange(len(members)), np.flatnonzero(spaces))
     words = []
@@ -340,9 +475,9 @@ def _vertical(glyphs: Glyphs, column: Column) -> _Run:
         baseline=bottom,
         size=column.size,
         angle=0,
-        bold=float(look["bold"].mean()),
+        bold=float(glyphs.of("bold")[members].mean()),
         rtl=False,
-        annotation=bool(look["annotation"].any()),
+        annotation=bool(glyphs.of("annotation")[members].any()),
     )
 
 
@@ -368,7 +503,7 @@ def _side_by_side(a: _Run, b: _Run) -> bool:
     off = abs(a.baseline - b.baseline)
     if off < _SAME_BASELINE * em and small > 0.7 * em:
         return gap < _GAP_BETWEEN_RUNS * em
-    return off < _RAISED * em and _SMALLEST_SCRIPT * em < small < 0.85 * em and gap < 0.2 * em
+    return off < _RAISED * em and _SMALLEST_SCRIPT * em < small < _BODY * em and gap < 0.2 * em
 
 
 def _line(runs: Sequence[_Run]) -> _Run:
@@ -397,4 +532,5 @@ def _line(runs: Sequence[_Run]) -> _Run:
         bold=float(np.average([run.bold for run in runs], weights=length)),
         rtl=rtl,
         annotation=any(run.annotation for run in runs),
+        doubtful=sum(run.doubtful for run in runs),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,23 +59,24 @@ class Glyphs:
     styles: NDArray[np.void]
     """Of dtype ``STYLE``."""
 
-    @property
-    def look(self) -> NDArray[np.void]:
-        """The style of each glyph, shape (n,)."""
-        return self.styles[self.style]
+    def of(self, name: str) -> NDArray[Any]:
+        """A field of the style of each glyph, shape (n,)."""
+        field: NDArray[Any] = self.styles[name][self.style]
+        return field
 
     @property
     def is_space(self) -> Flags:
         """Which glyphs are white space (or nothing at all)."""
         thin = (self.codes >= 0x2000) & (self.codes <= 0x200B)
-        return (self.codes <= 0x20) | np.isin(self.codes, [0xA0, 0x3000]) | thin
+        flags: Flags = (self.codes <= 0x20) | (self.codes == 0xA0) | (self.codes == 0x3000) | thin
+        return flags
 
     @property
     def sizes(self) -> Floats:
         """Font sizes in pixels, shape (n,); the box height stands in where the font's own size makes no sense."""
-        stated = self.look["size"]
+        stated = self.of("size")
         width, height = (self.boxes[:, 2:] - self.boxes[:, :2]).T
-        extent = np.where(is_level(self.look["angle"]), height, width)
+        extent = np.where(is_level(self.of("angle")), height, width)
         # Type 3 fonts have coordinate systems of their own: trust the drawn height over the number.
         wrong = (extent > 0) & ((stated <= 0) | (extent > 4 * stated) | (extent < 0.25 * stated))
         sizes: Floats = np.where(wrong, 0.8 * extent, stated)
@@ -105,7 +107,7 @@ class Glyphs:
             & (self.origins[first] == self.origins[second]).all(axis=1)
             & (self.boxes[first] == self.boxes[second]).all(axis=1)
         )
-        flags: Flags = (self.style[first] == self.style[second]) & (ligature | self.look["replacement"][first])
+        flags: Flags = (self.style[first] == self.style[second]) & (ligature | self.of("replacement")[first])
         return flags
 
 
@@ -137,7 +139,7 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
         codes[i], codes[i + 1] = codes[i + 1], codes[i]
     place = _places(codes, start, span)
 
-    radians = np.radians(glyphs.look["angle"].astype(np.float64))
+    radians = np.radians(glyphs.of("angle").astype(np.float64))
     along = np.stack([np.cos(radians), np.sin(radians)], axis=1)
     low = np.minimum.reduceat(boxes[:, :2], start)[span]
     high = np.maximum.reduceat(boxes[:, 2:], start)[span]

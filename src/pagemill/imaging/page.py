@@ -41,6 +41,11 @@ class TextLayer:
     """Filled rectangles that are no lines, with their colours (0xRRGGBB), white ones left out."""
     drawings: tuple[Box, ...] = ()
     """Boxes of all other drawn paths and shadings: curves, slanted lines, outlines of letters."""
+    unseen: tuple[TextLine, ...] = ()
+    """Lines of characters that are drawn and that nobody sees: of the colour of what is beneath, covered, or too small.
+    They are in none of the others; ``hidden_lines`` are what OCR laid over a scan."""
+    watermarks: tuple[TextLine, ...] = ()
+    """Slanted lines that are pale, or across other text. They are not in ``lines``."""
     left_out: int = 0
     """Characters that were not read, as there are too many."""
 

@@ -175,7 +175,7 @@ def describe(document: PdfDocument) -> PdfInfo:
         for key, value in document.get_metadata_dict(skip_empty=True).items()
     }
     for key, date in (("created", metadata.pop("creationdate", "")), ("modified", metadata.pop("moddate", ""))):
-        metadata |= {key: iso} if (iso := _iso_date(date)) else {}
+        metadata |= {key: iso} if (iso := iso_date(date)) else {}
     sizes = [size or (0.0, 0.0) for size in document.sizes[:SIZES]]
     units = map(document.damage.user_unit, range(SIZES))
     return PdfInfo(
@@ -200,7 +200,7 @@ def _language(document: PdfDocument) -> str:
     return language if _LANGUAGE.fullmatch(language) else ""
 
 
-def _iso_date(text: str) -> str:
+def iso_date(text: str) -> str:
     """A date as PDFs write it (``D:20251125093000+01'00'``) in ISO 8601; empty where it is none."""
     if (match := _DATE.match(text)) is None:
         return ""

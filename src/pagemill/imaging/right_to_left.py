@@ -52,7 +52,7 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
 
     White space that PDFium made up in such lines is made again from the gaps between the glyphs.
     """
-    rtl = is_right_to_left(glyphs.codes) & (glyphs.look["angle"] == 0)
+    rtl = is_right_to_left(glyphs.codes) & (glyphs.of("angle") == 0)
     if not rtl.any():
         return glyphs
     count = len(glyphs.codes)
@@ -75,7 +75,7 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
 
 def _chains(glyphs: Glyphs) -> Iterator[Indices]:
     """Cut the stream where the baseline or the direction changes; white space stays with what is before it."""
-    size, angle = glyphs.sizes, glyphs.look["angle"]
+    size, angle = glyphs.sizes, glyphs.of("angle")
     baseline, boxes = glyphs.origins[:, 1], glyphs.boxes
     start, main, before = 0, -1, -1
     for i in np.flatnonzero(~glyphs.is_space).tolist():

@@ -68,20 +68,22 @@ class Typography:
 
     def __init__(self, glyphs: Glyphs, evidence: Evidence) -> None:
         self._evidence = evidence
-        face = glyphs.look["face"]
+        face = glyphs.of("face")
         bits = np.array(
             [sum(bit for bit, on in zip((1, 2, 4), row, strict=True) if on) for row in evidence.faces] or [0]
         )
         flags = bits[np.clip(face, 0, len(bits) - 1)]
-        sizes, angle = glyphs.sizes, glyphs.look["angle"]
+        self.fixed_pitch: Flags = (flags & _BITS[Mark.CODE]) > 0
+        """Which glyphs are of a font of fixed pitch."""
+        sizes, angle = glyphs.sizes, glyphs.of("angle")
         baseline = turned(glyphs.origins, angle)[:, 1]
         if evidence.strokes:
             flags = flags | _struck(glyphs, sizes, baseline, as_array(evidence.strokes)) * _BITS[Mark.STRIKE]
         self._flags: list[int] = flags.tolist()
         self._links = _linked(glyphs, evidence.links)
         self._faces: list[int] = face.tolist()
-        self._artifact: list[bool] = glyphs.look["artifact"].tolist()
-        self._tags: list[int] = glyphs.look["tag"].tolist()
+        self._artifact: list[bool] = glyphs.of("artifact").tolist()
+        self._tags: list[int] = glyphs.of("tag").tolist()
         self._sizes: list[float] = sizes.tolist()
         self._baselines: list[float] = baseline.tolist()
 
@@ -162,7 +164,7 @@ def _linked(glyphs: Glyphs, links: Sequence[Link]) -> dict[int, int]:
 def _struck(glyphs: Glyphs, sizes: Floats, baseline: Floats, strokes: Floats) -> Flags:
     """Which glyphs a thin line along the writing strikes out, shape (n,)."""
     flags = np.zeros(len(sizes), dtype=bool)
-    angles = glyphs.look["angle"]
+    angles = glyphs.of("angle")
     for angle in (0, 90, 180, 270):
         own = np.flatnonzero((angles == angle) & ~glyphs.is_space)
         if not len(own):

@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
@@ -23,16 +24,18 @@ from pagemill.document.geometry import Box, area, as_boxes, clip, frame_of
 from pagemill.document.page import ANNOTATION, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.annotations import FlattenedPage, Mark
-from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, colour_of, drawings_of
+from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, colour_of, drawings_of, on_white
 from pagemill.imaging.fonts import Font, family_of, font_of, measured_pitch
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, with_spans_spread
 from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, style_of
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.right_to_left import in_reading_order
+from pagemill.imaging.script_forms import SCRIPT_FORM, with_script_forms
 from pagemill.imaging.spans import Evidence, Link
 from pagemill.imaging.tags import NO_CONTENT, Content, Marks
 from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.imaging.visibility import Paint, split_watermarks, unseen
 
 _MAX_CHARACTERS = 200_000
 """A page of small print has under 20,000; more than ten times that is an attack or an accident."""
@@ -153,14 +156,16 @@ def extract_text_layer(
     shapes: list[Shape] = []
     images: list[Floats] = []
     cover = -1
-    for rank, (handle, kind, matrix, root, content) in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
+    paints: list[Paint] = []
+    for rank, part in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
+        handle, kind, matrix, root, content, is_veiled = part
         is_own = flat.own_objects is None or root < flat.own_objects
         if kind == pdfium.FPDF_PAGEOBJ_TEXT:
             drawn[_address(handle)] = _Text(rank, not is_own, matrix, content if is_own else NO_CONTENT)
             texts.append((handle, matrix))
         elif kind in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_SHADING):
             if len(shapes) < MAX_SHAPES:
-                shapes.append(Shape(handle, matrix, kind == pdfium.FPDF_PAGEOBJ_PATH))
+                shapes.append(Shape(handle, matrix, rank, kind == pdfium.FPDF_PAGEOBJ_PATH, is_veiled))
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
             images += [frame_of(np.concatenate([points, points], axis=1))] if is_own else []
@@ -169,18 +174,24 @@ def extract_text_layer(
                 own_images += [box] if is_own else []
                 fills = area(box) >= _PAGE_FILLING * width * height
                 cover = rank if fills and not pdfium.FPDFPageObj_HasTransparency(handle) else cover
+                paints.append(Paint(rank, box, None))
     drawings = drawings_of(shapes, point, width, height)
     tags = ["", *dict.fromkeys(facts.tags.values())]
     with closing(page.get_textpage()) as text_page:
-        glyphs, symbols, faces = _glyphs(text_page.raw, affine, drawn, cover, point, facts.tags, tags)
+        glyphs, symbols, faces, drawing = _glyphs(text_page.raw, affine, drawn, cover, point, facts.tags, tags)
         symbols += tuple(_silent(text_page.raw, texts)) if symbols else ()
         left_out = max(0, pdfium.FPDFText_CountChars(text_page.raw) - _MAX_CHARACTERS)
     on_page = ((glyphs.boxes[:, 2:] > 0) & (glyphs.boxes[:, :2] < (width, height))).all(axis=1)
     placed = np.concatenate([np.reshape(images, (-1, 4)), glyphs.boxes[~glyphs.is_space]])
     sheet = _read_box(pdfium.FPDFPage_GetMediaBox, page.raw, affine) or (0.0, 0.0, width, height)
     on_sheet = ((placed[:, 2:] > sheet[:2]) & (placed[:, :2] < sheet[2:])).all(axis=1)
-    hidden = on_page & glyphs.look["invisible"]
+    hidden = on_page & glyphs.of("invisible")
     shown = on_page & ~hidden
+    paints = sorted([*paints, *drawings.paints], key=lambda paint: paint.rank)
+    rank_of, colour = drawing[glyphs.style].T
+    # Of a page with more shapes nobody knows what is beneath its text.
+    not_seen = shown & (len(shapes) < MAX_SHAPES) & unseen(glyphs, rank_of, colour, paints, point)
+    shown &= ~not_seen
     # Apart: an invisible layer repeats what is printed above it, and either may be the first.
     hidden[hidden] = ~glyphs.select(hidden).repeated()
     shown[shown] = ~glyphs.select(shown).repeated()
@@ -192,8 +203,15 @@ def extract_text_layer(
         faces=[(face.bold and not math, face.italic and not math, face.fixed_pitch) for face, math in faces],
         tags=tags,
     )
+    styles = tuple(face for face, _ in faces)
+    level = printing & (glyphs.of("angle") % 90 == 0)
+    lines, watermarks = split_watermarks(
+        _lines(glyphs.select(shown), width, height, evidence),
+        styles,
+        (glyphs.boxes[level, :2] + glyphs.boxes[level, 2:]) / 2,
+    )
     layer = TextLayer(
-        lines=_lines(glyphs.select(shown), width, height, evidence),
+        lines=lines,
         hidden_lines=_lines(glyphs.select(hidden), width, height, evidence),
         marks=tuple(_marks(flat.marks, glyphs.boxes[printing], affine, width, height)),
         characters=int(printing.sum()),
@@ -201,7 +219,9 @@ def extract_text_layer(
         symbols=symbols,
         rules=tuple(_rules(drawings, max(symbol.size for symbol in symbols))) if symbols else (),
         is_beside=len(placed) > 0 and not on_sheet.any(),
-        styles=tuple(face for face, _ in faces),
+        unseen=_lines(glyphs.select(not_seen), width, height, evidence),
+        watermarks=watermarks,
+        styles=styles,
         strokes=tuple(drawings.strokes),
         fills=tuple(drawings.fills),
         drawings=tuple(drawings.drawings),
@@ -214,7 +234,7 @@ def _by_use(
     faces: Sequence[tuple[Style, bool]], glyphs: Glyphs, printing: Flags
 ) -> tuple[list[tuple[Style, bool]], Glyphs]:
     """The styles of a page with their characters, the one with the most first."""
-    used = glyphs.look["face"]
+    used = glyphs.of("face")
     count = np.bincount(used[printing], minlength=len(faces))
     in_use = np.unique(used[~glyphs.is_space]).tolist()
     order = sorted(in_use, key=lambda face: -count[face])
@@ -227,6 +247,8 @@ def _by_use(
 
 
 def _lines(glyphs: Glyphs, width: int, height: int, evidence: Evidence) -> tuple[TextLine, ...]:
+    if glyphs.is_space.all():
+        return ()
     return tuple(lines_of_glyphs(in_reading_order(with_accents(glyphs)), width, height, evidence))
 
 
@@ -267,27 +289,41 @@ def page_to_pixels(page: PdfPage, width: int, height: int) -> Floats:
     return np.stack([(along_x - origin) / 1000.0, (along_y - origin) / 1000.0, origin], axis=1)
 
 
-def _objects(page: Any, affine: Floats) -> Iterator[tuple[Any, int, Floats, int, Content]]:
-    """All drawing objects, form contents included, with the map from their parent's space to pixels.
+class _Part(NamedTuple):
+    """A drawing object."""
 
-    Further items are the index of the top-level object that an object is, or is part of, and the marks around it.
-    """
+    handle: Any
+    kind: int
+    matrix: Floats
+    """From its parent's space to pixels."""
+    root: int
+    """Index of the top-level object that it is, or is part of."""
+    content: Content
+    is_veiled: bool
+    """It is part of a form that can be seen through."""
+
+
+def _objects(page: Any, affine: Floats) -> Iterator[_Part]:
+    """All drawing objects, form contents included."""
     marks = Marks()
     for root in range(pdfium.FPDFPage_CountObjects(page)):
-        yield from _inside(pdfium.FPDFPage_GetObject(page, root), affine, root, 0, marks, NO_CONTENT)
+        yield from _inside(pdfium.FPDFPage_GetObject(page, root), affine, root, 0, marks, NO_CONTENT, False)
 
 
 def _inside(
-    handle: Any, matrix: Floats, root: int, depth: int, marks: Marks, around: Content
-) -> Iterator[tuple[Any, int, Floats, int, Content]]:
+    handle: Any, matrix: Floats, root: int, depth: int, marks: Marks, around: Content, is_veiled: bool
+) -> Iterator[_Part]:
     kind = pdfium.FPDFPageObj_GetType(handle)
     content = marks.of(handle, around) if kind in _MARKED else around
     if kind != pdfium.FPDF_PAGEOBJ_FORM or depth == _MAX_FORM_DEPTH:
-        yield handle, kind, matrix, root, content
+        yield _Part(handle, kind, matrix, root, content, is_veiled)
         return
     inner = _compose(matrix, handle)
+    is_veiled = is_veiled or bool(pdfium.FPDFPageObj_HasTransparency(handle))
     for index in range(pdfium.FPDFFormObj_CountObjects(handle)):
-        yield from _inside(pdfium.FPDFFormObj_GetObject(handle, index), inner, root, depth + 1, marks, content)
+        yield from _inside(
+            pdfium.FPDFFormObj_GetObject(handle, index), inner, root, depth + 1, marks, content, is_veiled
+        )
 
 
 def _compose(outer: Floats, handle: Any) -> Floats:
@@ -352,8 +388,10 @@ def _glyphs(
     point: float,
     tag_of: dict[int, str],
     tags: Sequence[str],
-) -> tuple[Glyphs, tuple[Symbol, ...], list[tuple[Style, bool]]]:
+) -> tuple[Glyphs, tuple[Symbol, ...], list[tuple[Style, bool]], NDArray[np.int64]]:
     """All glyphs of a text page in content-stream order, the symbols of a page with formulas, and the styles.
+
+    The last item is, for each style of the glyphs, its place in the drawing order and its colour, -1 where unknown.
 
     Args:
         text_page: The page.
@@ -379,12 +417,15 @@ def _glyphs(
     known: dict[int, Font] = {0: Font()}
     looks: list[_Look] = []
     straight = np.zeros(len(addresses), dtype=bool)
+    drawing = np.full((len(addresses), 2), -1, dtype=np.int64)
     for number, (address, index) in enumerate(zip(addresses.tolist(), first.tolist(), strict=True)):
         text = drawn.get(address) or _Text(cover, False, affine, NO_CONTENT)
         look = _look(text_page, index, address, known, affine)
         looks.append(look)
         fonts.append(look.font)
         straight[number] = look.straight
+        if address in drawn:
+            drawing[number] = text.rank, look.colour if look.is_filled else -1
         if text.matrix is not affine and _is_in_own_space(text_page, index, address):
             maps[number], straight[number] = text.matrix, False
         invisible = look.invisible or text.rank < cover
@@ -406,10 +447,15 @@ def _glyphs(
     corners = points[:, :2]
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     glyphs = Glyphs(codes, boxes, points[:, 2], style, styles)
+    ink_of = partial(_ink, text_page, to_pixels=to_pixels)
+    glyphs, parents = with_script_forms(glyphs, _numbered(names)[style], ink_of)
+    looks += [looks[parent]._replace(size=SCRIPT_FORM * looks[parent].size) for parent in parents]
+    names += [names[parent] for parent in parents]
+    drawing = np.concatenate([drawing, drawing[parents]])
     faces = _faces(glyphs, looks, point)
     _stand_large_signs(text_page, glyphs, names, to_pixels)
     symbols = tuple(_symbols(text_page, glyphs, names, to_pixels))
-    return with_spans_spread(glyphs, rectangles[:, 0]), symbols, faces
+    return with_spans_spread(glyphs, rectangles[:, 0]), symbols, faces, drawing
 
 
 def _codes(text_page: Any, count: int) -> NDArray[np.uint32]:
@@ -465,8 +511,7 @@ def _without_unicode(
 ) -> Flags:
     """Which glyphs have no usable mapping: one glyph of each character of a font is asked, all where one has none."""
     unmapped = np.zeros(len(codes), dtype=bool)
-    number = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    font = np.array([number[name] for name in names], dtype=np.int64)[style]
+    font = _numbered(names)[style]
     _, first = np.unique(font << 32 | codes, return_index=True)
     page = repeat(_address(text_page))
     wrong = np.fromiter(map(_MAP_ERROR, page, first.tolist()), dtype=np.int32, count=len(first)) == 1
@@ -488,6 +533,9 @@ class _Look(NamedTuple):
     straight: bool = False
     """Its glyphs stand on one level line of page space, from the left."""
     colour: int = 0
+    """Of the fill, as it looks on white."""
+    is_filled: bool = False
+    """It is filled, and nothing else."""
 
 
 def _look(text_page: Any, index: int, address: int, known: dict[int, Font], affine: Floats) -> _Look:
@@ -527,7 +575,8 @@ def _look(text_page: Any, index: int, address: int, known: dict[int, Font], affi
         # Filled text with an alpha of zero is how note-taking programs lay recognized text over handwriting.
         invisible=mode in _INVISIBLE_MODES or (mode == pdfium.FPDF_TEXTRENDERMODE_FILL and alpha == 0),
         straight=matrix.b == matrix.c == 0 and matrix.a * font_size > 0,
-        colour=colour,
+        colour=on_white(colour, alpha),
+        is_filled=mode == pdfium.FPDF_TEXTRENDERMODE_FILL,
     )
 
 
@@ -556,31 +605,36 @@ def _faces(glyphs: Glyphs, looks: Sequence[_Look], point: float) -> list[tuple[S
 
 def _fixed_pitch(glyphs: Glyphs, looks: Sequence[_Look], size: Floats) -> dict[str, bool]:
     """By the name of a font whether its pitch is fixed: as its advances say, else as it says itself."""
-    names = {name: place for place, name in enumerate(dict.fromkeys(look.font.name for look in looks))}
-    font = np.array([names[look.font.name] for look in looks], dtype=np.int64)[glyphs.style]
-    level = glyphs.look["angle"] % 180 == 0
+    numbers = _numbered([look.font.name for look in looks])
+    font = numbers[glyphs.style]
+    level = glyphs.of("angle") % 180 == 0
     across, down = (glyphs.boxes[:, 2:] - glyphs.boxes[:, :2]).T
     advance = np.where(level, across, down) / size
-    usable = (glyphs.look["angle"] % 90 == 0) & ~glyphs.is_space
+    usable = (glyphs.of("angle") % 90 == 0) & ~glyphs.is_space
     stated = {look.font.name: look.font.fixed_pitch for look in looks}
     result = {}
-    for name, place in names.items():
+    for name, place in {look.font.name: place for look, place in zip(looks, numbers.tolist(), strict=True)}.items():
         own = np.flatnonzero(usable & (font == place))
         pitch = measured_pitch(glyphs.codes[own], advance[own]) if len(own) else None
         result[name] = stated[name] if pitch is None else pitch
     return result
 
 
+def _numbered(names: Sequence[str]) -> Indices:
+    """Equal names have equal numbers."""
+    number = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return np.array([number[name] for name in names], dtype=np.intp)
+
+
 def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> None:
     """Give the large signs of TeX, which hang below their baseline, one below their middle and boxes around it."""
     large = np.array([is_extension(name) for name in fonts], dtype=bool)
-    look = glyphs.look
     hanging = large[glyphs.style] | (glyphs.codes == ord("√"))
-    index = np.flatnonzero(hanging & (look["angle"] == 0) & ~glyphs.is_space)
+    index = np.flatnonzero(hanging & (glyphs.of("angle") == 0) & ~glyphs.is_space)
     ink = _ink(text_page, index, to_pixels)
     for i, (_, top, _, bottom) in zip(index.tolist(), ink.tolist(), strict=True):
         if not math.isnan(top):
-            size = look["size"][i]
+            size = glyphs.styles["size"][glyphs.style[i]]
             glyphs.origins[i, 1] = baseline = (top + bottom) / 2 + _AXIS * size
             glyphs.boxes[i, 1::2] = baseline - size, baseline + 0.3 * size
 
@@ -625,8 +679,7 @@ def _decode(codes: NDArray[np.uint32], unmapped: Flags, style: NDArray[np.int32]
 def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> Iterator[Symbol]:
     """The visible level glyphs about the formulas of a page, each once."""
     math_font = np.array([is_math(name) for name in fonts], dtype=bool)
-    look = glyphs.look
-    visible = ~glyphs.is_space & ~look["invisible"] & ~look["annotation"] & (look["angle"] == 0)
+    visible = ~glyphs.is_space & ~glyphs.of("invisible") & ~glyphs.of("annotation") & (glyphs.of("angle") == 0)
     codes = glyphs.codes[visible]
     greek = (codes >= 0x391) & (codes <= 0x3F5)
     signs = int(np.isin(codes, list(_MATH_SIGNS)).sum())
@@ -648,7 +701,7 @@ def _symbols(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Fl
     index = np.flatnonzero(visible)
     rows = zip(
         *(index.tolist(), glyphs.codes[index].tolist(), glyphs.style[index].tolist(), glyphs.origins[index].tolist()),
-        *(as_boxes(_ink(text_page, index, to_pixels)), look["size"][index].tolist(), sizes[index].tolist()),
+        *(as_boxes(_ink(text_page, index, to_pixels)), glyphs.of("size")[index].tolist(), sizes[index].tolist()),
         strict=True,
     )
     for i, code, font, (x, baseline), box, stated, drawn_size in rows:

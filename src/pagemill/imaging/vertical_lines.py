@@ -52,7 +52,7 @@ def columns_of_glyphs(glyphs: Glyphs) -> list[Column]:
     Returns:
         In content-stream order of the first glyph; empty for horizontal writing.
     """
-    level = (glyphs.look["angle"] == 0) & ~glyphs.is_space
+    level = (glyphs.of("angle") == 0) & ~glyphs.is_space
     index = np.flatnonzero(level & _is_east_asian(glyphs.codes))
     below = _below(glyphs, index, level)
     if np.count_nonzero(below >= 0) < _LEAST_CHARACTERS - 1:
@@ -76,7 +76,7 @@ def _is_east_asian(codes: NDArray[np.uint32]) -> Flags:
 
 def _sizes(glyphs: Glyphs) -> Floats:
     """Font sizes as stated: the ink of a dash or of the Han numeral one is flat."""
-    sizes: Floats = np.where(glyphs.look["size"] > 0, glyphs.look["size"], glyphs.sizes)
+    sizes: Floats = np.where(glyphs.of("size") > 0, glyphs.of("size"), glyphs.sizes)
     return sizes
 
 
@@ -135,13 +135,13 @@ def _column(glyphs: Glyphs, stack: Indices, taken: Flags) -> Column:
     size = _sizes(glyphs)
     em = float(np.median(size[stack]))
     centre = float(np.median(glyphs.origins[stack, 0])) + em / 2
-    asian = _is_east_asian(glyphs.codes) & (glyphs.look["angle"] == 0)
+    asian = _is_east_asian(glyphs.codes) & (glyphs.of("angle") == 0)
     boxes = glyphs.boxes
     middle = np.where(asian, glyphs.origins[:, 0] + size / 2, (boxes[:, 0] + boxes[:, 2]) / 2)
     bottom = np.where(asian, glyphs.origins[:, 1] + _DESCENT * size, boxes[:, 3])
     top = np.where(asian, bottom - size, boxes[:, 1])
     drawn = ~glyphs.is_space | (bottom - top > 0)
-    fits = (size > _SIZES[0] * em) & (size < _SIZES[1] * em) & np.isin(glyphs.look["angle"], (0, 90))
+    fits = (size > _SIZES[0] * em) & (size < _SIZES[1] * em) & np.isin(glyphs.of("angle"), (0, 90))
     inside = np.flatnonzero(drawn & fits & ~taken & (np.abs(middle - centre) < _CELL * em))
     inside = inside[np.lexsort((boxes[inside, 0], np.round((top + bottom)[inside] / (0.2 * em))))]
     own = np.flatnonzero(np.isin(inside, stack))

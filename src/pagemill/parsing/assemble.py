@@ -29,7 +29,7 @@ from pagemill.parsing.headings import (
 )
 from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.korean import mark_broken_words
-from pagemill.parsing.lines import Row, assign_lines, join_rows, rows_of
+from pagemill.parsing.lines import Row, assign_lines, join_rows, mark_hyphens, rows_of
 from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.lists import mark_lists, notes_text
 from pagemill.parsing.margins import mark_margins
@@ -88,6 +88,7 @@ def assemble_regions(
         right_to_left=is_right_to_left("".join(line.text for line in lines)),
     )
     mark_broken_words([block.rows for block in blocks])
+    mark_hyphens([block.rows for block in blocks])
     blocks = [part for block in (blocks[i] for i in order) for part in _split(block, body)]
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
     blocks = mark_headings(blocks, height, body, record.page_number)

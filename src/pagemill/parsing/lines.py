@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, Point, areas, as_array, intersection_matrix, union_box
-from pagemill.document.joining import join_pair
+from pagemill.document.joining import HYPHENS, HyphenatedWords, join_pair
 from pagemill.document.page import PageError, TextLine
 from pagemill.document.spans import reworded
 from pagemill.layout.base import DetectedRegion
@@ -36,6 +37,8 @@ class Row:
     bold: bool = False
     trailing_space: bool = False
     """The text layer draws a space after the last word."""
+    joint: str | None = None
+    """What takes the place of the hyphen at the row's end, where the words of the page tell."""
     word_goes_on: bool | None = None
     """Whether the row ends inside a Korean word, which has no hyphen; None where that is not known."""
 
@@ -241,19 +244,42 @@ def _row(lines: list[TextLine]) -> Row:
     )
 
 
+def words_of(rows: Iterable[str]) -> HyphenatedWords:
+    """The words of rows, but for their first and last ones, which may be halves."""
+    words = HyphenatedWords()
+    for text in rows:
+        words.add(" ".join(text.split()[1:-1]))
+    return words
+
+
+def mark_hyphens(blocks: Sequence[Sequence[Row]]) -> None:
+    """Find out by the words of a page what the hyphens at the ends of rows are.
+
+    Args:
+        blocks: The rows of each block.
+    """
+    ends = [pair for rows in blocks for pair in pairwise(rows) if pair[0].text.rstrip().endswith(HYPHENS)]
+    if not ends:
+        return
+    words = words_of(row.text for rows in blocks for row in rows)
+    for above, below in ends:
+        above.joint = words.joint(above.text.rstrip(), below.text.lstrip())
+
+
 def join_rows(rows: Sequence[Row]) -> str:
     """Join rows into running text."""
     joined = ""
     glue: bool | None = None
+    joint: str | None = None
     for row in rows:
         piece = " ".join(row.text.split())
         if not piece:
             continue
         if not joined or glue is None or not (is_hangul(joined[-1]) and is_hangul(piece[0])):
-            joined = join_pair(joined, piece) if joined else piece
+            joined = join_pair(joined, piece, joint) if joined else piece
         else:
             joined += piece if glue else f" {piece}"
-        glue = row.word_goes_on
+        glue, joint = row.word_goes_on, row.joint
     return joined
 
 
@@ -280,7 +306,8 @@ _SARA_AM = re.compile("\u0e4d([\u0e48-\u0e4b]?)\u0e32")
 
 
 def composed(text: str) -> str:
-    """Thai with the vowel sara am as one character."""
+    """Thai with the vowel sara am as one character; a soft hyphen that is drawn is a hyphen."""
+    text = text.replace("\u00ad", "-")
     return _SARA_AM.sub("\\1\u0e33", text) if "\u0e4d" in text else text
 
 
@@ -290,6 +317,10 @@ def half_width(text: str) -> str:
         return text
     signs = _FULL_WIDTH if _FULL_WIDTH_SCRIPT.search(text) and not _HANGUL.search(text) else _FULL_WIDTH_SIGN
     return signs.sub(lambda sign: "₩" if sign[0] == "\uffe6" else chr(ord(sign[0]) - 0xFEE0), text)
+
+
+def _clean(text: str) -> str:
+    return composed(half_width(_UNPRINTABLE.sub("", text)))
 
 
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
@@ -306,11 +337,8 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         corners = line.polygon or ()
         if len(corners) not in (0, 4) or not all(math.isfinite(value) for corner in corners for value in corner):
             line = msgspec.structs.replace(line, polygon=None)
-        if _UNPRINTABLE.search(line.text):
-            words = tuple(msgspec.structs.replace(word, text=_UNPRINTABLE.sub("", word.text)) for word in line.words)
-            line = reworded(line, _UNPRINTABLE.sub("", line.text), words=words)
-        if (text := composed(half_width(line.text))) != line.text:
-            words = tuple(msgspec.structs.replace(word, text=composed(half_width(word.text))) for word in line.words)
+        if (text := _clean(line.text)) != line.text:
+            words = tuple(msgspec.structs.replace(word, text=_clean(word.text)) for word in line.words)
             line = reworded(line, text, words=words)
         if line.text.strip():
             kept.append(line)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.document.joining import KoreanWords, goes_on, join_pair
+from pagemill.document.joining import HyphenatedWords, KoreanWords, goes_on, join_pair
 
 
 def joined(lines):
@@ -18,7 +18,14 @@ def joined(lines):
     ("lines", "text"),
     [
         (["the corpo-", "ration was"], "the corporation was"),
-        (["a well-", "known man"], "a well-known man"),
+        (["for Ein-", "und Ausgang"], "for Ein- und Ausgang"),
+        (["pre-", "and post-war"], "pre- and post-war"),
+        (["wis-", "y matematica"], "wis- y matematica"),
+        (["in the Nether-", "land"], "in the Netherland"),
+        (["use-", "after-free"], "use-after-free"),
+        (["DAS PRO-", "GRAMM"], "DAS PROGRAMM"),
+        (["a DNA-", "based test"], "a DNA-based test"),
+        (["soft\u2010", "ware"], "software"),
         (["state-of-the-", "art work"], "state-of-the-art work"),
         (["the Anglo-", "Saxon era"], "the Anglo-Saxon era"),
         (["from 1990-", "1995 on"], "from 1990- 1995 on"),
@@ -33,6 +40,26 @@ def joined(lines):
 )
 def test_joining_lines(lines, text):
     assert joined(lines) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text", "joined"),
+    [
+        ("a well-", "known man", "the well-known one", "a well-known man"),
+        ("a well-", "known man", "the well\u2010read and the known", "a well-known man"),
+        ("a well-", "known man", "the man", "a wellknown man"),
+        ("an Over-", "View of", "the overview", "an OverView of"),
+        ("the Anglo-", "saxon one", "Anglosaxon", "the Anglosaxon one"),
+        ("voor-", "en nadelen", "een en ander", "voor- en nadelen"),
+        ("Frau-", "en sind", "die Frau ist", "Frauen sind"),
+        ("Kin-", "der sind", "der Mann", "Kinder sind"),
+        ("so\u2010", "und so", "und", "so\u2010 und so"),
+    ],
+)
+def test_words_of_the_text_tell_what_a_hyphen_is(before, after, text, joined):
+    words = HyphenatedWords()
+    words.add(text)
+    assert join_pair(before, after, words.joint(before, after)) == joined
 
 
 @given(st.lists(st.text(max_size=20), max_size=8))
@@ -108,7 +135,6 @@ def test_a_word_written_elsewhere_is_whole_again(words: list[str], data: st.Data
         ("see https://a.org/x", "/y", "see https://a.org/x/y"),
         ("at www.a.org/?q=", "b now", "at www.a.org/?q=b now"),
         ("see https://a.org/x", "and more", "see https://a.org/x and more"),
-        ("this is well-", "known", "this is well-known"),
     ],
 )
 def test_an_address_goes_on_without_a_space(before, after, joined):

@@ -103,7 +103,7 @@ def test_what_a_reader_sees_is_what_is_printed(text, given_spans):
     spans = tidy(text, given_spans)
     if not spans:
         return  # :func:`escape` leaves signs alone that mark nothing
-    shown, marks = read(marked(text, spans).replace(r"\$", "$"))
+    shown, marks = read(marked(text, spans))
     assert shown == text
     wanted = expected(text, spans)
     code = {place for mark, place, _ in wanted if mark is Mark.CODE}

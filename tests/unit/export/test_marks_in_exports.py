@@ -93,6 +93,17 @@ def test_blocks_inside_items_are_part_of_the_list():
     assert page_markdown(alone) == "The rest.\n\n3. three"
 
 
+def test_marks_beside_formulas():
+    content = "the *bold* sum $a_1*b$ of **all** x"
+    spans = (Span(4, 22, Mark.BOLD), Span(15, 18, Mark.ITALIC), Span(26, 33, Mark.LINK, "https://x.org"))
+    text = region(0, Label.TEXT, content, content_format=ContentFormat.MARKDOWN, spans=spans)
+    markdown = page_markdown(page("d", 1, [text]))
+    assert markdown == r"the **\*bold\* sum *$a_1*b$*** of [\*\*all\*\*](https://x.org) x"
+    item = region(0, Label.TEXT, "• a $x$ b\n• c", list_item=True, content_format=ContentFormat.MARKDOWN)
+    item.spans = (Span(12, 13, Mark.BOLD),)
+    assert page_markdown(page("d", 1, [item])) == "- a $x$ b\n- **c**"
+
+
 def test_a_number_at_a_line_start_is_text_where_it_is_no_item():
     text = region(0, Label.TEXT, "1986. A good year.\n\n+ 4 degrees")
     assert page_markdown(page("d", 1, [text])) == "1986\\. A good year.\n\n\\+ 4 degrees"

@@ -115,3 +115,55 @@ def test_a_ligature_in_a_word_that_was_turned_round_keeps_its_letters_in_order()
 @pytest.mark.parametrize("figures", ["١٢٣", "۱۲۳"])
 def test_arabic_figures_run_from_left_to_right(figures):
     assert texts_of(make_glyphs(letters(figures, start=100, advance=8, width=8))) == [figures]
+
+
+def word_by_word(text, *, gap, letter=0.0):
+    """Glyphs of words that are placed one by one, without any space between them; gaps in em."""
+    x, placed = 100.0, []
+    for word in text.split():
+        for char in word:
+            placed.append((char, x, x + 10))
+            x += 10 + letter * SIZE
+        x += gap * SIZE
+    return placed
+
+
+@pytest.mark.parametrize("gap", [0.2, 0.28, 0.4])
+def test_words_that_are_placed_one_by_one_are_parted_by_their_gaps(gap):
+    text = "ever since the mill was built in a valley"
+    assert texts_of(make_glyphs(word_by_word(text, gap=gap))) == [text]
+
+
+def test_letters_that_kerning_parts_are_of_one_word():
+    assert texts_of(
+        make_glyphs([*letters("kerni", start=100, advance=10, width=10), ("n", 152, 162), ("g", 162, 172)])
+    ) == ["kerning"]
+
+
+@pytest.mark.parametrize("made_up", [False, True])
+def test_letters_that_are_spaced_out_are_of_one_word(made_up):
+    placed = word_by_word("LETTER SPACED", gap=0.3, letter=0.3)
+    if made_up:  # as PDFium does between letters that are drawn one by one
+        placed = [glyph for char, x1, x2 in placed for glyph in ((char, x1, x2), (" ", x2, x2))]
+    assert texts_of(make_glyphs(placed)) == ["LETTER SPACED"]
+
+
+def test_labels_in_a_row_are_words_of_their_own():
+    placed = [glyph for char, x1, x2 in word_by_word("A B C", gap=0.3) for glyph in ((char, x1, x2), (" ", x2, x2))]
+    assert texts_of(make_glyphs(placed)) == ["A B C"]
+
+
+def test_leaders_are_no_words():
+    assert texts_of(make_glyphs(word_by_word(". . . . .", gap=0.3))) == ["....."]
+
+
+def test_a_gap_that_may_be_a_space_lowers_the_confidence():
+    (line,) = lines_of_glyphs(make_glyphs(word_by_word("wide mill", gap=0.16)), 2000, 200)
+    assert line.confidence == pytest.approx(1 - 0.5 / 9, abs=0.001)
+    (line,) = lines_of_glyphs(make_glyphs(word_by_word("wide mill", gap=0.28)), 2000, 200)
+    assert line.confidence == 1.0
+
+
+def test_a_character_without_a_unicode_value_lowers_the_confidence():
+    (line,) = lines_of_glyphs(make_glyphs(word_by_word("wi\ufffd", gap=0)), 2000, 200)
+    assert line.confidence == pytest.approx(2 / 3, abs=0.001)

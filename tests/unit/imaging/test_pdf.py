@@ -14,7 +14,7 @@ from pikepdf import Array, Dictionary, Name
 from pagemill.errors import TooLargeError
 from pagemill.imaging import pdf, pdf_damage, text_layer
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.imaging.pdf import describe, open_pdf, render_page
+from pagemill.imaging.pdf import describe, iso_date, open_pdf, render_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,3 +206,71 @@ def test_an_update_in_place_and_embedded_pdfs_are_no_further_files(tmp_path: Pat
     update += f"trailer\n<< /Size 100 /Root 1 0 R /Prev {start} >>\nstartxref\n{len(whole) + 30}\n%%EOF\n"
     (tmp_path / "a.pdf").write_bytes(whole + update.encode())
     assert not rendered(tmp_path / "a.pdf")[0].warnings
+
+
+def test_outline_labels_language_and_dates_are_read_at_opening(tmp_path):
+    path = tmp_path / "document.pdf"
+    with pikepdf.new() as pdf:
+        for rotation in (0, 90, 0):
+            pdf.add_blank_page(page_size=(300, 400)).obj.Rotate = rotation
+        name = pikepdf.Name
+        with pdf.open_outline() as outline:
+            part = pikepdf.OutlineItem("Part\tone", 0, "XYZ", left=0, top=300)
+            part.children.append(pikepdf.OutlineItem("Turned", 1, "XYZ", left=150, top=0))
+            part.children.append(pikepdf.OutlineItem("Level", 2, "FitH", top=200))
+            outline.root.extend([part, pikepdf.OutlineItem("Somewhere", 2)])
+        pdf.Root.Lang = pikepdf.String("en-GB")
+        style = pikepdf.Dictionary(S=name("/r"))
+        pdf.Root.PageLabels = pikepdf.Dictionary(Nums=pikepdf.Array([0, style, 2, pikepdf.Dictionary(S=name("/D"))]))
+        pdf.docinfo["/CreationDate"] = "D:20250304050607+01'30'"
+        pdf.docinfo["/ModDate"] = "yesterday"
+        pdf.save(path)
+    with open_pdf(path, None) as document:
+        info = describe(document)
+    assert [(entry.title, entry.level, entry.page, entry.top) for entry in info.outline] == [
+        ("Part one", 1, 1, 250),
+        ("Turned", 2, 2, 500),
+        ("Level", 2, 3, 500),
+        ("Somewhere", 1, 3, None),
+    ]
+    assert info.page_labels == ("i", "ii", "1")
+    assert info.language == "en-GB"
+    assert info.metadata["created"] == "2025-03-04T05:06:07+01:30"
+    assert "modified" not in info.metadata
+
+
+def test_an_outline_that_leads_back_into_itself_ends(tmp_path):
+    path = tmp_path / "document.pdf"
+    with pikepdf.new() as pdf:
+        pdf.add_blank_page()
+        item = pdf.make_indirect(pikepdf.Dictionary(Title=pikepdf.String("Again")))
+        item.Next = item.First = item
+        pdf.Root.Outlines = pdf.make_indirect(pikepdf.Dictionary(First=item, Last=item))
+        pdf.save(path)
+    with open_pdf(path, None) as document:
+        assert [entry.title for entry in describe(document).outline] == ["Again"]
+
+
+def test_a_document_without_labels_language_and_outline_tells_none(tmp_path):
+    path = tmp_path / "document.pdf"
+    with pikepdf.new() as pdf:
+        pdf.add_blank_page()
+        pdf.save(path)
+    with open_pdf(path, None) as document:
+        info = describe(document)
+    assert (info.outline, info.page_labels, info.language) == ((), (), "")
+
+
+@pytest.mark.parametrize(
+    ("written", "date"),
+    [
+        ("D:20250304", "2025-03-04"),
+        ("D:2025", "2025"),
+        ("20250304050607Z", "2025-03-04T05:06:07Z"),
+        ("D:20250304050607-0800", "2025-03-04T05:06:07-08:00"),
+        ("D:20251304", ""),
+        ("", ""),
+    ],
+)
+def test_dates(written, date):
+    assert iso_date(written) == date

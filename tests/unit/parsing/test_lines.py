@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pagemill.document.page import TextLine
+from pagemill.document.page import Mark, Span, TextLine
 from pagemill.parsing.korean import mark_broken_words
-from pagemill.parsing.lines import Row, join_rows, rows_of
+from pagemill.parsing.lines import Row, clean_lines, join_rows, mark_hyphens, rows_of
 
 
 def rows_ending_in_spaces(spaces):
@@ -57,3 +57,23 @@ def test_vertical_columns_read_from_the_right_tier_by_tier():
     upper = [column("upper left", 60, 10, 400), column("upper right", 100, 30, 400)]
     rows = rows_of([*lower, *upper])
     assert [row.text for row in rows] == ["upper right", "upper left", "lower right", "lower left"]
+
+
+def test_the_page_tells_which_hyphens_are_of_the_words():
+    def rows(*texts):
+        return [Row(lines=[], text=text, box=(0, 30 * i, 400, 30 * i + 20), size=20) for i, text in enumerate(texts)]
+
+    blocks = [
+        rows("this is a well-", "known fact of the over-", "view"),
+        rows("a well-known one"),
+        rows("an overview of"),
+    ]
+    mark_hyphens(blocks)
+    assert join_rows(blocks[0]) == "this is a well-known fact of the overview"
+
+
+def test_a_drawn_soft_hyphen_is_a_hyphen_and_marks_keep_their_place():
+    line = TextLine(text="\x02ＡＢ well\u00adknown", box=(0, 0, 9, 9), spans=(Span(4, 8, Mark.BOLD),))
+    ((cleaned,), _) = clean_lines([line])
+    assert cleaned.text == "AB well-known"
+    assert cleaned.spans == (Span(3, 7, Mark.BOLD),)

@@ -13,7 +13,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import ANNOTATION, Furniture, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.blocks import Block
-from pagemill.parsing.lines import direction
+from pagemill.parsing.lines import direction, words_of
 from pagemill.parsing.typography.cells import FoundTable, aligned_tables, drawn_rules, ruled_tables
 from pagemill.parsing.typography.columns import flows_of
 from pagemill.parsing.typography.prose import Column, Kind, Passage, code_text, mark_headings, nest, passages_of
@@ -137,6 +137,7 @@ class _Page:
         self._width, self._height, self._mirrored = width, height, mirrored
         self._number = page_number
         self._numbers: list[Piece] = []
+        self._words = words_of(piece.text for piece in pieces)
         self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
         give_body_size(pieces, self._body)
         self._drawn = drawn_rules(layer.strokes, width, mirrored=mirrored)
@@ -171,6 +172,8 @@ class _Page:
         self._give_panels(rows)
         for row in rows:
             above = row.above
+            if above is not None:
+                above.joint = self._words.joint(above.text, row.text)
             if above is not None and any(above.baseline < block.box[3] - 1 <= row.baseline for block in fixed):
                 row.parted = True
         leading = leading_of(rows)

@@ -49,7 +49,8 @@ class Piece:
         words = self.words[start:end]
         offset = self.offset
         for text, _, _ in self.words[:start]:
-            offset = max(offset, self.line.text.find(text, offset) + len(text))
+            if (found := self.line.text.find(text, offset)) >= 0:
+                offset = found + len(text)
         return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset)
 
     def share(self, mark: Mark) -> float:
@@ -90,6 +91,8 @@ class PageRow:
     """The shaded area of a block of code that it stands in."""
     above: PageRow | None = field(default=None, repr=False)
     """The row before it in its column."""
+    joint: str | None = None
+    """What takes the place of the hyphen at its end, where the words of the page tell."""
     parted: bool = False
     """A table or picture stands between it and the row above."""
 
@@ -180,6 +183,7 @@ class PageRow:
             box=self.box,
             size=self.size,
             bold=self.bold,
+            joint=self.joint,
             trailing_space=self.pieces[-1].line.text.endswith(" "),
         )
 
