@@ -241,7 +241,7 @@ class _Writer:
             yield page
 
     def json(self, meta: dict[str, Any]) -> Iterator[str]:
-        """All that was added, with what is told of the document as a whole."""
+        """All that was added, with the metadata of the document as a whole."""
         self._flush()
         assert self._first is not None
         name = PurePosixPath(self._first.source).name or self._first.doc_id

@@ -46,7 +46,7 @@ def page_markdown(page: PageResult, *, crops_root: str = "") -> str:
 
 
 def with_markdown(page: PageResult) -> PageResult:
-    """The record itself, with its Markdown, and the count of what that leaves out as furniture, written anew."""
+    """The record itself, with its Markdown, and the count of what that leaves out as furniture, written again."""
     page.markdown = page_markdown(page)
     page.left_out = sum(bool(region.content) and is_left_out(region, page.leaves_out) for region in page.regions)
     return page

@@ -271,7 +271,7 @@ class RunReader(Database):
         return Overlay() if document is None else self.overlay(document)
 
     def wrong_overlays(self) -> Iterator[str]:
-        """Ids of documents of which another structure is kept than that of their pages, which is derived anew."""
+        """Ids of documents of which another structure is kept than that of their pages, which is derived again."""
         kept = "SELECT document, doc_id, digest, data FROM overlays JOIN documents USING (document) ORDER BY document"
         for document, doc_id, digest, data in self.each(kept) if self._has_facts else ():
             found = self._evidence(document)

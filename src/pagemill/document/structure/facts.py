@@ -13,7 +13,7 @@ from pagemill.document.labels import FORMULAS, PICTURES, Label
 from pagemill.document.page import ContentFormat, Furniture, Mark, PageResult, Region, Status, Style, TextLine
 
 FACTS_VERSION = 2
-"""Below 128. Facts of another version are made anew, of the record."""
+"""Below 128. Facts of another version are derived again from the record."""
 HEAD = 200
 """Characters of a heading, or of a running head; of a longer text less is kept."""
 TAIL = 40

@@ -52,7 +52,7 @@ def decode_overlay(data: bytes) -> Overlay:
 def apply(page: PageResult, overlay: Overlay) -> PageResult:
     """A record with the structure that its document gives it; the record itself stays as it is.
 
-    The Markdown is that of the page alone: who shows it writes it anew.
+    The Markdown is that of the page alone: who shows it writes it again.
     """
     if not page.is_structured:
         return as_shown(page)
