@@ -40,6 +40,7 @@ class StreamKeywords(TypedDict, total=False):
     structure: str | None
     photographs: str | None
     tables: str | None
+    furniture: str
     inline_marks: bool
     table_engine: str
     table_model: str | None

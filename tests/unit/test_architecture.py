@@ -71,7 +71,7 @@ MAY_IMPORT = {
         "serving",
     },
     "embedding": {"errors", "config", "document", "imaging", "inference", "export", "store"},
-    "retrieval": {"errors", "document", "recognition", "store", "embedding"},
+    "retrieval": {"errors", "document", "recognition", "store", "embedding", "export"},
     "publishing": {"errors", "_version", "config", "document", "embedding", "export", "store"},
     "app": ROOMS - {"api", "cli", "bench", "rest", "testing", "mcp", "client"},
     "rest": ROOMS - {"api", "cli", "bench", "testing", "mcp", "client"},

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pagemill.document.page import Status
+from pagemill.document.labels import Label
+from pagemill.document.page import Furniture, Status
 from pagemill.errors import DamagedRunError, ExitCode, InputError
-from pagemill.export.markdown import strip_marks
+from pagemill.export.markdown import strip_marks, with_markdown
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
@@ -110,13 +111,27 @@ class ExportContent:
         self.outcome.damages.append(error.message)
 
     def counted(self, page: PageResult) -> PageResult:
-        """The page, which is exported."""
+        """The page, which is exported, as the options want it."""
+        page = self._chosen(page)
         self.outcome.pages += 1
         self.outcome.failed += page.status is Status.FAILED
         if self.tell is not None:
             self.tell(page)
         if not self.options.inline_marks:
             strip_marks(page)
+        return page
+
+    def _chosen(self, page: PageResult) -> PageResult:
+        joins = any(region.joined_to and region.label is Label.TABLE for region in page.regions)
+        if joins and not self.options.join_tables:
+            regions = [
+                msgspec.structs.replace(region, joined_to=None) if region.label is Label.TABLE else region
+                for region in page.regions
+            ]
+            page = msgspec.structs.replace(page, regions=regions)
+        if self.options.furniture is not None and self.options.furniture.value != page.leaves_out.value:
+            leaves_out = Furniture(self.options.furniture.value)
+            page = with_markdown(msgspec.structs.replace(page, leaves_out=leaves_out))
         return page
 
     def refuse_nothing(self, pages: int) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from pagemill.app.options import ImageSources
 from pagemill.config.chunking import ChunkSettings
+from pagemill.config.modes import FurnitureMode
 from pagemill.config.options import Settings, option, options_of
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import UsageError
@@ -109,6 +110,15 @@ class ExportOptions(Settings):
         default=True, help="Keep bold, italic, struck-out and fixed-width words, scripts and links."
     )
     bom: bool = option(default=False, help="csv-tables: mark the files as UTF-8 for Excel.")
+    furniture: FurnitureMode | None = option(
+        help="Running heads, running feet and page numbers that texts leave out: proven, or likely ones as well.",
+        shown_default="as the run was parsed",
+    )
+    join_tables: bool = option(
+        "--join-tables/--no-join-tables",
+        default=True,
+        help="Make one table of its parts on several pages.",
+    )
     overwrite: bool = option(
         default=False,
         help="Replace the file, the folder of an earlier export, or in a Lance table another run of the same name.",

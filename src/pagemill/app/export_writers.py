@@ -12,7 +12,7 @@ import msgspec
 from pagemill.app.export_content import ExportContent
 from pagemill.app.export_options import Format
 from pagemill.document.names import file_stem
-from pagemill.document.page import PageResult
+from pagemill.document.page import DocumentInfo, PageResult
 from pagemill.export.alto import document_alto
 from pagemill.export.docjson import document_json
 from pagemill.export.hocr import document_hocr
@@ -64,7 +64,7 @@ def _html(content: ExportContent, folder: Path) -> None:
     from pagemill.export.html import write_html
 
     documents = ((doc_id, content.with_crops(folder, pages)) for doc_id, pages in content.documents())
-    write_html(folder, content.reader.path.resolve().name, documents)
+    write_html(folder, content.reader.path.resolve().name, documents, content.reader.info)
 
 
 def _docling_document(content: ExportContent, folder: Path) -> None:
@@ -98,12 +98,16 @@ def _pdf(content: ExportContent, folder: Path) -> None:
 
 
 def write_each(
-    content: ExportContent, folder: Path, suffix: str, text: Callable[[Iterator[PageResult]], Iterable[str]]
+    content: ExportContent,
+    folder: Path,
+    suffix: str,
+    text: Callable[[Iterator[PageResult], DocumentInfo, bool], Iterable[str]],
 ) -> None:
-    """Write one text file per document."""
+    """Write one text file per document, of its pages, what it says of itself, and whether pages may be missing."""
     for doc_id, pages in content.documents():
+        told = content.reader.info(doc_id), content.reader.is_provisional(doc_id)
         with (folder / f"{file_stem(doc_id)}{suffix}").open("wb") as stream:
-            stream.writelines(encoded(text(content.with_crops(folder, pages))))
+            stream.writelines(encoded(text(content.with_crops(folder, pages), *told)))
 
 
 STREAM_WRITERS: dict[Format, Callable[[ExportContent, BinaryIO, str], None]] = {
@@ -117,11 +121,11 @@ STREAM_WRITERS: dict[Format, Callable[[ExportContent, BinaryIO, str], None]] = {
 FOLDER_WRITERS: dict[Format, Callable[[ExportContent, Path], None]] = {
     Format.CSV_TABLES: _csv_tables,
     Format.HTML: _html,
-    Format.MARKDOWN: partial(write_each, suffix=".md", text=partial(document_markdown, crops_root="")),
+    Format.MARKDOWN: partial(write_each, suffix=".md", text=lambda pages, *_: document_markdown(pages, crops_root="")),
     Format.DOCJSON: partial(write_each, suffix=".json", text=document_json),
     Format.DOCLINGDOCUMENT: _docling_document,
     Format.PDF: _pdf,
-    Format.HOCR: partial(write_each, suffix=".hocr", text=document_hocr),
-    Format.ALTO: partial(write_each, suffix=".xml", text=document_alto),
+    Format.HOCR: partial(write_each, suffix=".hocr", text=lambda pages, *_: document_hocr(pages)),
+    Format.ALTO: partial(write_each, suffix=".xml", text=lambda pages, *_: document_alto(pages)),
 }
 """Of formats that are a folder, which is empty but for ``crops/``."""

@@ -30,6 +30,13 @@ class TablesMode(StrEnum):
     MODEL = "model"  # the embedded model, wherever it finds a structure
 
 
+class FurnitureMode(StrEnum):
+    """Which running heads, running feet and page numbers texts leave out."""
+
+    PROVEN = "proven"  # those for which there is evidence besides their place
+    LIKELY = "likely"  # what only their place, or a model, tells as well
+
+
 class TextLayerMode(StrEnum):
     """Whether the text layer of a PDF page is used instead of recognition."""
 

@@ -9,7 +9,14 @@ from typing import ClassVar
 
 from pagemill.config.describing import DescribeSettings
 from pagemill.config.headings import OUTPUT, RECOGNITION, RESUME
-from pagemill.config.modes import EMBEDDED_TABLES, PhotographMode, StructureMode, TablesMode, TextLayerMode
+from pagemill.config.modes import (
+    EMBEDDED_TABLES,
+    FurnitureMode,
+    PhotographMode,
+    StructureMode,
+    TablesMode,
+    TextLayerMode,
+)
 from pagemill.config.options import Settings, option
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import UsageError
@@ -107,6 +114,12 @@ class ParseSettings(Settings):
         results=True,
         help="How rows and columns of tables are found: by drawn rules and the places of the text, with the embedded "
         "model where these leave doubt (auto) or without it (rules), or by the model wherever it finds some (model).",
+    )
+    furniture: FurnitureMode = option(
+        default=FurnitureMode.PROVEN,
+        results=True,
+        help="Running heads, running feet and page numbers that texts leave out: those that are proven, by other pages "
+        "or by the file itself, or those that are likely as well, by their place.",
     )
     crops: bool = option(default=True, heading=OUTPUT, results=True, help="Save image, chart and formula regions.")
     inline_marks: bool = option(

@@ -88,6 +88,8 @@ FORMULAS = frozenset({Label.DISPLAY_FORMULA, Label.INLINE_FORMULA})
 TITLES = frozenset({Label.DOC_TITLE, Label.PARAGRAPH_TITLE})
 FURNITURE_LABELS = frozenset({Label.HEADER, Label.FOOTER, Label.NUMBER})
 """Running heads and feet and page numbers, as far as they are text."""
+_LONGEST_NUMBER = 40
+"""Characters of a page number with what stands beside it: ``Page 12 of 340``."""
 RUNNING_TEXT = frozenset({Label.TEXT, Label.ABSTRACT, Label.REFERENCE_CONTENT})
 """Text in paragraphs that continue across columns and pages."""
 FLOWING = RUNNING_TEXT | {Label.CONTENT, Label.FOOTNOTE}
@@ -116,3 +118,9 @@ def category_of(label: Label, *, list_item: bool = False) -> Category:
     """The coarse category of a region; text whose lines are list items (``list_item``) is a list."""
     category = _CATEGORY_OF_LABEL[label]
     return Category.LIST if list_item and category is Category.TEXT else category
+
+
+def is_page_number(label: Label, text: str) -> bool:
+    """Whether a running head or foot is no more than the page's number."""
+    is_short = len(text) <= _LONGEST_NUMBER
+    return is_short and (label is Label.NUMBER or (label in FURNITURE_LABELS and not any(map(str.isalpha, text))))

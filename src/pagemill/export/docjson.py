@@ -11,10 +11,13 @@ from pagemill.document.geometry import normalise_1000
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Category, category_of
 from pagemill.document.page import Content, DocumentInfo, ImageCrop, PageFacts, PageResult, Region
+from pagemill.document.structure import as_shown
 from pagemill.export.context import PageContext, Sections
-from pagemill.export.markdown import with_markdown
+from pagemill.export.markdown import page_markdown
 
 DOCJSON_VERSION = "2.1"
+_BEFORE_FURNITURE = "2.0"
+"""Its elements tell no evidence for furniture."""
 _SHOWN = frozenset({Category.FIGURE, Category.TABLE, Category.FORMULA})
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -147,7 +150,9 @@ def _record_of(page: DocumentPage, document: DocJSON) -> PageResult:
         record.regions.append(_same(element, Region, index=index, bbox_2d=box, caption_of=captioned))
         if element.crop is not None:
             record.image_crops.append(_same(element.crop, ImageCrop, bbox=box, label=element.label, region=index))
-    with_markdown(record)
+    if document.schema_version == _BEFORE_FURNITURE:
+        record = as_shown(record)
+    record.markdown = page_markdown(record)
     return record
 
 

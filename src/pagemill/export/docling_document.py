@@ -21,7 +21,7 @@ from pagemill.document.identity import PageKey
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.marks import safe_target
-from pagemill.document.page import Mark, PageResult, Region, Span
+from pagemill.document.page import DocumentInfo, Mark, PageResult, Region, Span
 from pagemill.document.spans import cut
 from pagemill.export.blocks import Block, Kind, blocks
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
@@ -162,12 +162,18 @@ _BODY: Final = _Ref("#/body")
 
 
 def docling_document(
-    pages: Iterable[PageResult], *, page_image: Callable[[PageResult], PageImage | None] | None = None
+    pages: Iterable[PageResult],
+    info: DocumentInfo | None = None,
+    provisional: bool = False,
+    *,
+    page_image: Callable[[PageResult], PageImage | None] | None = None,
 ) -> Iterator[str]:
     """A document as a DoclingDocument, in pieces to be written one after the other.
 
     Args:
         pages: In page order, all of one document; at least one.
+        info: What the document says of itself.
+        provisional: Pages of it are missing, and may come.
         page_image: Gives the image of a page.
     """
     with ExitStack() as stack:
@@ -177,7 +183,7 @@ def docling_document(
         writer = _Writer({name: _Spool(file) for name, file in files.items()}, page_image)
         for block in blocks(writer.noting(pages), furniture=True):
             writer.add(block)
-        yield from writer.json()
+        yield from writer.json(_said_of_document(info or DocumentInfo(), provisional))
 
 
 class _Spool:
@@ -234,8 +240,8 @@ class _Writer:
             self._spools["pages"].add(f'"{number}":{json_text(entry)}')
             yield page
 
-    def json(self) -> Iterator[str]:
-        """All that was added."""
+    def json(self, meta: dict[str, Any]) -> Iterator[str]:
+        """All that was added, with the metadata of the document as a whole."""
         self._flush()
         assert self._first is not None
         name = PurePosixPath(self._first.source).name or self._first.doc_id
@@ -246,7 +252,8 @@ class _Writer:
         }
         head = {"schema_name": "DoclingDocument", "version": VERSION, "name": self._first.doc_id, "origin": origin}
         yield json_text(head)[:-1]
-        yield ',"body":{"self_ref":"#/body","label":"unspecified","name":"_root_","children":[\n'
+        yield ',"body":{"self_ref":"#/body","label":"unspecified","name":"_root_",'
+        yield (f'"meta":{json_text(meta)},' if meta else "") + '"children":[\n'
         yield from self._spools["body"].read()
         yield "]}"
         for kind in _LISTS:
@@ -411,6 +418,12 @@ class _Writer:
         scale = _scale(page)
         left, top, right, bottom = (round(side * scale, 3) for side in clip(box, page.width, page.height))
         return _Provenance(self._numbers[page.page_id], _Box(left, top, right, bottom), (min(start, end), end))
+
+
+def _said_of_document(info: DocumentInfo, provisional: bool) -> dict[str, Any]:
+    """The metadata, under names of our own: Docling has none for them."""
+    told: dict[str, Any] = {f"pagemill__{name}": value for name, value in msgspec.to_builtins(info).items()}
+    return told | ({"pagemill__provisional": True} if provisional else {})
 
 
 def _pieces(text: str, spans: Sequence[Span]) -> list[_Piece]:

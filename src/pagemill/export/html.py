@@ -10,19 +10,20 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import quote
 
 from pagemill._version import __version__
 from pagemill.document.labels import RUNNING_TEXT, TASK_OF_LABEL, Label, Task
 from pagemill.document.marks import inline_html, shown_spans
 from pagemill.document.names import file_stem
-from pagemill.document.page import ContentFormat, PageResult, Region, Span, Status
+from pagemill.document.page import ContentFormat, DocumentInfo, PageResult, Region, Span, Status
 from pagemill.document.spans import carried, cut
 from pagemill.export.html_lists import PAGE_ANCHOR, list_html
 from pagemill.export.markdown import plain_content, table_of
@@ -91,13 +92,19 @@ class _Block(TextPart):
         return before + opening + _BLANK.sub(f"</p>\n{opening}", "".join(pieces)) + "</p>"
 
 
-def write_html(folder: Path, title: str, documents: Iterable[tuple[str, Iterable[PageResult]]]) -> None:
+def write_html(
+    folder: Path,
+    title: str,
+    documents: Iterable[tuple[str, Iterable[PageResult]]],
+    info_of: Callable[[str], DocumentInfo] = lambda _: DocumentInfo(),
+) -> None:
     """Write ``documents/NAME.html`` for every document, and ``index.html``, which lists them.
 
     Args:
         folder: A directory, with the crops of the pages in it.
         title: Heading of the list.
         documents: Document ids, each with its pages in page order.
+        info_of: Gives what a document says of itself.
 
     Raises:
         OSError: A file cannot be written.
@@ -107,7 +114,7 @@ def write_html(folder: Path, title: str, documents: Iterable[tuple[str, Iterable
     for doc_id, pages in documents:
         counts: Counter[Status] = Counter()
         name = f"documents/{file_stem(doc_id)}.html"
-        _write(folder / name, document_html(_counted(pages, counts), crops_root="../"))
+        _write(folder / name, document_html(_counted(pages, counts), info_of(doc_id), crops_root="../"))
         count = f"{counts.total()} page{'' if counts.total() == 1 else 's'}"
         if failed := counts[Status.FAILED]:
             count += f", {failed} failed"
@@ -116,7 +123,9 @@ def write_html(folder: Path, title: str, documents: Iterable[tuple[str, Iterable
     _write(folder / "index.html", [_head(title, None), heading, *entries, "</ul>\n</main>\n</body>\n</html>\n"])
 
 
-def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Iterator[str]:
+def document_html(
+    pages: Iterable[PageResult], info: DocumentInfo | None = None, provisional: bool = False, *, crops_root: str = ""
+) -> Iterator[str]:
     """A document as HTML, in pieces that are to be written one after the other.
 
     What is left out of the Markdown is left out here. Paragraphs that run over a page break are joined, with the mark
@@ -124,12 +133,16 @@ def document_html(pages: Iterable[PageResult], *, crops_root: str = "") -> Itera
 
     Args:
         pages: In page order, all of one document; at least one.
+        info: What the document says of itself.
+        provisional: Pages of it are missing, and may come.
         crops_root: Put before the paths of crops, such as ``../``.
     """
     stream = iter(pages)
     first = next(stream)
-    language = next((code for code in first.languages if LANGUAGE.fullmatch(code)), None)
-    yield _head(first.doc_id, language)
+    info = info or DocumentInfo()
+    language = next((code for code in (info.language, *first.languages) if LANGUAGE.fullmatch(code)), None)
+    told = {"author": info.author, "dcterms.created": info.created, "dcterms.modified": info.modified}
+    yield _head(info.title or first.doc_id, language, told | {"pagemill-provisional": "yes" if provisional else ""})
     yield "<main>\n"
     numbers: list[int] = []
     parts = stream_joined((page, _marked(page, crops_root, numbers)) for page in chain([first], stream))
@@ -163,7 +176,9 @@ def _counted(pages: Iterable[PageResult], counts: Counter[Status]) -> Iterator[P
         yield page
 
 
-def html_head(title: str, language: str | None, style: str, policy: str) -> str:
+def html_head(
+    title: str, language: str | None, style: str, policy: str, told: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """An HTML page up to its body.
 
     Args:
@@ -171,15 +186,17 @@ def html_head(title: str, language: str | None, style: str, policy: str) -> str:
         language: Its BCP-47 tag, where it is known.
         style: The text of its one style sheet.
         policy: What the content security policy allows beside that.
+        told: Metadata of the document by name; what is empty is left out.
     """
     policy = f"default-src 'none'; {policy}; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
     lang = f' lang="{language}"' if language else ""
+    metadata = "".join(f'<meta name="{name}" content="{_text(value)}">\n' for name, value in told.items() if value)
     return (
         f'<!doctype html>\n<html{lang}>\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="generator" content="pagemill {__version__}">\n'
-        f"<title>{_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"{metadata}<title>{_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
     )
 
 
@@ -188,8 +205,8 @@ def source_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
 
 
-def _head(title: str, language: str | None) -> str:
-    return html_head(title, language, _STYLE.read_text(encoding="utf-8"), "img-src 'self'")
+def _head(title: str, language: str | None, told: Mapping[str, str] = MappingProxyType({})) -> str:
+    return html_head(title, language, _STYLE.read_text(encoding="utf-8"), "img-src 'self'", told)
 
 
 class _Html(PageRenderer[_Block]):

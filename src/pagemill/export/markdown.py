@@ -14,14 +14,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from pagemill.document.labels import FURNITURE_LABELS, RUNNING_TEXT, Label
+from pagemill.document.labels import RUNNING_TEXT, Label
 from pagemill.document.marks import shown_spans
 from pagemill.document.page import ContentFormat, PageResult, Region, Span
 from pagemill.document.spans import carried, cut, lines_of, tidy
 from pagemill.export.html_lists import ORDINAL, without_bullet
 from pagemill.export.inline_markdown import escape, marked, not_a_list
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
-from pagemill.export.parts import PageRenderer, TextPart, is_said, joined, page_parts, stream_joined
+from pagemill.export.parts import PageRenderer, TextPart, is_left_out, joined, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
 from pagemill.tables.table import Table
 
@@ -46,13 +46,9 @@ def page_markdown(page: PageResult, *, crops_root: str = "") -> str:
 
 
 def with_markdown(page: PageResult) -> PageResult:
-    """The record itself, with its Markdown, and the count of what that leaves out as furniture, written anew."""
+    """The record itself, with its Markdown, and the count of what that leaves out as furniture, written again."""
     page.markdown = page_markdown(page)
-    page.left_out = sum(
-        bool(region.content) and (region.furniture is not None or region.label in FURNITURE_LABELS)
-        for region in page.regions
-        if not is_said(region, page.leaves_out)
-    )
+    page.left_out = sum(bool(region.content) and is_left_out(region, page.leaves_out) for region in page.regions)
     return page
 
 

@@ -10,7 +10,7 @@ from textwrap import dedent, indent
 from typing import Generic, Self, TypeVar
 
 from pagemill.document.joining import goes_on, join_pair
-from pagemill.document.labels import FURNITURE_LABELS, TASK_OF_LABEL, Label, Task
+from pagemill.document.labels import FURNITURE_LABELS, TASK_OF_LABEL, Label, Task, is_page_number
 from pagemill.document.page import ContentFormat, Furniture, PageResult, Region, Span, Status
 from pagemill.document.spans import carried, cut, shifted, tidy
 from pagemill.tables.joining import join_tables
@@ -121,8 +121,18 @@ def is_said(region: Region, leaves_out: Furniture = Furniture.PROVEN) -> bool:
     Furniture is left out where it is proven, or likely as well (:attr:`~pagemill.document.page.PageFacts.leaves_out`).
     """
     if region.furniture is not None or region.label in FURNITURE_LABELS:
-        return region.furniture is not Furniture.PROVEN and leaves_out is Furniture.PROVEN
+        return not is_left_out(region, leaves_out)
     return TASK_OF_LABEL[region.label] is not Task.ABANDON or region.label is Label.FOOTNOTE
+
+
+def is_left_out(region: Region, leaves_out: Furniture) -> bool:
+    """Whether a region is furniture that texts leave out. A page number is one without further proof."""
+    if region.furniture is None and region.label not in FURNITURE_LABELS:
+        return False
+    proven = region.furniture is Furniture.PROVEN or (
+        region.furniture is None and is_page_number(region.label, region.content or "")
+    )
+    return proven or leaves_out is Furniture.LIKELY
 
 
 def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:

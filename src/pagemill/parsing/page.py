@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pagemill import tracing
-from pagemill.config.modes import PhotographMode, ReadingMode, TextLayerMode
+from pagemill.config.modes import FurnitureMode, PhotographMode, ReadingMode, TextLayerMode
 from pagemill.config.settings import ParseSettings
 from pagemill.describing.elements import requests_for, take
-from pagemill.document.page import DOUBTS, PageError, PageResult, Status
+from pagemill.document.page import DOUBTS, Furniture, PageError, PageResult, Status
 from pagemill.errors import LanguageError, PagemillError, PageTimeoutError, WorkerCrashError
-from pagemill.export.markdown import strip_marks
+from pagemill.export.markdown import strip_marks, with_markdown
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.line_reading import read_again, read_by_lines
 from pagemill.parsing.model_reading import read_by_model
@@ -180,6 +180,9 @@ def _complete(run: PageRun, record: PageResult) -> None:
     if run.ref.warning is not None:
         record.errors.insert(0, run.ref.warning)
     assess(record)
+    if run.settings.furniture is FurnitureMode.LIKELY:
+        record.leaves_out = Furniture.LIKELY
+        with_markdown(record)
 
 
 async def _describe(run: PageRun, page: PreparedPage) -> None:

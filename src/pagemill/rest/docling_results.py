@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill.document.json_text import json_text
-from pagemill.document.page import DOUBTS, Status
+from pagemill.document.page import DOUBTS, DocumentInfo, Status
 from pagemill.export.blocks import Kind, blocks
 from pagemill.export.docling_document import docling_document
 from pagemill.export.html import document_html
@@ -67,7 +67,7 @@ class ConvertedDocument:
 
     def content(self, wanted: str) -> Iterator[str]:
         """The document in a format, piece by piece."""
-        for piece in _EXPORTS[wanted](self._pages(), self.conversion):
+        for piece in _EXPORTS[wanted](self._pages(), self.conversion, self._info()):
             yield self._with_pictures(piece)
 
     def files(self, formats: list[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -118,6 +118,9 @@ class ConvertedDocument:
                 page.doc_id = PurePosixPath(self.name).stem or page.doc_id
                 yield self.results.named(page)
 
+    def _info(self) -> DocumentInfo:
+        return self.results.info_of(self.results.documents[self.number])
+
     def _name_pictures(self, page: PageResult) -> None:
         """Give pictures names that stand for them until the text is written; none where they are not wanted."""
         if self.conversion.images == "placeholder":
@@ -141,7 +144,7 @@ class ConvertedDocument:
         return re.sub(rf"{self._token}-([^\s\"')\\]+)", shown, text)
 
 
-def _markdown(pages: Iterable[PageResult], conversion: Conversion) -> Iterator[str]:
+def _markdown(pages: Iterable[PageResult], conversion: Conversion, _: DocumentInfo) -> Iterator[str]:
     if not conversion.page_break:
         yield from document_markdown(pages, crops_root="")
         return
@@ -151,7 +154,7 @@ def _markdown(pages: Iterable[PageResult], conversion: Conversion) -> Iterator[s
         between = f"\n\n{conversion.page_break}\n\n"
 
 
-def _text(pages: Iterable[PageResult], _: Conversion) -> Iterator[str]:
+def _text(pages: Iterable[PageResult], *_: object) -> Iterator[str]:
     """Plain text: cells of tables are separated by tabs."""
     for block in blocks(pages):
         said = [*(plain_content(caption) for caption in block.captions)]
@@ -166,10 +169,10 @@ def _text(pages: Iterable[PageResult], _: Conversion) -> Iterator[str]:
             yield f"{text}\n\n"
 
 
-_EXPORTS: dict[str, Callable[[Iterable[PageResult], Conversion], Iterator[str]]] = {
+_EXPORTS: dict[str, Callable[[Iterable[PageResult], Conversion, DocumentInfo], Iterator[str]]] = {
     "md": _markdown,
-    "html": lambda pages, _: document_html(pages, crops_root=""),
-    "json": lambda pages, _: docling_document(pages),
+    "html": lambda pages, _, info: document_html(pages, info, crops_root=""),
+    "json": lambda pages, _, info: docling_document(pages, info),
     "text": _text,
 }
 

@@ -17,7 +17,7 @@ import msgspec
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import PageImages, WantedPage
 from pagemill.document.names import safe_name
-from pagemill.document.page import DOUBTS, PageResult
+from pagemill.document.page import DOUBTS, DocumentInfo, PageResult
 from pagemill.errors import OutputError, PagemillError
 from pagemill.export.docjson import document_json
 from pagemill.export.docling_document import docling_document
@@ -48,8 +48,8 @@ MOST_PAGES = 500
 """Pages of one answer."""
 LONGEST_SIDE = 2000
 """Pixels of a page image, at most."""
-_EXPORTS: dict[str, tuple[str, Callable[[Iterable[PageResult]], Iterator[str]]]] = {
-    "md": ("text/markdown; charset=utf-8", document_markdown),
+_EXPORTS: dict[str, tuple[str, Callable[[Iterable[PageResult], DocumentInfo, bool], Iterator[str]]]] = {
+    "md": ("text/markdown; charset=utf-8", lambda pages, *_: document_markdown(pages)),
     "json": ("application/json", document_json),
     "html": ("text/html; charset=utf-8", partial(document_html, crops_root="../")),
     "docling.json": ("application/json", docling_document),
@@ -192,15 +192,29 @@ class JobResults:
                 with reader:
                     yield from reader.document(document) if file is None else self.pages_of(reader, file)
 
-        if next(pages(), None) is None:
+        if (first := next(pages(), None)) is None:
             raise NotFoundError("there is no such document, or no page of it yet")
-        return kind, (piece.encode("utf-8", "replace") for piece in export(map(self.named, pages())))
+        told = self.told(first.doc_id)
+        return kind, (piece.encode("utf-8", "replace") for piece in export(map(self.named, pages()), *told))
+
+    def told(self, doc_id: str) -> tuple[DocumentInfo, bool]:
+        """What a document says of itself, and whether pages of it may be missing."""
+        if (reader := self.reader()) is None:
+            return DocumentInfo(), True
+        with reader:
+            return reader.info(doc_id), not self.row.has_ended or reader.is_provisional(doc_id)
 
     def pages_of(self, reader: RunReader, file: JobDocument) -> Iterator[PageResult]:
         """The records of a file. The ids of rows may name documents, also as another file is called here."""
-        rows = reader.query("SELECT doc_id FROM documents WHERE uri LIKE ? ORDER BY document", (f"%/{file.file}",))
-        for (doc_id,) in rows:
+        for doc_id in _documents_of(reader, file):
             yield from reader.document(doc_id)
+
+    def info_of(self, file: JobDocument) -> DocumentInfo:
+        """What a file says of itself; of one with several documents, the first."""
+        if (reader := self.reader()) is None:
+            return DocumentInfo()
+        with reader:
+            return next(map(reader.info, _documents_of(reader, file)), DocumentInfo())
 
     def crop(self, name: str) -> bytes:
         """A picture that a record names.
@@ -232,9 +246,9 @@ class JobResults:
             for doc_id, _ in reader.recorded_documents():
                 for suffix, (_, export) in _EXPORTS.items():
                     pages = (self.named(page) for page in reader.document(doc_id))
-                    content = (piece.encode("utf-8", "replace") for piece in export(pages))
+                    content = (piece.encode("utf-8", "replace") for piece in export(pages, *self.told(doc_id)))
                     yield f"documents/{names[doc_id]}.{suffix}", content
-            yield "ocr_results.jsonl", (encode_line(self.named(page)) for page in reader.pages())
+            yield "ocr_results.jsonl", (encode_line(self.named(page)) for page in reader.pages(stored=True))
             for (path,) in reader.query("SELECT path FROM crops ORDER BY path"):
                 yield path, iter([(self.out / path).read_bytes()])
 
@@ -284,7 +298,7 @@ class JobResults:
         )
         if not rows:
             raise _no_page()
-        return self.named(reader.page(rows[0][0]))
+        return self.named(reader.page(rows[0][0], stored=not self.row.has_ended))
 
     def _page(self, reader: RunReader, row: tuple[Any, ...]) -> dict[str, Any]:
         source, page, state, doc_id, number, position, record, _, message, category = row
@@ -354,6 +368,11 @@ class JobResults:
             name = of_files[file] if file is not None and is_whole_file else doc_id
             names[doc_id] = _unique(name, f"-{len(taken) + 1}", taken)
         return names
+
+
+def _documents_of(reader: RunReader, file: JobDocument) -> list[str]:
+    rows = reader.query("SELECT doc_id FROM documents WHERE uri LIKE ? ORDER BY document", (f"%/{file.file}",))
+    return [doc_id for (doc_id,) in rows]
 
 
 def _unique(name: str, suffix: str, taken: set[str]) -> str:

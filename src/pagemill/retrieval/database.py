@@ -18,7 +18,7 @@ FILE = f"{FOLDER}/index.sqlite"
 LOCK = f"{FOLDER}/lock"
 APPLICATION_ID = 0x504D4958
 """``PMIX``."""
-FORMAT = 5000 + tokens.VERSION
+FORMAT = 6000 + tokens.VERSION
 """Version of the schema and of the tokens."""
 DESCRIPTION_WEIGHT = 0.5
 """Of a word in a model's description; one on the page weighs 1. Not measured."""
@@ -32,7 +32,8 @@ CREATE TABLE pages (
     page INTEGER PRIMARY KEY, page_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, source TEXT NOT NULL,
     page_number INTEGER, language TEXT NOT NULL, words BLOB NOT NULL,  -- SHA-256 of the words, for near-duplicates
     text_digest TEXT, image_digest TEXT,                               -- of what is embedded
-    crc INTEGER NOT NULL, length INTEGER NOT NULL) STRICT;             -- of the record's line
+    crc INTEGER NOT NULL, length INTEGER NOT NULL,                     -- of the record's line
+    about TEXT NOT NULL) STRICT;                                       -- title and author, with a document's first page
 CREATE INDEX pages_doc_id ON pages (doc_id);
 CREATE INDEX pages_words ON pages (words);
 CREATE TABLE regions (

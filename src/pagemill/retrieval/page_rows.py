@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import unicodedata
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from pagemill.document.page import PageResult, Region, Status
+from pagemill.document.structure import Overlay
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import Part
+from pagemill.export.embedding_text import region_text
+from pagemill.export.parts import is_left_out
 from pagemill.retrieval import database
 from pagemill.retrieval.languages import language_of
 from pagemill.retrieval.tokens import indexed
@@ -35,8 +39,14 @@ class PageVersion(NamedTuple):
 
 
 def done_pages(reader: RunReader) -> Iterator[PageRow]:
-    """The pages of a run that can be indexed."""
-    return (row for row in reader.rows("p.record IS NOT NULL") if row.state is PageState.DONE)
+    """The pages of a run that can be indexed; their checksums change with what their documents tell of them, too."""
+    doc_id, overlay = None, Overlay()
+    for row in reader.rows("p.record IS NOT NULL"):
+        if row.doc_id != doc_id:
+            doc_id, overlay = row.doc_id, reader.structure(row.doc_id)
+        if row.state is PageState.DONE:
+            told = msgspec.msgpack.encode([overlay.pages.get(row.page_id), overlay.links])
+            yield row._replace(crc=(row.crc or 0) ^ zlib.crc32(told))
 
 
 def languages_of_run(summary: RunSummary) -> list[str]:
@@ -57,7 +67,8 @@ class IndexedPages:
 
     def remove(self, page: int) -> None:
         """Delete the page of this number."""
-        self._change_words(page, "delete")
+        about = self._connection.execute("SELECT about FROM pages WHERE page = ?", (page,)).fetchone()
+        self._change_words(page, "delete", about[0] if about else "")
         self._connection.execute("DELETE FROM regions WHERE page = ?", (page,))
         self._connection.execute("DELETE FROM pages WHERE page = ?", (page,))
 
@@ -78,6 +89,7 @@ class IndexedPages:
         number = execute("SELECT ifnull(max(page), 0) + 1 FROM pages").fetchone()[0]
         regions: dict[int | None, Region] = {region.index: region for region in page.regions}
         text_digests = {each.row.key.region: each.row.digest for each in contents(page, Part.REGIONS, images=False)}
+        left_out = {region.index for region in page.regions if is_left_out(region, page.leaves_out)}
         texts = []
         for content in contents(page, Part.REGIONS, images=True):
             region = regions[content.row.key.region]
@@ -97,10 +109,21 @@ class IndexedPages:
                     content.row.digest,
                 ),
             )
-        words = self._change_words(number, None)
+        for region in page.regions:  # what texts leave out is found, too
+            if region.content and region.index in left_out:
+                execute(
+                    "INSERT INTO regions (page, region, label, bbox, text, description) VALUES (?, ?, ?, ?, ?, '')",
+                    (
+                        *(number, region.index, region.label, msgspec.json.encode(region.bbox_2d).decode()),
+                        _sound(region_text(region)),
+                    ),
+                )
+        about = " ".join(str(page.metadata.get(name, "")) for name in ("title", "author"))
+        about = _sound(about.strip()) if page.page_number in (None, 1) else ""
+        words = self._change_words(number, None, about)
         digests = [next(contents(page, part, images=False), None) for part in (Part.TEXT, Part.IMAGES)]
         execute(
-            "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number,
                 page.page_id,
@@ -112,12 +135,15 @@ class IndexedPages:
                 *(content.row.digest if content else None for content in digests),
                 version.crc,
                 version.length,
+                about,
             ),
         )
         return int(number)
 
-    def _change_words(self, page: int, command: str | None) -> str:
+    def _change_words(self, page: int, command: str | None, about: str) -> str:
         """Add the words of a page and its regions, or ``delete`` them, and give those of the page.
+
+        ``about`` are words of the document as a whole, which go with the page.
 
         Deleting from a contentless full-text table needs the old text.
         """
@@ -132,7 +158,7 @@ class IndexedPages:
         words, described = (" ".join(filter(None, (row[place] for row in rows))) for place in (2, 4))
         self._connection.execute(
             "INSERT INTO page_words (page_words, rowid, words, description) VALUES (?, ?, ?, ?)",
-            (command, page, words, described),
+            (command, page, " ".join(filter(None, (indexed(about), words))), described),
         )
         return words
 

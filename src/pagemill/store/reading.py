@@ -265,8 +265,13 @@ class RunReader(Database):
             self._overlays.popitem(last=False)
         return held[1]
 
+    def structure(self, doc_id: str) -> Overlay:
+        """The structure of a document by its id; that of an unknown one is empty."""
+        document = self.one("SELECT document FROM documents WHERE name = ?", (doc_id.casefold(),))
+        return Overlay() if document is None else self.overlay(document)
+
     def wrong_overlays(self) -> Iterator[str]:
-        """Ids of documents of which another structure is kept than that of their pages, which is derived anew."""
+        """Ids of documents of which another structure is kept than that of their pages, which is derived again."""
         kept = "SELECT document, doc_id, digest, data FROM overlays JOIN documents USING (document) ORDER BY document"
         for document, doc_id, digest, data in self.each(kept) if self._has_facts else ():
             found = self._evidence(document)
@@ -430,7 +435,7 @@ class RunReader(Database):
                     raise error from fault
                 on_damage(error)
             else:
-                if not stored and page.is_structured:
+                if not stored:
                     if document not in overlays:
                         overlays[document] = self.overlay(document)
                         while len(overlays) > _HELD_OVERLAYS:

@@ -58,6 +58,7 @@ def rebuild_database(out: Path) -> None:
             for page in written_pages(out / paths.RESULTS):
                 _put(run, connection, page, newest=newest)
             run.count(connection, recounted(connection))
+            connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", _stored_infos(final))
             connection.execute("DELETE FROM garbage")
             connection.create_function("address", 1, _address, deterministic=True)
             connection.execute("UPDATE sources SET uri = address(uri)")
@@ -104,6 +105,13 @@ def _stored_pages(file: Path) -> Iterator[PageResult]:
                 for found, data in reader.query(following, (number,)):
                     number = found  # numbers have gaps
                     yield decode_page(decompress(data))
+
+
+def _stored_infos(file: Path) -> list[tuple[str, bytes]]:
+    """What documents say of themselves, if it can still be read."""
+    with suppress(OutputError, ValueError, TypeError, sqlite3.DatabaseError), _opened(file) as reader:
+        return reader.query("SELECT name, data FROM about")
+    return []
 
 
 def _last_record(file: Path) -> int:

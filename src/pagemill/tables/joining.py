@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pagemill.document.joining import goes_on, join_pair
+from pagemill.document.spans import carried, cut, shifted, tidy
 from pagemill.tables.table import Cell, Table
 
 
@@ -24,8 +25,7 @@ def join_tables(first: Table, rest: Table) -> Table:
     broken = repeated < rest.rows and _is_rest(ours[-1], theirs[repeated])
     if broken:
         cells = [cell for cell in cells if cell.row < first.rows - 1] + [
-            replace(cell, text=_joined(cell.text, more.text))
-            for cell, more in zip(ours[-1], theirs[repeated], strict=True)
+            _joined(cell, more) for cell, more in zip(ours[-1], theirs[repeated], strict=True)
         ]
     down = first.rows - repeated - broken
     # A head that is not repeated is a head of that part alone: Markdown has one at the top only.
@@ -65,5 +65,11 @@ def _is_rest(last: Sequence[Cell], first: Sequence[Cell]) -> bool:
     return is_open and not first[0].text and bool(last[0].text) and all(text for text, _ in pairs)
 
 
-def _joined(text: str, more: str) -> str:
-    return join_pair(text.rstrip(), more.lstrip()) if text and more.strip() else text
+def _joined(cell: Cell, more: Cell) -> Cell:
+    rest = more.text.lstrip()
+    if not cell.text or not rest:
+        return cell
+    text = join_pair(cell.text.rstrip(), rest)
+    start = len(text) - len(rest)
+    spans = (*cut(cell.spans, 0, start), *shifted(carried(more.spans, more.text, rest), start))
+    return replace(cell, text=text, spans=tidy(text, spans))

@@ -20,7 +20,7 @@ from pagemill.document.page import (
 )
 from pagemill.export.document import Document
 from pagemill.export.embedding_text import embedding_text
-from pagemill.export.markdown import document_markdown, escape, page_markdown, table_markdown
+from pagemill.export.markdown import document_markdown, escape, page_markdown, table_markdown, with_markdown
 
 TABLE = "<table><thead><tr><th>Rag</th><th>Paper</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table>"
 SPANS = '<table><tr><td colspan="2">wide</td></tr><tr><td>1</td><td>2</td></tr></table>'
@@ -271,3 +271,40 @@ def test_a_description_is_the_alternative_text_and_nothing_else(summary):
 def test_without_its_picture_a_description_is_text():
     assert page_markdown(described("A mill.", with_crop=False)).startswith("image: A mill.\n\n")
     assert page_markdown(described("A mill.")).startswith("![image: A mill.](crops/d.jpg)\n\n")
+
+
+def cut_table(index, row, **more):
+    html = f"<table><thead><tr><th>Rag</th><th>Paper</th></tr></thead><tbody><tr>{row}</tr></tbody></table>"
+    return make(index, Label.TABLE, html, content_format=ContentFormat.HTML, **more)
+
+
+def test_parts_of_a_table_are_one_over_page_breaks_and_notes():
+    pages = [
+        page(make(0, Label.TEXT, "Prose."), cut_table(1, "<td>1</td><td>2</td>"), make(2, Label.FOOTNOTE, "1 Note.")),
+        page(cut_table(0, "<td>3</td><td>4</td>", joined_to="d_1/1"), number=2),
+        page(cut_table(0, "<td>5</td><td>6</td>", joined_to="d_2/0"), make(1, Label.TEXT, "End."), number=3),
+    ]
+    table = "| Rag | Paper |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |\n| 5 | 6 |"
+    assert "".join(document_markdown(pages)) == f"Prose.\n\n{table}\n\n1 Note.\n\nEnd.\n"
+    pages[1].regions[0].joined_to = "d_1/0"  # no table
+    assert "".join(document_markdown(pages)).count("| Rag |") == 2
+    del pages[1]
+    assert "".join(document_markdown(pages)).count("| Rag |") == 2
+
+
+def test_a_list_goes_on_on_the_next_page():
+    items = page(make(0, Label.TEXT, "1. one\n2. two that", list_item=True))
+    rest = page(make(0, Label.TEXT, "goes on", joined_to="d_1/0"), make(1, Label.TEXT, "End."), number=2)
+    assert "".join(document_markdown([items, rest])) == "1. one\n2. two that goes on\n\nEnd.\n"
+    more = page(make(0, Label.TEXT, "3. three", list_item=True, joined_to="d_1/0"), number=2)
+    assert "".join(document_markdown([items, more])) == "1. one\n2. two that\n3. three\n"
+
+
+def test_heads_without_proof_stay_unless_they_are_not_wanted():
+    regions = make(0, Label.HEADER, "Dear miller,"), make(1, Label.TEXT, "Prose."), make(2, Label.NUMBER, "7")
+    proven = make(3, Label.FOOTER, "Mills Ltd.", furniture=Furniture.PROVEN)
+    result = with_markdown(page(*regions, proven))
+    assert (result.markdown, result.left_out) == ("Dear miller,\n\nProse.", 2)
+    assert embedding_text(result) == "Dear miller,\nProse."
+    result = with_markdown(page(*regions, proven, leaves_out=Furniture.LIKELY))
+    assert (result.markdown, result.left_out) == ("Prose.", 3)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, PageResult, TextLine
+from pagemill.document.page import ContentFormat, Furniture, PageResult, TextLine
 from pagemill.export.markdown import page_markdown
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.assemble import assemble_regions
@@ -126,6 +126,9 @@ def test_running_head_page_number_and_stamp_leave_the_markdown():
     found = parse(groups)
     assert {item.label for item in found} == {Label.HEADER, Label.TEXT, Label.NUMBER, Label.ASIDE_TEXT}
     record = PageResult(page_id="d_2", page_idx=0, doc_id="d", source="d.pdf", page_number=2, regions=found)
+    page_text = page_markdown(record)
+    assert page_text.startswith("JOURNAL OF PAPER\n\n")  # of which this page alone is no proof
+    record.leaves_out = Furniture.LIKELY
     page_text = page_markdown(record)
     assert "JOURNAL" not in page_text
     assert "17" not in page_text

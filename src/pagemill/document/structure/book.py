@@ -67,10 +67,11 @@ class Book:
             [Draft(region, position, index) for index, region in enumerate(page.regions)] if page else []
             for position, page in enumerate(pages)
         ]
+        self._styles = [tuple(map(plain, page.styles)) if page else () for page in pages]
         characters: Counter[Style] = Counter()
-        for page in pages:
-            for style in page.styles if page else ():
-                characters[plain(style)] += style.characters
+        for page, styles in zip(pages, self._styles, strict=True):
+            for style, counted in zip(styles, page.styles if page else (), strict=True):
+                characters[style] += counted.characters
         prose = Counter({style: count for style, count in characters.items() if not style.fixed_pitch}) or characters
         self.body = min(prose, key=lambda style: (-prose[style], style.size, style.family), default=None)
         """The style of most characters; None where no page has a text layer."""
@@ -87,8 +88,12 @@ class Book:
 
     def style(self, draft: Draft) -> Style | None:
         """The style of a region, without its count."""
-        page, index = self.pages[draft.page], draft.facts.style
-        return plain(page.styles[index]) if page and index is not None and 0 <= index < len(page.styles) else None
+        return self.style_of(draft, draft.facts.style)
+
+    def style_of(self, draft: Draft, index: int | None) -> Style | None:
+        """A style of a region's page by its index."""
+        styles = self._styles[draft.page]
+        return styles[index] if index is not None and 0 <= index < len(styles) else None
 
     def size(self, draft: Draft) -> float:
         """How much larger a region is set than the body; 1 where that is unknown."""

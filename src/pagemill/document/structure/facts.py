@@ -12,10 +12,10 @@ from pagemill.document.json_text import json_bytes
 from pagemill.document.labels import FORMULAS, PICTURES, Label
 from pagemill.document.page import ContentFormat, Furniture, Mark, PageResult, Region, Status, Style, TextLine
 
-FACTS_VERSION = 1
-"""Below 128. Facts of another version are made anew, of the record."""
+FACTS_VERSION = 2
+"""Below 128. Facts of another version are derived again from the record."""
 HEAD = 200
-"""Characters of a region's start that are kept: as many as a heading may have."""
+"""Characters of a heading, or of a running head; of a longer text less is kept."""
 TAIL = 40
 """Characters of its end: enough for the last word, and for whether a sentence ends there."""
 _MOST_LINKS = 1000
@@ -41,11 +41,17 @@ class TableFacts(msgspec.Struct, frozen=True, array_like=True):
     columns: int
     first: str
     """Texts of the first row's cells."""
+    last: str
+    """Likewise of the last row."""
     header: bool
-    """The first row consists of header cells."""
+    """The first row consists of header cells: of a table without its head most likely a guess."""
     head_edges: tuple[int, ...]
     """Left edges of the first row's lines, in thousandths of the page's width; empty where they are unknown."""
     foot_edges: tuple[int, ...]
+    """Likewise of the last row."""
+    head_style: int | None
+    """Style of the first row: an index into the page's styles."""
+    foot_style: int | None
     """Likewise of the last row."""
 
 
@@ -56,7 +62,7 @@ class RegionFacts(msgspec.Struct, frozen=True, array_like=True):
     box: tuple[int, int, int, int]
     """In thousandths of the page."""
     head: str
-    """Start of its text, in one line."""
+    """Its text, in one line; of a long one the start."""
     tail: str
     """End of its text, likewise."""
     length: int
@@ -148,7 +154,7 @@ def _region(page: PageResult, region: Region) -> RegionFacts:
     return RegionFacts(
         region.label,
         region.bbox_2d,
-        "" if silent else one_line(text[: 2 * HEAD])[:HEAD],
+        "" if silent else one_line(text[: 2 * HEAD])[: HEAD if len(text) <= HEAD else 2 * TAIL],
         "" if silent else one_line(text[-2 * TAIL :])[-TAIL:],
         len(text),
         len(region.lines),
@@ -167,22 +173,24 @@ def _region(page: PageResult, region: Region) -> RegionFacts:
 
 
 def _table(page: PageResult, region: Region) -> TableFacts | None:
-    columns, first, header, cells = 0, "", False, 0
+    columns, first, last, header, cells = 0, "", "", False, 0
     for number, row in enumerate(_ROW.finditer(region.content or "")):
         found = _CELL.findall(row[1])
         spans = (_SPAN.search(attributes) for _, attributes, _ in found)
         columns = max(columns, sum(int(span[1]) if span else 1 for span in spans))
         cells += len(found)
+        texts = (one_line(html.unescape(_TAG.sub("", text[:_MOST_ROW]))) for _, _, text in found)
+        last = "\n".join(texts)[:_MOST_ROW]
         if number == 0:
-            texts = (one_line(html.unescape(_TAG.sub("", text))) for _, _, text in found)
-            first = "\n".join(texts)[:_MOST_ROW]
+            first = last
             header = bool(found) and all(kind.lower() == "h" for kind, _, _ in found)
         if cells > _MOST_CELLS:
             break
     if not columns:
         return None
     lines = sorted(region.lines, key=lambda line: line.box[1])
-    return TableFacts(columns, first, header, _edges(page, lines), _edges(page, lines[::-1]))
+    styles = (lines[0].style, lines[-1].style) if lines else (None, None)
+    return TableFacts(columns, first, last, header, _edges(page, lines), _edges(page, lines[::-1]), *styles)
 
 
 def _edges(page: PageResult, lines: list[TextLine]) -> tuple[int, ...]:

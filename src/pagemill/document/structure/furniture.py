@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pagemill.document.labels import FURNITURE_LABELS, PICTURES, TITLES, Label
+from pagemill.document.labels import FURNITURE_LABELS, PICTURES, TITLES, Label, is_page_number
 from pagemill.document.page import Furniture
 from pagemill.document.structure.book import TEXTS, Book, Draft, folded
 
@@ -44,7 +44,8 @@ def mark_furniture(book: Book) -> None:
             draft.label = Label.NUMBER if is_number else Label.HEADER if draft.facts.box[1] < 500 else Label.FOOTER
     for draft in book.each():
         if draft.label in FURNITURE_LABELS and draft.furniture is None:
-            draft.furniture = Furniture.LIKELY
+            is_number = is_page_number(draft.label, draft.facts.head)
+            draft.furniture = Furniture.PROVEN if is_number else Furniture.LIKELY
 
 
 def _at_margins(book: Book, position: int) -> Iterator[Draft]:

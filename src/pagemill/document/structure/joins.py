@@ -41,7 +41,7 @@ def join(book: Book) -> None:
         last, first = before[-1], after[0]
         if last.label is Label.TABLE and first.label is Label.TABLE:
             at_break = last.facts.box[3] >= bottom - _FOOT and first.facts.box[1] <= top + _HEAD
-            if at_break and _is_one_table(last, first):
+            if at_break and _is_one_table(book, last, first):
                 first.joined_to = book.name(last)
         elif last.facts.is_list and last.label in RUNNING_TEXT:
             if first.label in RUNNING_TEXT and _list_goes_on(last, first):
@@ -80,7 +80,7 @@ def _list_goes_on(last: Draft, first: Draft) -> bool:
     return ours["bullet"] == theirs["bullet"] if ours["bullet"] else theirs["letter"] > ours["letter"]
 
 
-def _is_one_table(last: Draft, first: Draft) -> bool:
+def _is_one_table(book: Book, last: Draft, first: Draft) -> bool:
     ours, theirs = last.facts.table, first.facts.table
     if ours is None or theirs is None or ours.columns != theirs.columns:
         return False
@@ -88,11 +88,26 @@ def _is_one_table(last: Draft, first: Draft) -> bool:
     shift = left_too - left  # of the margins, as in a book
     if abs((right_too - left_too) - (right - left)) > 2 * _SAME_EDGE:
         return False
-    if theirs.header and theirs.first != ours.first:
-        return False  # a table with a head of its own
-    edges = theirs.foot_edges if theirs.first == ours.first else theirs.head_edges
-    if not ours.foot_edges or not edges:
+    repeated = theirs.first == ours.first
+    edges = theirs.foot_edges if repeated else theirs.head_edges
+    is_known = bool(ours.foot_edges and edges)
+    if theirs.header and not repeated:
+        head: object = book.style_of(last, ours.head_style)
+        foot: object = book.style_of(last, ours.foot_style)
+        row: object = book.style_of(first, theirs.head_style)
+        if head == foot:  # then by what the cells hold
+            head, foot, row = _kinds(ours.first), _kinds(ours.last), _kinds(theirs.first)
+        if row != foot and (row == head or head != foot):
+            return False  # a table with a head of its own
+        if head == foot and not is_known:
+            return False
+    if not is_known:
         return True
     few, many = sorted((ours.foot_edges, [edge - shift for edge in edges]), key=len)
     same = sum(any(abs(one - other) <= _SAME_EDGE for other in many) for one in few)
     return same >= _SAME_EDGES * len(few)
+
+
+def _kinds(row: str) -> list[bool]:
+    """Which of the cells of a row hold numbers."""
+    return [any(map(str.isdigit, cell)) for cell in row.split("\n")]

@@ -1,0 +1,56 @@
+"""Running heads, running feet and page numbers."""
+
+from __future__ import annotations
+
+import pytest
+from page_layouts import BODY, HUGE, PROSE, heading, page, prose, read, region
+
+from pagemill.document.labels import Label
+from pagemill.document.page import Furniture
+
+
+def head(text: str, top: int = 40, label: Label = Label.TEXT, **fields):
+    return region(label, text, top, BODY, **fields)
+
+
+def proven(pages) -> list[str]:
+    return [each.content or "" for each in read(pages) if each.furniture is Furniture.PROVEN]
+
+
+def test_what_repeats_at_its_place_is_proven_whatever_its_number():
+    pages = [page(n, head(f"Mills · {n}"), prose(text=f"{PROSE}{n}"), head(f"{n}", 950)) for n in range(8, 12)]
+    assert len(proven(pages)) == 8
+    assert [each.label for each in read(pages)[:3]] == [Label.HEADER, Label.TEXT, Label.NUMBER]
+
+
+def test_pages_of_a_book_are_mirrored():
+    sides = ({"left": 100, "right": 300}, {"left": 700, "right": 900})
+    pages = [page(n, head("The Mill Book", **sides[n % 2]), prose()) for n in range(1, 6)]
+    assert len(proven(pages)) == 5
+
+
+def test_one_page_alone_is_no_proof():
+    pages = [page(1, head("Dear miller,", label=Label.HEADER), prose()), page(2, prose())]
+    assert [each.furniture for each in read(pages)] == [Furniture.LIKELY, None, None]
+    assert proven([page(1, head("7", 950, Label.NUMBER), prose())]) == ["7"]
+
+
+@pytest.mark.parametrize("where", [40, 480])
+def test_on_pages_far_apart_a_text_may_repeat(where: int):
+    other = [page(n, prose(text=f"{PROSE}{n}")) for n in range(2, 9)]
+    ends = [page(n, head("Summary", where), prose(600, text=f"{PROSE}{n}")) for n in (1, 9)]
+    assert proven([ends[0], *other, ends[1]]) == []
+
+
+def test_what_stands_inside_the_page_is_no_furniture():
+    pages = [page(n, prose(40, text=f"{PROSE}{n}", high=60), head("Summary", 110), prose(200)) for n in range(1, 5)]
+    assert proven(pages) == []
+
+
+def test_titles_of_slides_stay():
+    assert proven([page(n, heading("Results", 60, HUGE), prose()) for n in range(1, 5)]) == []
+    assert proven([page(n, heading(f"Chapter {n}", 60, BODY), prose(text=f"{PROSE}{n}")) for n in range(1, 5)]) == []
+
+
+def test_what_a_page_says_alone_stays():
+    assert proven([page(n, head(f"Page {n}.")) for n in range(1, 5)]) == []

@@ -1,0 +1,119 @@
+"""Headings of a document and their levels."""
+
+from __future__ import annotations
+
+import pytest
+from page_layouts import BODY, HUGE, LARGE, SMALL, heading, levels, page, prose, read, region
+
+from pagemill.document.labels import Label
+from pagemill.document.page import DocumentInfo, Furniture, OutlineEntry, Region, TextLine
+
+TITLE = heading("The Mill Book", 100, HUGE)
+
+
+def test_levels_are_ranks_of_styles_over_all_pages():
+    pages = [
+        page(1, TITLE, heading("Water", 200), prose(300), heading("Wheels", 500, SMALL, level=2), prose(600)),
+        page(2, heading("Axles", 100, SMALL, level=1), prose()),  # alone on its page it looked like the largest
+        page(3, heading("Paper", 100), prose()),
+    ]
+    assert levels(pages) == [("The Mill Book", 1), ("Water", 2), ("Wheels", 3), ("Axles", 3), ("Paper", 2)]
+    assert [each.label for each in read(pages)].count(Label.DOC_TITLE) == 1
+
+
+def test_a_document_without_a_title_begins_with_its_highest_level():
+    pages = [page(1, heading("Water", 100), prose()), page(2, heading("Paper", 100), heading("Rags", 200, SMALL))]
+    assert levels(pages) == [("Water", 1), ("Paper", 1), ("Rags", 2)]
+    for each in pages:
+        each.page_number += 6  # a part of a document
+    assert levels(pages) == [("Water", 2), ("Paper", 2), ("Rags", 3)]
+
+
+def test_a_title_of_two_lines_is_one():
+    pages = [page(1, TITLE, heading("Second Edition", 130, HUGE), heading("Water", 300), prose())]
+    assert levels(pages) == [("The Mill Book", 1), ("Second Edition", 1), ("Water", 2)]
+
+
+def test_sizes_that_a_producer_rounds_are_one():
+    odd = page(2, heading("Paper", 100), prose(), styles=(BODY, SMALL, type(LARGE)("Sans", 15.9, bold=True), HUGE))
+    assert levels([page(1, TITLE, heading("Water", 200), prose()), odd])[1:] == [("Water", 2), ("Paper", 2)]
+
+
+def test_numbers_overrule_styles():
+    pages = [
+        page(1, TITLE, heading("1 Water", 200), prose(300), heading("1.1 Wheels", 500), prose(600)),
+        page(2, heading("1.1.1 Axles", 100), heading("2 Paper", 200), heading("References", 300), prose(400)),
+    ]
+    assert [level for _, level in levels(pages)] == [1, 2, 3, 4, 2, 2]
+
+
+def test_steps_that_are_numbered_below_a_heading_are_not_of_its_level():
+    pages = [
+        page(1, TITLE, heading("1 Water", 200), prose(300), heading("1. Open the gate", 500, SMALL), prose(600)),
+        page(2, heading("2 Paper", 100), prose(300), heading("1. Beat the rags", 500, SMALL), prose(600)),
+    ]
+    assert [level for _, level in levels(pages)] == [1, 2, 3, 2, 3]
+
+
+@pytest.mark.parametrize("label", [Label.TEXT, Label.HEADER, Label.REFERENCE_CONTENT])
+def test_what_looks_like_headings_elsewhere_is_one(label: Label):
+    missed = region(label, "Rags", 100, LARGE)
+    pages = [page(1, TITLE, heading("Water", 200), heading("Wheels", 400), prose()), page(2, missed, prose())]
+    assert levels(pages)[-1] == ("Rags", 2)
+    beside = region(Label.TEXT, "12", 100, BODY, left=920, right=940)
+    missed.furniture = None
+    assert levels([pages[0], page(2, missed, beside, prose())])[-1] == ("Wheels", 2)  # a label and its value
+
+
+def test_what_looks_like_the_body_is_no_heading_where_headings_do_not():
+    guess = heading("Water is everywhere", 700, BODY, score=0.6)
+    pages = [page(1, TITLE, heading("Water", 200), heading("Wheels", 300), prose(), guess)]
+    assert ("Water is everywhere", 2) not in levels(pages)
+    assert read(pages)[-1].label is Label.TEXT
+    assert len(levels([page(1, guess, prose())])) == 1  # nothing says otherwise
+    numbered = heading("3 Water", 700, BODY, score=0.6)
+    assert (
+        levels([page(1, TITLE, heading("Water", 200), heading("Wheels", 300), prose(), numbered)])[-1][0] == "3 Water"
+    )
+
+
+def test_the_outline_tells_headings_and_levels():
+    entries = [("Water", 1, 1), ("2 Wheels", 2, 1), ("Paper", 1, 2), ("Not there", 1, 9)]
+    outline = tuple(OutlineEntry(title=title, level=level, page=number) for title, level, number in entries)
+    pages = [
+        page(1, TITLE, heading("Water", 200), prose(300), heading("Wheels", 500, LARGE), prose(600)),
+        page(2, region(Label.TEXT, "Paper", 100, SMALL), prose()),
+    ]
+    assert [level for _, level in levels(pages, DocumentInfo(outline=outline))] == [1, 2, 3, 2]
+    assert [level for _, level in levels(pages)] == [1, 2, 2]
+    elsewhere = DocumentInfo(outline=tuple(OutlineEntry(title="Mill", level=1, page=2) for _ in range(3)))
+    assert levels(pages, elsewhere) == levels(pages)
+
+
+def test_tags_tell_levels_where_they_are_sound():
+    pages = [
+        page(
+            1, TITLE, heading("Water", 200, tag="H2"), prose(300, tag="P"), heading("Wheels", 500, tag="H3"), prose(600)
+        ),
+        page(2, region(Label.TEXT, "Paper", 100, SMALL, tag="H2"), prose(tag="P"), prose(700, tag="P")),
+    ]
+    assert levels(pages) == [("The Mill Book", 1), ("Water", 2), ("Wheels", 3), ("Paper", 2)]
+    unsound = [page(1, *(prose(100 * number, tag="H1") for number in range(1, 6)))]
+    assert levels(unsound) == []
+
+
+def test_recognized_lines_are_of_the_level_of_their_heights():
+    heights = [("Mill", 40), ("Water", 25), ("Paper", 23)]
+
+    def line(text: str, high: int) -> Region:
+        return heading(text, 100, None, lines=(TextLine(text=text, box=(0.0, 0.0, 9.0, float(high))),))
+
+    pages = [page(number, line(*told), prose()) for number, told in enumerate(heights, 1)]
+    for each in pages:
+        each.styles = ()
+        each.regions[1].style = None
+    assert [level for _, level in levels(pages)] == [1, 2, 2]
+
+
+def test_furniture_is_no_heading():
+    assert read([page(1, heading("Mill", 40, furniture=Furniture.PROVEN), prose())])[0].anchor is None
