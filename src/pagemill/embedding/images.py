@@ -25,7 +25,6 @@ def within_budget(pixels: Pixels, budget: ImageBudget | None) -> Pixels:
     if height * width <= budget.max_pixels:
         return at_least(pixels, budget.min_side)
     factor = math.sqrt(budget.max_pixels / (height * width))
-    sides = (
-        max(budget.multiple, budget.min_side, math.floor(side * factor / budget.multiple) * budget.multiple) for side in (width, height)
-    )
-    return resize(pixels, *sides)
+    width, height = (math.floor(side * factor / budget.multiple) * budget.multiple for side in (width, height))
+    least = max(budget.multiple, budget.min_side)
+    return resize(pixels, max(least, width), max(least, height))
