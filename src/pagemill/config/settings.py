@@ -107,7 +107,8 @@ class ParseSettings(Settings):
         default=300.0,
         heading=RESUME,
         above=0,
-        help="Time limit of one page after decoding, not counting requests to servers.",
+        help="Limit of CPU time of one page after decoding, requests to servers not counted. A page that makes no "
+        "progress has the same limit by the clock.",
     )
 
     def __post_init__(self) -> None:
