@@ -241,7 +241,7 @@ module.process_clock = lambda pid: lambda: next(readings)
 module.CHECK_S = 3600
 run(work, silence_s=10 * 3600)
 """)
-    assert (told, stderr, status) == (["0"], "", 0)
+    assert (told[0], stderr, status) == ("0", "", 0)
 
 
 def test_signs_of_life_keep_a_worker_alive_and_so_does_silence_before_the_first():
