@@ -4,7 +4,7 @@ VENV ?= .venv
 VLLM_VENV ?= .venv-vllm
 TORCH_VENV ?= .venv-torch
 # Where there are builds of PyTorch for the CPU only, which take 200 MB; the default ones for Linux may take 5 GB. Where
-# this index cannot be reached, pip's own is taken half a minute later.
+# this index cannot be reached, pip's own is taken after half a minute.
 TORCH_PIP_ARGS ?= --index-url https://download.pytorch.org/whl/cpu --timeout 10 --retries 1
 OUT ?= out
 BIN := $(VENV)/bin
@@ -55,8 +55,8 @@ TORCH_TESTS = tests/integration/test_transformers_engine.py tests/integration/te
 
 $(TORCH_VENV)/.installed: pyproject.toml
 	@sh scripts/create-venv "$(PYTHON)" "$(TORCH_VENV)"
-	$(TORCH_VENV)/bin/python -m pip install --quiet $(TORCH_PIP_ARGS) torch || \
-	{ echo "Taking PyTorch from the default index instead ..."; $(TORCH_VENV)/bin/python -m pip install --quiet torch; }
+	$(TORCH_VENV)/bin/python -m pip install --quiet --no-deps $(TORCH_PIP_ARGS) torch || \
+	echo "It comes from the default index instead, with all that it needs."
 	$(TORCH_VENV)/bin/python -m pip install --quiet --editable '.[gpu,hub]' --group test
 	@touch $@
 
