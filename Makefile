@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 VLLM_VENV ?= .venv-vllm
 TORCH_VENV ?= .venv-torch
-# Where there are builds of PyTorch for the CPU only, which take 200 MB; the default ones for Linux take 5 GB.
-TORCH_PIP_ARGS ?= --index-url https://download.pytorch.org/whl/cpu
+# Where there are builds of PyTorch for the CPU only, which take 200 MB; the default ones for Linux may take 5 GB. Where
+# this index cannot be reached, pip's own is taken after half a minute.
+TORCH_PIP_ARGS ?= --index-url https://download.pytorch.org/whl/cpu --timeout 10 --retries 1
 OUT ?= out
 BIN := $(VENV)/bin
 # One more than there are cores, as many tests wait for other processes.
@@ -12,7 +13,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Compiled test modules are kept, whatever the environment says: each process that runs tests reads all of them.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 
-.PHONY: run test test-all test-vllm test-torch lint typecheck docs lines samples system-packages clean
+.PHONY: run test test-all test-large test-vllm test-torch test-release lint typecheck docs lines samples system-packages clean
 
 # Without Tesseract the Korean samples fail, by name, and the run ends with status 3; the report is there all the same.
 run: $(VENV)/.installed system-packages
@@ -28,6 +29,14 @@ test: $(VENV)/.installed-test system-packages
 # All tests, the daily ones among them. PAGEMILL_TEST_LARGE=1 raises the counts of kills, cuts and examples.
 test-all: $(VENV)/.installed-test system-packages
 	$(PYTEST) $(PYTEST_ARGS)
+
+# The same with the large counts of kills, cuts and examples.
+test-large:
+	PAGEMILL_TEST_LARGE=1 $(MAKE) test-all
+
+# Before a release: all that continuous integration does not run. One that fails does not stop the others.
+test-release:
+	$(MAKE) --keep-going docs lines test-torch test-vllm test-large
 
 # With a real vLLM, on the CPU: 3.5 GB to install, some minutes to run. See docs/testing-with-vllm.md.
 test-vllm: $(VENV)/.installed-test $(VLLM_VENV)/.installed
@@ -46,7 +55,8 @@ TORCH_TESTS = tests/integration/test_transformers_engine.py tests/integration/te
 
 $(TORCH_VENV)/.installed: pyproject.toml
 	@sh scripts/create-venv "$(PYTHON)" "$(TORCH_VENV)"
-	$(TORCH_VENV)/bin/python -m pip install --quiet $(TORCH_PIP_ARGS) torch
+	$(TORCH_VENV)/bin/python -m pip install --quiet --no-deps $(TORCH_PIP_ARGS) torch || \
+	echo "It comes from the default index instead, with all that it needs."
 	$(TORCH_VENV)/bin/python -m pip install --quiet --editable '.[gpu,hub]' --group test
 	@touch $@
 

@@ -148,7 +148,7 @@ def _parts(text: str) -> Iterator[list[Block]]:
 def _weight(block: Block) -> int:
     texts = [plain(block.runs), *(plain(cell) for row in block.rows for cell in row)]
     rows = 60 * (block.text.count("\n") + len(block.rows))
-    own = sum(2 if "\u1100" <= char else 1 for text in texts for char in text)
+    own = sum(2 if char >= "\u1100" else 1 for text in texts for char in text)
     return max(rows, own) + sum(map(_weight, block.children))
 
 

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "_version": {"errors"},
     "processes": {"errors"},
     "tracing": {"errors"},
+    "computing": {"errors"},
     "document": {"errors"},
     "config": {"errors"},
     "checkpoints": {"errors", "config"},
@@ -39,7 +40,7 @@ MAY_IMPORT = {
     "formulas": {"errors", "document"},
     "tables": {"errors", "config", "checkpoints", "document", "imaging"},
     "layout": {"errors", "config", "checkpoints", "document", "imaging"},
-    "recognition": {"errors", "config", "checkpoints", "document", "imaging", "inference", "tables"},
+    "recognition": {"errors", "computing", "config", "checkpoints", "document", "imaging", "inference", "tables"},
     "export": {"errors", "_version", "document", "formulas", "tables"},
     "describing": {
         *("errors", "config", "document", "imaging", "inference", "recognition", "export", "extraction"),
@@ -47,13 +48,14 @@ MAY_IMPORT = {
     "extraction": {"errors", "_version", "config", "document", "imaging", "inference", "recognition", "export"},
     "parsing": {
         *("errors", "config", "document", "imaging", "sources", "layout", "recognition", "formulas", "tables"),
-        *("export", "tracing", "describing"),
+        *("export", "tracing", "computing", "describing"),
     },
     "runtime": {
         *(
             "errors",
             "processes",
             "tracing",
+            "computing",
             "config",
             "document",
             "imaging",

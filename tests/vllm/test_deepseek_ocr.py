@@ -45,7 +45,7 @@ def test_a_page_comes_back_as_regions(serving: ServingProcess, page: Path, tmp_p
     record = parse(page, tmp_path / "out", serving.url, MODEL)
     assert (record["status"], record["errors"]) == ("done", [])
     assert [(region["label"], region["bbox_2d"], region["content"]) for region in record["regions"]] == [
-        ("doc_title", [100, 50, 901, 90], "# baran beran"),
+        ("doc_title", [100, 50, 901, 90], "baran beran"),
         ("image", [100, 320, 480, 601], None),
         ("table", [521, 320, 901, 601], "<table><tr><td>bisel</td></tr></table>"),
     ]

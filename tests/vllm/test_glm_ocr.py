@@ -61,7 +61,9 @@ def test_sigkill_of_pagemill_leaves_no_process_and_frees_the_port(
     process = ServingProcess(vllm, MODEL, checkpoints, tmp_path)
     try:
         wait_for(lambda: process.exit_code is not None or process.named("VLLM::Worker"), "vLLM's processes")
-        kept = [pid for pid in process.family() if b"watchdog.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        kept = [
+            pid for pid in process.family() if b"pagemill.serving.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
         assert len(kept) == 1
         process.send(signal.SIGKILL)
         if watchdog:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,9 +85,29 @@ def parse_command(
             settings = replace(settings, describing=settings.describing.beside(settings.recognition))
             options = replace(options, settings=settings)
         leave_out = [each.key for each in options_of(RecognitionSettings)]
-    command = [sys.executable, "-P", "-m", "pagemill", "parse", "-o", str(out), *(["--quiet"] if quiet else [])]
-    command += [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out), "--", *map(str, inputs)]
+    given = [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out)]
+    command = [sys.executable, "-P", "-m", "pagemill", *parse_words(inputs, out, given, quiet=quiet)]
     environment = dict(os.environ)
     if options.source.password:
         environment["PAGEMILL_PASSWORD"] = options.source.password
     return command, environment
+
+
+def parse_words(inputs: Sequence[str | Path], out: Path, options: Iterable[str], *, quiet: bool) -> tuple[str, ...]:
+    """The command line of ``pagemill parse``, with its inputs last, after ``--``, if one looks like an option.
+
+    Args:
+        inputs: Names and addresses.
+        out: The run directory.
+        options: The words of all other options.
+        quiet: Show failures only.
+    """
+    names = tuple(map(str, inputs))
+    given = ("-o", word_of(out), *options, *(["--quiet"] if quiet else []))
+    like_options = any(name.startswith("-") for name in names)
+    return ("parse", *given, "--", *names) if like_options else ("parse", *names, *given)
+
+
+def word_of(path: Path) -> str:
+    """A path as a word of a command line that is not taken for an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import re
 import shlex
 import signal
 import sys
@@ -13,17 +14,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from pagemill.app.doctor import Area
 from pagemill.app.parse_process import GOES_ON_AFTER
-from pagemill.cluster.servers import ClusterServers
 from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode, PagemillError, ServerError, WorkerCrashError
 from pagemill.processes import die_with_parent, exit_reason
 from pagemill.runtime.supervisor import SAME_REQUEST_S
 from pagemill.serving.replicas import Serving
-from pagemill.serving.servers import ModelServers, cancelled
 from pagemill.serving.spec import Tell
+
+if TYPE_CHECKING:  # they talk to servers, for which a plan needs no packages
+    from pagemill.serving.servers import ModelServers
 
 _IMPORTING_S = 1.0
 """A younger step gets SIGTERM for Ctrl-C: it is still importing, where SIGINT makes Python print a traceback."""
@@ -81,7 +84,17 @@ class PlannedStep:
 
     def command(self, urls: Sequence[str]) -> list[str]:
         """Its command line, with the addresses of its servers."""
-        return ["pagemill", *self.arguments, *(word for url in urls for word in ("--server", url))]
+        end = self.arguments.index("--") if "--" in self.arguments else len(self.arguments)
+        servers = [word for url in urls for word in ("--server", url)]
+        return ["pagemill", *self.arguments[:end], *servers, *self.arguments[end:]]
+
+
+def of_embedding(error: PagemillError) -> PagemillError:
+    """An error about the server of the embedding model, with the names that its options have in ``pagemill run``."""
+    message, remedy = (
+        re.sub(r"--(?=(?:weights|model)\b)", "--embedding-", text or "") for text in (error.message, error.remedy)
+    )
+    return type(error)(message, remedy=remedy or None)
 
 
 class StepRunner:
@@ -142,7 +155,10 @@ class StepRunner:
                 self._say(f"[{planned.step}] Nothing to do, and no server started: {done.why}.")
                 code = done.status
             else:
-                code = await self._do_served(planned)
+                try:
+                    code = await self._do_served(planned)
+                except PagemillError as error:
+                    raise (of_embedding(error) if planned.step is Step.EMBED else error) from error
             if self._requests:
                 return ExitCode.INTERRUPTED
             if code not in GOES_ON_AFTER:
@@ -160,6 +176,8 @@ class StepRunner:
 
     async def _do_served(self, planned: PlannedStep) -> int:
         """Run a step around its servers, for as long as one of them is alive or restarting, then stop them."""
+        from pagemill.serving.servers import cancelled
+
         servers = self._servers = self._servers_of(planned)
         async with servers:
             doing = asyncio.create_task(self._do(planned, servers.urls))
@@ -179,6 +197,9 @@ class StepRunner:
                     servers.kill()
 
     def _servers_of(self, planned: PlannedStep) -> ModelServers:
+        from pagemill.cluster.servers import ClusterServers
+        from pagemill.serving.servers import ModelServers
+
         if planned.remote is None:
             assert planned.serving is not None
             return ModelServers(planned.serving.specs, tell=self._tell)

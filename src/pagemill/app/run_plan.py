@@ -12,16 +12,17 @@ from pathlib import Path
 from pagemill.app.doctor import Area, CheckResult, Readiness, examine
 from pagemill.app.licence import foreign_places, licence_of
 from pagemill.app.options import DirectoryOptions, ParseOptions
+from pagemill.app.parse_process import parse_words, word_of
 from pagemill.app.publish import check_names
 from pagemill.app.queries import AUTO, places_of, query_texts
-from pagemill.app.run import Done, PlannedStep, RemoteServing, Step
-from pagemill.config.hardware import Device, Dtype, profile_names
+from pagemill.app.run import Done, PlannedStep, RemoteServing, Step, of_embedding
+from pagemill.config.hardware import Device, profile_names
 from pagemill.config.machine import RaySettings
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
-from pagemill.config.modes import LAYOUT_MODEL, VLM, ReadingMode, TextLayerMode
+from pagemill.config.modes import LAYOUT_MODEL, LINES, TRANSFORMERS, VLM, ReadingMode, TextLayerMode
 from pagemill.config.options import Settings, option, words
-from pagemill.config.serving import ONE_PER_GPU, ServingOptions, Wishes
+from pagemill.config.serving import ONE_PER_GPU, ServingOptions
 from pagemill.config.settings import LayoutChoice
 from pagemill.embedding.base import EngineSettings
 from pagemill.errors import (
@@ -37,7 +38,7 @@ from pagemill.runtime.engines import LAYOUT_ENGINES, require
 from pagemill.serving.addresses import base_url
 from pagemill.serving.command import find_vllm
 from pagemill.serving.detection import gpus, profile_of
-from pagemill.serving.replicas import Serving, prepare
+from pagemill.serving.replicas import Serving, plan_for, prepare
 from pagemill.sources.download import copies
 from pagemill.sources.hub import DatasetAddress
 from pagemill.sources.options import SourceOptions
@@ -290,17 +291,14 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
         runtime=replace(options.parse.runtime, layout_batch=batch),
     )
     resolved = ("text_layer",) if settings.text_layer is recognition.text_layer else ()
-    arguments = (
-        *("parse", *options.inputs, "-o", str(options.out)),
-        *(*words(parse, leave_out=resolved), *words(options.directory), *words(options.cluster)),
-        *(["--quiet"] if options.quiet else []),
-    )
+    given = (*words(parse, leave_out=resolved), *words(options.directory), *words(options.cluster))
+    arguments = parse_words(options.inputs, options.out, given, quiet=options.quiet)
     areas = [
         Area.MACHINE,
         *([Area.VLM] if by_model and remote is None else []),
-        *([] if recognition.engine == VLM else [Area.PARSE]),
+        *([] if recognition.reads_regions else [Area.PARSE]),
     ]
-    areas += [Area.GPU] if layout.engine == LAYOUT_MODEL else []
+    areas += [Area.GPU] if layout.engine == LAYOUT_MODEL or recognition.engine == TRANSFORMERS else []
     return PlannedStep(
         step=Step.OCR,
         arguments=arguments,
@@ -321,7 +319,7 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[LayoutChoice,
     """
     settings, model = options.parse.settings, options.parse.layout.model
     batch = options.parse.runtime.layout_batch
-    pages = settings.recognition.engine == VLM and settings.recognition.reading_mode() is ReadingMode.PAGES
+    pages = settings.recognition.reads_regions and settings.recognition.reading_mode() is ReadingMode.PAGES
     if pages and settings.text_layer is TextLayerMode.NEVER:
         given = {"--layout-engine": options.layout_engine, "--layout-model": model, "--batch-size": batch}
         ignored = [name for name, value in given.items() if value]
@@ -330,7 +328,7 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[LayoutChoice,
         return LayoutChoice(), 0, (note,) if ignored else ()
     engine = options.layout_engine
     if engine is None:  # the better one if its packages and its model are installed; a run with a model needs it
-        is_here = settings.recognition.engine == VLM or not any(_lacking_for(LayoutChoice(engine=LAYOUT_MODEL)))
+        is_here = settings.recognition.reads_regions or not any(_lacking_for(LayoutChoice(engine=LAYOUT_MODEL)))
         engine = LAYOUT_MODEL if is_here else "onnx"
     require(LAYOUT_ENGINES, engine)
     if not batch and serving and engine == LAYOUT_MODEL:
@@ -338,21 +336,34 @@ def _layout(options: RunOptions, serving: Serving | None) -> tuple[LayoutChoice,
     return LayoutChoice(engine=engine, model=model), batch, ()
 
 
+def _embedding_serving(options: RunOptions, model: str) -> ServingOptions:
+    """The server for an embedding model: what is asked for, but for the data type and length of answers."""
+    asked = options.serving.wishes
+    longest = load_card(model, ModelKind.EMBEDDING).server.max_model_len  # one option for the requests of both models
+    wishes = replace(
+        asked,
+        dtype=None,
+        max_tokens=None,
+        max_model_len=None if asked.max_model_len is None else min(asked.max_model_len, longest),
+    )
+    return replace(options.serving, model=model, weights=options.embedding_weights, wishes=wishes)
+
+
 def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
-    model = options.embedding_model or _default_embedding(options)
+    model, notes = (options.embedding_model, ()) if options.embedding_model else _default_embedding(options)
     engine, serving, remote = EngineSettings(), None, None
     if model != EMBEDDED:
         model = _card_name(model, ModelKind.EMBEDDING)
         engine = EngineSettings(engine="vllm", model=model, servers=options.embedding_servers)
         if not options.embedding_servers:
-            asked = options.serving.wishes
-            # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
-            wishes = Wishes(memory_gib=asked.memory_gib, memory_share=asked.memory_share, dtype=Dtype.AUTO)
-            wanted = replace(options.serving, model=model, weights=options.embedding_weights, wishes=wishes)
+            wanted = _embedding_serving(options, model)
             remote = _remote(options, wanted)
-            serving = None if remote else _prepared(wanted, dry)
+            try:
+                serving = None if remote else _prepared(wanted, dry)
+            except PagemillError as error:
+                raise of_embedding(error) from error
     arguments = (
-        *("embed", str(options.out), *words(engine)),
+        *("embed", word_of(options.out), *words(engine)),
         *(("--queries", options.queries) if options.queries else ()),
         # Page images are read from the dataset again.
         *words(SourceOptions(image_column=options.parse.source.image_column)),
@@ -366,14 +377,14 @@ def _embedding(options: RunOptions, dry: bool) -> PlannedStep:
         done=lambda: _embedded_already(options, model),
         areas=() if model == EMBEDDED or remote else (Area.VLM,),
         asked=options.embedding_servers,
-        notes=(*_elsewhere(serving), *_on_cluster(remote)) if dry else (),
+        notes=(*notes, *_elsewhere(serving), *_on_cluster(remote)) if dry else notes,
     )
 
 
 def _upload(options: RunOptions, dry: bool) -> PlannedStep:
     place = Destination(repository=options.hf_repo, private=options.private)
     build = BuildOptions(licence=options.licence or "", crops=options.parse.settings.crops)
-    arguments = ("publish", str(options.out), *words(place), *words(build))
+    arguments = ("publish", word_of(options.out), *words(place), *words(build))
     return PlannedStep(step=Step.UPLOAD, arguments=arguments, areas=(Area.PUBLISH,))
 
 
@@ -416,7 +427,8 @@ def _prepared(serving: ServingOptions, dry: bool) -> Serving:
         raise MissingDependencyError(
             error.message,
             remedy=f"{(error.remedy or '').rstrip('.')}. Or name a server that runs elsewhere, with --server and "
-            f"--embedding-server; or use the CPU: --recognition-engine lines --embedding-model {EMBEDDED}.",
+            f"--embedding-server; or run the model in this process: --recognition-engine {TRANSFORMERS}; or use the "
+            f"CPU: --recognition-engine {LINES} --embedding-model {EMBEDDED}.",
         ) from error
     return prepare(serving, dry=dry)
 
@@ -459,17 +471,27 @@ def _elsewhere(serving: Serving | None) -> Iterator[str]:
         yield f"{card.name} is not on this machine: vLLM fetches {size:.1f} GB when it starts, or in advance: {fetch}"
 
 
-def _default_embedding(options: RunOptions) -> str:
-    """The large model if it can be served."""
+def _default_embedding(options: RunOptions) -> tuple[str, tuple[str, ...]]:
+    """The large model if it can be served, its smaller form where only that fits, and a note of what does not."""
     if options.embedding_servers or options.embedding_weights:
-        return LARGE_EMBEDDING
+        return LARGE_EMBEDDING, ()
     recognition = options.parse.settings.recognition
     if recognition.servers:  # the models run elsewhere: this machine need not serve another one
-        return EMBEDDED
-    if recognition.engine == VLM and Step.OCR in options.chosen:  # vLLM is here, or nothing can be done
-        return LARGE_EMBEDDING
-    try:
-        find_vllm(options.serving.vllm)
-    except MissingDependencyError:
-        return EMBEDDED
-    return LARGE_EMBEDDING
+        return EMBEDDED, ()
+    if recognition.engine != VLM or Step.OCR not in options.chosen:  # else vLLM is here, or nothing can be done
+        try:
+            find_vllm(options.serving.vllm)
+        except MissingDependencyError:
+            return EMBEDDED, ()
+    if options.cluster.address not in (None, "local"):
+        return LARGE_EMBEDDING, ()  # whose machines are not known here
+    first = None
+    for model in (LARGE_EMBEDDING, f"{LARGE_EMBEDDING}-fp8"):
+        try:
+            plan_for(_embedding_serving(options, model))
+        except UsageError as error:
+            first = first or error
+        else:
+            return model, () if first is None else (f"{first.message}; {model} makes the vectors.",)
+    assert first is not None
+    return EMBEDDED, (f"{first.message}; the embedded engine {EMBEDDED} makes the vectors.",)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import click
 import msgspec
 
+from pagemill.app.run_plan import server_commands
 from pagemill.cli.options import given, json_option, takes
 from pagemill.cli.wording import indented_json, number, size
 from pagemill.config.cluster import ClusterOptions
@@ -23,7 +24,7 @@ from pagemill.serving.cluster_planning import (
     plan_cluster,
 )
 from pagemill.serving.planning import ServingPlan
-from pagemill.serving.replicas import plan_for
+from pagemill.serving.replicas import plan_for, prepare
 
 _BOUNDS = {
     "client": "requests in flight",
@@ -34,7 +35,7 @@ _BOUNDS = {
 
 
 @click.command(name="plan")
-@takes(options=ServingOptions, cluster=ClusterOptions, leave_out=("replicas", "host", "port", "vllm", "with_options"))
+@takes(options=ServingOptions, cluster=ClusterOptions, leave_out=("replicas", "host", "port", "vllm"))
 @json_option
 def command(options: ServingOptions, cluster: ClusterOptions, as_json: bool) -> None:
     """Show how a model fits on a machine, how many requests to run at once, and the flags of 'vllm serve'.
@@ -51,11 +52,12 @@ def command(options: ServingOptions, cluster: ClusterOptions, as_json: bool) -> 
     if cluster.nodes is None and given(ClusterOptions):
         raise click.UsageError("these options go with --nodes")
     card, plan = plan_for(options)
+    command = [] if not (card.repository or options.weights) else server_commands(prepare(options, dry=True))
     scale = None if cluster.nodes is None else plan_cluster(cluster, plan.profile)
     if as_json:
-        click.echo(_json(plan, scale))
+        click.echo(_json(plan, scale, command))
     elif scale is None:
-        click.echo("\n".join(_lines(card, plan)))
+        click.echo("\n".join([*_lines(card, plan), *([""] if command else []), *command]))
     else:
         click.echo("\n".join([summary(card, plan), "", *_cluster_lines(scale)]))
 
@@ -70,12 +72,13 @@ def summary(card: ModelCard, plan: ServingPlan) -> str:
     )
 
 
-def _json(plan: ServingPlan, cluster: ClusterPlan | None) -> str:
+def _json(plan: ServingPlan, cluster: ClusterPlan | None, command: list[str]) -> str:
     answer = msgspec.to_builtins(plan)
     if cluster is not None:
         answer["cluster"] = msgspec.to_builtins(cluster)
     answer["bounds"] |= {"effective": plan.bounds.effective, "limited_by": plan.bounds.limited_by}
     answer["arguments"] = plan.arguments
+    answer["command"] = next(iter(command), None)
     return indented_json(answer)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import replace
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,15 @@ from pagemill.cli.options import GroupedCommand, Name, given, queries_option, re
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.cli.serve_model import print_plans
 from pagemill.config.headings import OUTPUT
+from pagemill.config.modes import LINES, TRANSFORMERS, VLM
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.serving import ServingOptions
-from pagemill.errors import ExitCode
+from pagemill.errors import ExitCode, UsageError
 from pagemill.sources.download import fetch_missing
 
 _STEPS = under("What to do")
-_OF_THE_MODEL = ("weights", "dtype", "max_model_len")
-"""Options of servers that mean the recognition model alone."""
+_OF_THE_MODEL = {"weights": "--recognition-weights", "dtype": "--recognition-dtype"}
+"""Options of servers that mean the recognition model alone, and their counterparts for one in the process."""
 
 
 @click.command(name="run", cls=GroupedCommand)
@@ -48,9 +50,10 @@ _OF_THE_MODEL = ("weights", "dtype", "max_model_len")
     leave_out=("host", "with_options", "sequence_tokens", "prefill_tokens"),
     changes={
         "recognition_engine": {
-            "type": click.Choice(["vlm", "lines"]),
-            "default": "vlm",
-            "help": "Recognition engine: vlm (vision-language model on a server) or lines (CPU OCR).  [default: vlm]",
+            "type": click.Choice([VLM, LINES, TRANSFORMERS]),
+            "default": VLM,
+            "help": "Recognition engine: vlm (vision-language model on a server), transformers (such a model in the "
+            "process of the step) or lines (CPU OCR).  [default: vlm]",
         },
         "layout_engine": {
             "help": "Installed layout engine.  [default: pp-doclayout-v3; with lines onnx if that is not installed]"
@@ -80,6 +83,15 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     """  # noqa: D301 - click wants the control character
     serving_options = {key: each for key, each in given(ServingOptions).items() if key in _OF_THE_MODEL}
     require_model_engine(options.parse.settings.recognition, given(RecognitionSettings) | serving_options)
+    if options.parse.settings.recognition.engine == TRANSFORMERS:
+        for key, (each, _) in serving_options.items():
+            raise click.UsageError(f"{each.flags[0]} goes with a server: use {_OF_THE_MODEL[key]}")
+    for name in more["inputs"]:
+        if name.startswith("-") and not has_magic(name) and not Path(name).exists():
+            raise UsageError(
+                f"{name} is neither a file nor an option of this command, which passes no arguments to vLLM",
+                remedy=f"Start the server with it: pagemill serve-model -- {name}; then name that with --server.",
+            )
     wanted = replace(options, **more)
     console = messages(quiet=wanted.quiet)
     if not dry_run:

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import signal
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,8 +17,10 @@ from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.serving.replicas import Serving, prepare
-from pagemill.serving.servers import ModelServers
 from pagemill.serving.spec import Patience
+
+if TYPE_CHECKING:  # they talk to servers, for which a dry run needs no packages
+    from pagemill.serving.servers import ModelServers
 
 
 @click.command(name="serve-model")
@@ -61,6 +63,8 @@ def print_plans(servings: list[Serving], console: LenientConsole, others: Sequen
 
 async def _serve(serving: Serving, patience: Patience, console: LenientConsole) -> int:
     """Run the servers until a signal is received (a second one kills them), or all have been given up."""
+    from pagemill.serving.servers import ModelServers
+
     servers = ModelServers(serving.specs, patience=patience, tell=ServerDisplay(console))
     ended = await until_stopped(_keep(servers), servers.kill, console)
     return ExitCode.OK if ended or servers.ready else ExitCode.INTERRUPTED

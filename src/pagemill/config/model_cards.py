@@ -64,15 +64,26 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ImageBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Image sizes that the model uses. Larger images are shrunk before they are sent; none is enlarged."""
+    """Image sizes that the model uses. Larger images are shrunk before they are sent; narrower ones are padded."""
 
     max_pixels: int
     min_pixels: int = 0
-    """Smaller crops are padded or enlarged by the server; used for planning only."""
+    """Smaller crops are padded or enlarged by the server; used to count tokens only."""
+    min_side: int = 1
+    """Shortest side that the model takes, in pixels: its server refuses narrower images."""
     multiple: int = 1
-    """Side of the square that one visual token covers, in pixels."""
+    """Side of the square that one visual token covers, in pixels; 1 if that is not known."""
     quality: int = 75
     """JPEG quality, 1-100, with chroma subsampling. The packages of GLM-OCR and PaddleOCR-VL send 75."""
+
+    @property
+    def token_pixels(self) -> int:
+        """Pixels that one visual token covers. Never fewer than most models have, whose tokens are 28 pixels wide."""
+        return max(self.multiple, 28) ** 2
+
+    def tokens(self, pixels: int) -> int:
+        """About how many tokens an image has."""
+        return max(pixels, self.min_pixels) // self.token_pixels + 1
 
 
 class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,8 +164,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("a model that reads pages needs a prompt for a page")
         if self.kind in (ModelKind.LINES, ModelKind.FORMULAS) and len(self.files) != 1:
             raise ValueError(f"a model that reads {self.kind} has one file in [[files]]")
-        if self.image.max_pixels < 1 or not 1 <= self.image.quality <= 100:
-            raise ValueError("[image] max_pixels must be at least 1, quality 1 to 100")
+        if self.image.max_pixels < 1 or self.image.min_side < 1 or not 1 <= self.image.quality <= 100:
+            raise ValueError("[image] max_pixels and min_side must be at least 1, quality 1 to 100")
 
 
 def card_names() -> list[str]:

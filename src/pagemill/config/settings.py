@@ -139,7 +139,8 @@ class ParseSettings(Settings):
         heading=RESUME,
         above=0,
         results=False,
-        help="Time limit of one page after decoding, not counting requests to servers.",
+        help="Limit of CPU time of one page after decoding, requests to servers not counted. A page that makes no "
+        "progress has the same limit by the clock.",
     )
 
     def __post_init__(self) -> None:

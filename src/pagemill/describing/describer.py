@@ -134,7 +134,7 @@ class Describer:
         served = await self._client.find_model(self._wanted_model, [self._card.name, self._card.repository])
         context = served.max_model_len or self._card.server.max_model_len
         answer = min(self._card.sampling.max_tokens, _ANSWER_TOKENS, context // 2)
-        room = max(context - answer - _PROMPT_TOKENS, 0) * max(self._card.image.multiple, 28) ** 2
+        room = max(context - answer - _PROMPT_TOKENS, 0) * self._card.image.token_pixels
         image = msgspec.structs.replace(
             self._card.image, max_pixels=min(self._card.image.max_pixels, max(room, _SMALLEST_IMAGE))
         )

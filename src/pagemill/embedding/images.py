@@ -5,24 +5,26 @@ from __future__ import annotations
 import math
 
 from pagemill.config.model_cards import ImageBudget
-from pagemill.imaging.transforms import resize
+from pagemill.imaging.transforms import at_least, resize
 from pagemill.imaging.types import Pixels
 
 
 def within_budget(pixels: Pixels, budget: ImageBudget | None) -> Pixels:
     """Shrink an image to what a model makes use of, its sides rounded down to what one visual token covers.
 
-    An image within the budget comes back as it is: its model rounds the sides by itself.
+    An image within the budget comes back as it is: its model rounds the sides by itself. One that is narrower than the
+    model takes is padded.
 
     Args:
         pixels: Shape (height, width, 3).
         budget: Of the model; None for no limit.
     """
     height, width = pixels.shape[:2]
-    if budget is None or height * width <= budget.max_pixels:
+    if budget is None:
         return pixels
+    if height * width <= budget.max_pixels:
+        return at_least(pixels, budget.min_side)
     factor = math.sqrt(budget.max_pixels / (height * width))
-    sides = (
-        max(budget.multiple, math.floor(side * factor / budget.multiple) * budget.multiple) for side in (width, height)
-    )
-    return resize(pixels, *sides)
+    width, height = (math.floor(side * factor / budget.multiple) * budget.multiple for side in (width, height))
+    least = max(budget.multiple, budget.min_side)
+    return resize(pixels, max(least, width), max(least, height))

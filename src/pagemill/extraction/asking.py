@@ -78,8 +78,8 @@ class ValueReader:
                 f"answer of {answer:,} tokens",
                 remedy="Lower --max-tokens, shorten the schema, or start the server with a longer --max-model-len.",
             )
-        square = max(self.card.image.multiple, 28) ** 2
-        pixels = min(self.card.image.max_pixels, int(self.budget * THRESHOLDS.image_share) * square)
+        room = int(self.budget * THRESHOLDS.image_share) * self.card.image.token_pixels
+        pixels = min(self.card.image.max_pixels, room)
         image = msgspec.structs.replace(self.card.image, max_pixels=pixels)
         sampling = msgspec.structs.replace(self.card.sampling, max_tokens=answer, repetition_penalty=None)
         # A repetition penalty spoils JSON, whose keys repeat.
@@ -89,9 +89,7 @@ class ValueReader:
     def with_image(self, part: PagePart, pixels: Pixels) -> PagePart:
         """A page with its image as the model gets it. Runs on a computing thread."""
         image = self._guided.builder.prepare(pixels, Task.PAGE)
-        square = max(self.card.image.multiple, 28) ** 2
-        size = min(pixels.shape[0] * pixels.shape[1], self.card.image.max_pixels)
-        return replace(part, image=image, image_tokens=size // square + 1)
+        return replace(part, image=image, image_tokens=image.tokens)
 
     async def read(self, parts: list[PagePart], pages: int) -> list[PartResult]:
         """The values on some pages: one result, or several where the pages had to be shown apart.

@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
+
 from pagemill.config.model_cards import ModelCard, Sampling
 from pagemill.extraction.answers import Flaw, read_answer
 from pagemill.extraction.thresholds import THRESHOLDS
 from pagemill.inference.chat import Answer, ChatClient
 from pagemill.inference.exchange import RequestRefusedError
 from pagemill.recognition.vlm.guard import Flaw as TextFlaw
-from pagemill.recognition.vlm.reading import MAX_SHRINKS, changed_sampling, standard_sampling
+from pagemill.recognition.vlm.reading import ABOUT_LENGTH, MAX_SHRINKS, changed_sampling, standard_sampling
 from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
 
 _ABOUT_GUIDING = re.compile(r"(?i)response_format|json.?schema|guided|grammar|structured|schema")
@@ -102,9 +104,9 @@ class GuidedModel:
         """One answer.
 
         What the servers refuse is given up, one thing after the other: guided decoding, fields that are not OpenAI's,
-        the size of the image, the image.
+        half of the answer's length, the size of the image, the image.
         """
-        shrinks = 0
+        shrinks, is_shorter = 0, False
         while True:
             spent.attempts += 1
             # As they were when it was sent: requests in flight together are refused for the same cause.
@@ -119,6 +121,9 @@ class GuidedModel:
                     self._is_guided = False
                 elif not is_standard and any(name in error.message for name in own):
                     self._is_standard = True
+                elif error.status == 400 and not is_shorter and ABOUT_LENGTH.search(error.message):
+                    sampling = msgspec.structs.replace(sampling, max_tokens=max(1, sampling.max_tokens // 2))
+                    is_shorter = True
                 elif error.status in (400, 413) and image is not None:
                     if shrinks < MAX_SHRINKS:
                         smaller = await asyncio.to_thread(self.builder.smaller, image)

@@ -38,6 +38,16 @@ def fit(pixels: Pixels, longest_side: int) -> Pixels:
     return resize(pixels, max(1, round(width * factor)), max(1, round(height * factor)))
 
 
+def at_least(pixels: Pixels, side: int) -> Pixels:
+    """Pad an image by repeating its edge until no side is shorter than ``side`` pixels."""
+    height, width = pixels.shape[:2]
+    rows, columns = max(0, side - height), max(0, side - width)
+    if not rows and not columns:
+        return pixels
+    around = rows // 2, rows - rows // 2, columns // 2, columns - columns // 2
+    return np.asarray(cv2.copyMakeBorder(pixels, *around, cv2.BORDER_REPLICATE), dtype=np.uint8)
+
+
 def side_of_width(pixels: Pixels, width: int) -> int:
     """The longer side to :func:`fit` an image to so that it is at most so many pixels wide."""
     height, own_width = map(int, pixels.shape[:2])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import msgspec
 
 from pagemill.errors import NetworkError, PagemillError, UsageError
 from pagemill.inference.exchange import (
@@ -34,6 +36,15 @@ _COST = {Cause.UNREACHABLE: 0, Cause.BUSY: 0, Cause.TIMEOUT: 3}
 """Cost of a failed attempt, 1 by default; 0 for failures that say nothing about the request."""
 _PATIENCE_S = 60.0
 """Seconds for which failures of a server that answers no request do not count against the request."""
+_TRIALS: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "."}], "max_tokens": 1},
+    "/v1/embeddings": {"messages": [[{"role": "user", "content": [{"type": "text", "text": "."}]}]]},
+}
+"""By path the smallest request: a server that answers it works, so a request that keeps failing there is the cause."""
+_LOOK_AGAIN_S = (0.25, 0.75)
+"""Pauses between looks at the models of a server that rejects us: a proxy that restarts does so for a moment."""
+_REJECTIONS = 3
+"""Rejections in a row after which a server is excluded although it lists the model: its gateway may allow no more."""
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 4.0
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 0.25, 5.0
 _PROBE_TIMEOUT_S = 10.0
@@ -75,6 +86,8 @@ class ServerClient:
         self._newest_answered = float("-inf")
         """When the most recently sent of the answered requests was sent."""
         self._probes: dict[PooledServer, asyncio.Task[None]] = {}
+        self._looks: dict[PooledServer, asyncio.Task[None]] = {}
+        self._trials: dict[PooledServer, asyncio.Task[None]] = {}
 
     @property
     def in_flight(self) -> int:
@@ -103,9 +116,11 @@ class ServerClient:
             try:
                 return await self._attempt(server, path, body, decode)
             except UsageError as error:
-                self._count_out(server, error)
-                avoid = server
-                continue
+                await self._shared(self._looks, server, self._look, _model_in(body), error)
+                if server.rejection is not None:
+                    avoid = server
+                    continue
+                failure = AttemptFailedError(Cause.SERVER_ERROR, error.message)
             except AttemptFailedError as error:
                 failure = error
             finally:
@@ -114,6 +129,8 @@ class ServerClient:
             failures += 1
             spent += _COST.get(failure.cause, 1)
             self._judge(failure, spent, first_failure)
+            if spent >= _ENOUGH:  # and nothing was answered since; the next attempt decides
+                await self._shared(self._trials, server, self._try_out, path, body)
             avoid = server
             # If the server is down, another one takes the request soon, or it waits for this one.
             longest = _FIRST_DELAY_S * 2.0 ** min(failures, 10) if server.up else _FIRST_DELAY_S
@@ -127,9 +144,10 @@ class ServerClient:
 
     async def aclose(self) -> None:
         """Close connections and cancel background tasks."""
-        for task in self._probes.values():
+        tasks = [*self._probes.values(), *self._looks.values(), *self._trials.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._probes.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._exchange is not None:
             await self._exchange.close()
             self._exchange = None
@@ -167,7 +185,7 @@ class ServerClient:
 
         async def ask(server: PooledServer) -> None:
             try:
-                found[server.root] = await self._models_of(server)
+                found[server.root] = await self._models_at_last(server)
             except AttemptFailedError as error:
                 silent[server] = error.message
             except UsageError as error:
@@ -184,6 +202,15 @@ class ServerClient:
         for server, reason in silent.items():
             self._mark_down(server, reason)
         return found
+
+    async def _models_at_last(self, server: PooledServer) -> dict[str, int | None]:
+        """The models of a server that may reject the first requests."""
+        for pause in _LOOK_AGAIN_S:
+            try:
+                return await self._models_of(server)
+            except UsageError:
+                await asyncio.sleep(pause)
+        return await self._models_of(server)
 
     async def _models_of(self, server: PooledServer) -> dict[str, int | None]:
         try:
@@ -220,6 +247,7 @@ class ServerClient:
             failure = AttemptFailedError(Cause.BAD_ANSWER, f"{server.root} returned an invalid response: {error}")
         else:
             self._newest_answered = max(self._newest_answered, start)
+            server.rejected = 0
             server.limit.succeeded(attempt, loop.time() - start, tokens)
             return answer
         _log.debug("%s", failure.message)
@@ -234,6 +262,50 @@ class ServerClient:
         elif failure.cause is Cause.TIMEOUT:
             self._probe(server)
         raise failure
+
+    async def _look(self, server: PooledServer, model: str, why: UsageError) -> None:
+        """Exclude a server that rejected a request if it does not list its model, or has rejected several."""
+        self._pool.doubt(server, doubted=True)
+        try:
+            served = await self._models_at_last(server)
+            server.rejected += 1
+            rejects_all = model not in served or server.rejected >= _REJECTIONS
+        except UsageError:
+            rejects_all = True
+        except AttemptFailedError as error:
+            rejects_all = False
+            self._mark_down(server, error.message)
+        if rejects_all:
+            self._count_out(server, why)
+        self._pool.doubt(server, doubted=False)
+
+    async def _try_out(self, server: PooledServer, path: str, body: bytes) -> None:
+        """Send the smallest request to a healthy server; its answer counts as that of any other request."""
+        start = asyncio.get_running_loop().time()
+        if not await self._healthy(server):
+            return
+        if path in _TRIALS:
+            trial = msgspec.json.encode({"model": _model_in(body), **_TRIALS[path]})
+            try:
+                await self._open().request(server.root + path, min(_PATIENCE_S, self._request_timeout_s), trial)
+            except RequestRefusedError:  # it was read
+                pass
+            except (AttemptFailedError, UsageError):
+                return
+        self._newest_answered = max(self._newest_answered, start)
+
+    async def _shared(
+        self,
+        tasks: dict[PooledServer, asyncio.Task[None]],
+        server: PooledServer,
+        begin: Callable[..., Coroutine[Any, Any, None]],
+        *arguments: object,
+    ) -> None:
+        """Wait for what is done once for all requests to a server that need it at the same time."""
+        task = tasks.get(server)
+        if task is None or task.done():
+            task = tasks[server] = asyncio.create_task(begin(server, *arguments))
+        await asyncio.shield(task)
 
     def _judge(self, failure: AttemptFailedError, spent: int, since: float) -> None:
         """Raise if a request has failed for good.
@@ -303,3 +375,12 @@ class ServerClient:
         except PagemillError:
             pass
         return True
+
+
+class _Asked(msgspec.Struct):
+    model: str = ""
+
+
+def _model_in(body: bytes) -> str:
+    """The model that the body of a request names."""
+    return msgspec.json.decode(body, type=_Asked).model

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 from io import BytesIO
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -193,12 +193,13 @@ def proxy_for(url: str) -> str | None:
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
+    proxies = getproxies()
     with suppress(ValueError):
-        if ip_address(host).is_loopback:
+        address = ip_address(host)
+        if address.is_loopback or address.is_unspecified or _is_within(address, proxies.get("no", "")):
             return None
     if host == "localhost" or host.endswith(".localhost") or proxy_bypass(parts.netloc):
         return None
-    proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy and "://" not in proxy:
         proxy = f"http://{proxy}"
@@ -208,6 +209,15 @@ def proxy_for(url: str) -> str | None:
             remedy=f"Name an HTTP proxy, or add {host} to the environment variable no_proxy.",
         )
     return proxy or None
+
+
+def _is_within(address: IPv4Address | IPv6Address, networks: str) -> bool:
+    """Whether an address is in one of the networks of ``no_proxy``, such as ``10.0.0.0/8``; names there are skipped."""
+    for entry in networks.split(","):
+        with suppress(ValueError):
+            if address in ip_network(entry.strip().strip("[]"), strict=False):
+                return True
+    return False
 
 
 def _allow_files(connections: int) -> None:

@@ -47,12 +47,16 @@ class PooledServer:
     up: bool = True
     rejection: UsageError | None = None
     """Why it rejects all our requests (key, model), with the remedy; such a server is never up again."""
+    rejected: int = 0
+    """Consecutive rejections, though it lists the model; requests that were in flight together count once."""
+    doubted: bool = False
+    """Whether it gets no request until it is clear what a rejection means."""
     paused_until: float = 0.0
     """Event loop time until which it is paused."""
 
     def open(self, now: float) -> bool:
         """Whether it may get a request now."""
-        return self.up and now >= self.paused_until and self.in_flight < self.limit.value
+        return self.up and not self.doubted and now >= self.paused_until and self.in_flight < self.limit.value
 
 
 @dataclass(slots=True, eq=False)
@@ -111,6 +115,11 @@ class ServerPool:
         loop = asyncio.get_running_loop()
         server.paused_until = max(server.paused_until, loop.time() + seconds)
         loop.call_at(server.paused_until, self._dispatch)
+
+    def doubt(self, server: PooledServer, *, doubted: bool) -> None:
+        """Send nothing to a server while it is not clear whether it rejects all our requests."""
+        server.doubted = doubted
+        self._dispatch()
 
     def mark_down(self, server: PooledServer) -> None:
         """Mark a server as unreachable: requests go elsewhere, or wait."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from pagemill import tracing
+from pagemill.computing.timeout import Timeout
 from pagemill.config.settings import ParseSettings
 from pagemill.describing.elements import ElementRequest
 from pagemill.document.page import Description
@@ -87,7 +88,7 @@ class PageRun:
     ticket: PageTicket | None
     seconds: dict[str, float] = field(default_factory=dict)
     """Spent in each stage, waiting for a shared service included."""
-    limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    limit: Timeout = field(default_factory=Timeout)
     page: DecodedPage = field(init=False)
     """From its decoding until its pixels are released."""
     photograph: Photograph | None = None
@@ -121,7 +122,7 @@ class PageRun:
 
     def start_limit(self) -> None:
         """Give the page its full time limit from now on."""
-        self.limit.reschedule(asyncio.get_running_loop().time() + self.settings.page_timeout_s)
+        self.limit.start(self.settings.page_timeout_s)
 
     async def ask_remotely(
         self, stage: str, ask: Callable[[Any], Coroutine[Any, Any, Any]], requests: Collection[Any], kept_bytes: int
@@ -134,7 +135,7 @@ class PageRun:
         """
         if hasattr(self, "page"):
             del self.page
-        self.limit.reschedule(None)
+        self.limit.stop()
         if self.ticket is not None:
             self.ticket.pixels_gone(kept_bytes=kept_bytes, requests=len(requests))
         try:

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.computing.cpu_time import Limit, process_clock
 from pagemill.document.direction import runs_leftwards
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.types import Pixels
@@ -113,12 +115,21 @@ class TesseractRecognizer:
 
 
 def _tesseract(arguments: Sequence[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
-    """Run the program."""
+    """Run the program with a limit of CPU time."""
     environment = os.environ | {"OMP_THREAD_LIMIT": "1"}  # parallelism comes from pages
-    command = [PROGRAM, *arguments]
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, env=environment, capture_output=True, timeout=seconds, check=False
-    )
+    command, pipe = [PROGRAM, *arguments], subprocess.PIPE
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment) as process:
+        limit, left = Limit(seconds, process_clock(process.pid)), seconds
+        try:
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    said = process.communicate(timeout=left)
+                    return subprocess.CompletedProcess(command, process.returncode, *said)
+                if not (left := limit.left()):
+                    raise subprocess.TimeoutExpired(command, seconds)
+        except BaseException:
+            process.kill()
+            raise
 
 
 class _Word(NamedTuple):

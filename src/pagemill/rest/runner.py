@@ -126,10 +126,12 @@ class Runner:
         self._stopping = False
         self._later: set[asyncio.Task[None]] = set()
 
+    async def load(self) -> None:
+        """Take up the unfinished jobs of earlier processes, before any is accepted: else that would be run twice."""
+        self._waiting = {each.id: each for each in await asyncio.to_thread(self._jobs.unfinished)}
+
     async def run(self) -> None:
-        """Run all unfinished jobs, and those that are added, until :meth:`stop`."""
-        for each in await asyncio.to_thread(self._jobs.unfinished):
-            self._waiting.setdefault(each.id, each)
+        """Run the loaded jobs, and those that are added, until :meth:`stop`."""
         async with asyncio.TaskGroup() as tasks:
             while not self._stopping:
                 self._wake.clear()

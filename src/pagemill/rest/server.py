@@ -101,6 +101,7 @@ class Server:
             self.runner = Runner(
                 self.settings, self.jobs, self.pipeline, self.life, changed=self.changes.notify, ended=self._ended
             )
+            await self.runner.load()
             self._running = asyncio.create_task(self.runner.run())
             self._running.add_done_callback(self._runner_ended)
             self._sweeping = asyncio.create_task(self._sweep_now_and_then())

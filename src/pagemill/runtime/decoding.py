@@ -19,6 +19,8 @@ from typing import Self, TypeVar
 
 import msgspec
 
+from pagemill.computing.cpu_time import Work, process_clock
+from pagemill.computing.timeout import Timeout
 from pagemill.config.machine import RuntimeSettings
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.decode import SoundJpeg, decode_image, sound_jpeg, stored_pixels
@@ -43,8 +45,8 @@ from pagemill.sources.base import EncodedImage, PdfPage
 Answer = TypeVar("Answer", PdfInfo, Decoded, PdfRepair)
 
 DECODE_TIMEOUT_S = 60.0
-"""Most time for decoding or rendering a page, or opening a file, waiting for its turn not included; far above what
-honest ones need. A page's own limit may be shorter."""
+"""Most CPU time for decoding or rendering a page, or opening a file; far above what honest ones need. The limit of a
+page may be shorter."""
 _LARGE = 2
 """Images this many times over the working size are decoded in a worker process, one at a time: its memory is bounded,
 and goes back to the system."""
@@ -81,6 +83,8 @@ class DecodingProcess:
             env={**os.environ, **_ENVIRONMENT},
         )
         self.pid = self._process.pid
+        self.work = Work(process_clock(self.pid))
+        """Its CPU time."""
         self._words: deque[bytes] = deque(maxlen=_STDERR_LINES)
         assert self._process.stderr is not None
         lines = iter(partial(self._process.stderr.readline, _STDERR_LINE), b"")
@@ -150,7 +154,7 @@ class DecodingService:
     Args:
         workers: Most worker processes; each is started when the ones there are busy.
         threads: Where images are decoded; two threads of its own by default.
-        timeout_s: Time limit for one page or one opening, in seconds, waiting for its turn not included.
+        timeout_s: Limit of CPU time for one page or one opening, in seconds.
         memory: Address space of a worker in bytes (Linux).
         command: Starts a worker; pagemill's own by default.
     """
@@ -245,10 +249,16 @@ class DecodingService:
                 return (await self._ask(request, what, Decoded)).page
 
     @asynccontextmanager
-    async def _time_limit(self, what: str, seconds: float | None = None) -> AsyncIterator[None]:
+    async def _time_limit(
+        self, what: str, seconds: float | None = None, process: DecodingProcess | None = None
+    ) -> AsyncIterator[None]:
+        """Limit the CPU time of the calls in the block, or of a process that they ask."""
         seconds = seconds or self._timeout_s
         try:
-            async with asyncio.timeout(seconds):
+            async with Timeout() as limit:
+                if process is not None:
+                    limit.meter.add(process.work)
+                limit.start(seconds)
                 yield
         except TimeoutError:
             raise PageTimeoutError(
@@ -277,7 +287,7 @@ class DecodingService:
         return reply
 
     async def _ask_once(self, request: Request, what: str) -> Reply:
-        async with self._process() as process, self._time_limit(what):
+        async with self._process() as process, self._time_limit(what, process=process):
             return await self._waiting.run(process.ask, request)
 
     @asynccontextmanager
@@ -288,7 +298,7 @@ class DecodingService:
             process = DecodingProcess(self._command, self._memory) if is_new else self._idle.pop()
             try:
                 if is_new:
-                    async with self._time_limit("starting a decoding process", DECODE_TIMEOUT_S):
+                    async with self._time_limit("starting a decoding process", DECODE_TIMEOUT_S, process):
                         await self._waiting.run(process.receive)
                 yield process
                 is_good = process.retained_bytes() <= _RETAINED

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from pagemill.computing.cpu_time import Work, counted
 from pagemill.errors import EngineError, is_out_of_memory
 from pagemill.runtime.contract import checked, engine_error
 from pagemill.runtime.flight import place
@@ -76,6 +77,7 @@ class MicroBatcher(Generic[Item, Answer]):
         self._free = free
         self._pending: dict[asyncio.Future[Answer], Item] = {}  # oldest first
         self._places: WeakKeyDictionary[asyncio.Future[Answer], int] = WeakKeyDictionary()  # the lowest is next
+        self._works: WeakKeyDictionary[asyncio.Future[Answer], Work] = WeakKeyDictionary()
         self._changed = asyncio.Event()  # something was submitted, or all is dropped
         self._ready_at: deque[tuple[float, asyncio.Future[Answer]]] = deque()  # when an item has waited long enough
         self._lanes: set[asyncio.Task[None] | None] = set()
@@ -100,6 +102,7 @@ class MicroBatcher(Generic[Item, Answer]):
         answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in items]
         self._pending.update(zip(answers, items, strict=True))
         self._places.update(dict.fromkeys(answers, place()))
+        self._works.update({answer: counted() for answer in answers})
         if self._fill_s:
             self._ready_at.extend((loop.time() + self._fill_s, answer) for answer in answers)
             self._changed.set()
@@ -171,6 +174,8 @@ class MicroBatcher(Generic[Item, Answer]):
         lowest = min(self._places[answer] for answer, _ in batch)
         call = self._threads.start(answers, operation=self._name, items=len(batch), place=lowest)
         self._calls.add(call)
+        for waiting, _ in batch:
+            self._works[waiting].part_of = call.work
         unwanted = asyncio.gather(*(answer for answer, _ in batch), return_exceptions=True)
         first: list[asyncio.Future[Any]] = [call.answer, unwanted]
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import NoReturn, Self
 
+from pagemill.computing.cpu_time import Limit, process_clock
 from pagemill.errors import ExitCode, WorkerCrashError
 from pagemill.processes import die_with_parent, exit_reason, out_of_memory_kills
 
@@ -159,6 +160,8 @@ class _Parent:
         self._worker: int | None = None
         self._requested_at = -math.inf
         self._beats = self._silent_checks = self._late_checks = 0
+        self._limit: Limit | None = None
+        """Of the CPU time of a worker that gives no sign of life: on a busy machine it may be long in coming."""
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int] = {}
 
     def __enter__(self) -> Self:
@@ -185,6 +188,7 @@ class _Parent:
                 stream.flush()  # else the worker would print it once more
         self.silence = None
         self._beats = self._silent_checks = 0
+        self._limit = None
         parent = os.getpid()
         signal.pthread_sigmask(signal.SIG_BLOCK, self._before)
         worker = os.fork()
@@ -232,11 +236,18 @@ class _Parent:
         Checks are counted, not seconds: the machine may sleep, and the whole job may be stopped for a while.
         """
         beats = self._vitals.beats
-        self._silent_checks = self._silent_checks + 1 if beats and beats == self._beats else 0
+        is_silent = bool(beats) and beats == self._beats
         self._beats = beats
+        self._silent_checks = self._silent_checks + 1 if is_silent else 0
+        if not is_silent or self._limit is None:
+            self._limit = Limit(self._silence_s, process_clock(self._worker or 0))
         self._late_checks += self.requests > 1
-        if self._silent_checks * CHECK_S > self._silence_s and not self._vitals.orderly:
-            self.silence = f"no sign of life for {self._silent_checks * CHECK_S:g} s"
+        silent_s = self._silent_checks * CHECK_S
+        if silent_s > self._silence_s and not self._vitals.orderly:
+            if self._limit.left(silent_s):
+                self._silent_checks = 1  # look again after as long
+                return
+            self.silence = f"no sign of life for {silent_s:g} s"
             self._signal_group(signal.SIGKILL)
         elif self._late_checks > _SECOND_SIGNAL_CHECKS:
             self._signal_group(signal.SIGKILL)

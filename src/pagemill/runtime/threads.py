@@ -14,6 +14,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, ParamSpec, TypeVar
 
 from pagemill import tracing
+from pagemill.computing.cpu_time import Limit, counted
 from pagemill.runtime import flight
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,8 @@ class Call(Future[R]):
         self.function: Callable[[], R] | None = function
         self.thread: threading.Thread | None = None
         self.given_up = False
+        self.work = counted()
+        """Its CPU time."""
         self.answer = asyncio.wrap_future(self)
         """Result or exception of the function; cancelled when it was given up before it began; :class:`StuckError` when
         it was given up and hangs."""
@@ -54,6 +57,7 @@ class Call(Future[R]):
         """Call the function, unless it was given up before."""
         if not self.set_running_or_notify_cancel():
             return
+        self.work.begin()
         self.thread = threading.current_thread()
         function, self.function = self.function, None
         assert function is not None
@@ -67,6 +71,7 @@ class Call(Future[R]):
             deliver = functools.partial(self.set_exception, error)
         finally:
             _here.call = None
+            self.work.end()
         deliver()
         del self, deliver, function  # an exception's traceback holds this frame, and with it the arguments
 
@@ -82,7 +87,7 @@ class ComputeThreads:
         threads: Calls that run at once.
         name: Of the threads.
         stuck: Set once a call hangs that nobody waits for; one event may serve several pools.
-        grace_s: Seconds until a call that was given up counts as stuck.
+        grace_s: Seconds, of CPU time if it uses any, until a call that was given up counts as stuck.
     """
 
     def __init__(
@@ -134,7 +139,8 @@ class ComputeThreads:
             # Looked at, so that asyncio does not complain that nobody has: errors of such a call are no news.
             call.answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
             if not call.cancel():
-                asyncio.get_running_loop().call_later(self._grace_s, self._leave_behind, call)
+                limit = Limit(self._grace_s, lambda: call.work.cpu_s)
+                asyncio.get_running_loop().call_later(self._grace_s, self._leave_behind, call, limit)
 
     async def settled(self) -> None:
         """Wait until the calls that were given up have ended, or hang for good."""
@@ -152,7 +158,10 @@ class ComputeThreads:
         for thread in threads:
             thread.join()  # it has nothing left to do
 
-    def _leave_behind(self, call: Call[Any]) -> None:
+    def _leave_behind(self, call: Call[Any], limit: Limit) -> None:
+        if not call.answer.done() and (left := limit.left()):
+            asyncio.get_running_loop().call_later(left, self._leave_behind, call, limit)
+            return
         try:
             call.set_exception(StuckError("a computation hangs"))
         except InvalidStateError:  # it has ended

@@ -91,12 +91,12 @@ def check_version(vllm: Vllm, card: ModelCard) -> None:
 def server_arguments(
     vllm: Vllm, card: ModelCard, plan: ServingPlan, options: ServingOptions, *, model: str, port: int
 ) -> list[str]:
-    """The command line of a server. vLLM takes the last of plan, card and user where a flag is given more than once.
+    """The command line of a server. vLLM takes the last of plan and user where a flag is given more than once.
 
     Args:
         vllm: The installation.
         card: The model.
-        plan: Its sizing.
+        plan: Its sizing, and the flags that its card always needs.
         options: The user's; the card's optional flags are among them.
         model: Local folder or name on the Hub.
         port: Port it listens on.
@@ -114,7 +114,7 @@ def server_arguments(
         raise UsageError(f"the model card {card.name} names no model", remedy="Give its folder with --weights.")
     chosen = [word for name in options.options for word in card.server.optional[name]]
     return [
-        *(str(vllm.path), "serve", model, "--served-model-name", card.name, *plan.arguments, *card.server.args),
+        *(str(vllm.path), "serve", model, "--served-model-name", card.name, *plan.arguments),
         *(*chosen, *options.extra, "--host", options.host, "--port", str(port)),
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -88,7 +89,8 @@ def make_plan(
     wishes = wishes or Wishes()
     profile = _as_asked(profile, wishes)
     weights = weights or weights_of(card)
-    dtype = wishes.dtype or profile.dtype
+    # Vectors of one corpus are compared with each other: weights as they were published, not quantised.
+    dtype = wishes.dtype or (profile.dtype if card.kind is ModelKind.RECOGNITION else Dtype.AUTO)
     is_fp8 = weights.architecture.stored_bits <= 8
     if profile.fp8 is Fp8.NO and (is_fp8 or dtype is Dtype.FP8):
         remedy = "Take the model in 16 bits." if is_fp8 else "Use --ocr-dtype auto or bf16."
@@ -116,7 +118,17 @@ def make_plan(
             f"{workload.prefill_tokens:,}",
             remedy="Raise --max-model-len.",
         )
-    budget = budget_of(card, profile, wishes, weights, dtype, max_model_len, workload)
+    try:
+        budget = budget_of(card, profile, wishes, weights, dtype, max_model_len, workload)
+    except UsageError:
+        # Longer texts to embed are cut, and that is reported; a page of a book has about 1,000 tokens.
+        if (
+            card.kind is not ModelKind.EMBEDDING
+            or wishes.max_model_len
+            or max_model_len // 2 <= workload.prefill_tokens
+        ):
+            raise
+        budget = budget_of(card, profile, wishes, weights, dtype, max_model_len // 2, workload)
     workers = wishes.workers or profile.workers
     as_it_is = wishes.max_num_seqs is not None or profile.measured
     in_cache = max(1, math.floor(budget.typical_sequences))
@@ -170,6 +182,8 @@ def _flags(card: ModelCard, plan: ServingPlan, wishes: Wishes, *, is_fp8: bool) 
         asked = f"the largest image, and an answer of {wishes.max_tokens:,} tokens"
     if wishes.max_model_len or (kind is ModelKind.RECOGNITION and profile.max_model_len):
         asked = "asked for" if wishes.max_model_len else "the profile's"
+    elif kind is ModelKind.EMBEDDING and budget.max_model_len < card.server.max_model_len:
+        asked = "half of what the model card has, which does not fit; longer texts are cut"
     yield Flag("--max-model-len", str(budget.max_model_len), asked)
     limit = "asked for" if wishes.max_num_seqs else "the profile's limit"
     if plan.bounds.max_num_seqs != profile.max_num_seqs:
@@ -184,12 +198,22 @@ def _flags(card: ModelCard, plan: ServingPlan, wishes: Wishes, *, is_fp8: bool) 
         yield Flag("--quantization", "fp8", f"weights in 8 bits while they load: {how}")
     if plan.dtype is Dtype.BF16:
         yield Flag("--dtype", "bfloat16", "asked for" if wishes.dtype else "the profile's")
+    own = list(_flags_of_card(card))
     if kind is ModelKind.RECOGNITION:
         one = "a request holds one image; no memory is kept for video"
         yield Flag("--limit-mm-per-prompt", '{"image":1,"video":0}', one)
-        cache = "crops do not repeat: a cache of them would only cost memory of the host"
-        yield Flag("--mm-processor-cache-gb", "0", cache)
+        cache = Flag("--mm-processor-cache-gb", "0", "crops do not repeat: a cache would only cost memory of the host")
+        yield from () if cache.name in {flag.name for flag in own} else (cache,)
     yield Flag("--disable-uvicorn-access-log", None, "one line per request would hide what matters")
+    yield from own
+
+
+def _flags_of_card(card: ModelCard) -> Iterator[Flag]:
+    """What the model always needs."""
+    words = [*card.server.args, "--"]
+    for word, following in pairwise(words):
+        if word.startswith("--"):
+            yield Flag(word, None if following.startswith("--") else following, "the model card's")
 
 
 def _notes(plan: ServingPlan, *, is_fp8: bool) -> Iterator[str]:

@@ -41,7 +41,7 @@ def test_the_options_are_passed_on_without_secrets_and_without_those_of_another_
     given = {"languages": ("ko", "en"), "password": "hush", "servers": ("http://h:1",), "model": "generic"}
     assert parse(given) == 0
     words = child.command[child.command.index("parse") :]
-    assert words[:4] == ["parse", "-o", "out", "--quiet"]
+    assert words[:4] == ["parse", "-o", "out", "--lang"]
     assert words[words.index("--lang") + 1] == "ko,en"
     assert words[-3:] == ["--", "-a.pdf", "b"]
     assert "--no-report" in words

@@ -1,4 +1,6 @@
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -7,9 +9,9 @@ from click.testing import CliRunner
 
 from pagemill.app.options import ParseOptions
 from pagemill.app.run_plan import REFERENCE_CORPUS, RunOptions, completed, plan
-from pagemill.cli import exit_status, parse
+from pagemill.cli import cli, exit_status, parse
 from pagemill.cli.run import command
-from pagemill.config.hardware import load_profile, profile_text
+from pagemill.config.hardware import load_profile, profile_names, profile_text
 from pagemill.config.model_files import MODELS_VARIABLE
 from pagemill.config.options import build
 from pagemill.errors import ExitCode, MissingDependencyError, MissingInputError, UsageError
@@ -150,6 +152,84 @@ def test_a_layout_engine_that_is_not_installed_is_told_before_anything_starts():
         refuse("scans", "--server", "http://a:1", "--layout-engine", "nope")
 
 
+def test_the_limits_of_servers_are_those_of_both(vllm):
+    limits = ("--max-model-len", "4096", "--max-num-seqs", "7", "--max-num-batched-tokens", "4096")
+    reading, _, embedding, _ = planned("scans", "--vllm", vllm, "--profile", "h100", *limits)
+    for server in (reading, embedding):
+        assert [server[server.index(flag) + 1] for flag in limits[::2]] == list(limits[1::2])
+    # No text to embed is longer than the model card says, whatever pages need.
+    embedding = planned("scans", "--vllm", vllm, "--profile", "h100", "--max-model-len", "32768")[2]
+    assert embedding[embedding.index("--max-model-len") + 1] == "8192"
+
+
+@pytest.mark.parametrize("profile", [name for name in profile_names() if name != "cpu"])
+def test_the_default_runs_on_every_machine(vllm, profile):
+    given = ("--vllm", vllm, "--profile", profile)
+    lines = planned("scans", *given, *(["--memory", "32"] if profile == "mps" else []))
+    assert [words[1] for words in lines if words[0] == "pagemill"] == ["parse", "embed"]
+
+
+def test_where_the_large_embedding_model_does_not_fit_a_smaller_one_is_taken_and_named():
+    ended = CliRunner().invoke(command, ["scans", "--dry-run", "--profile", "rtx4060"])
+    assert "vllm serve Qwen/Qwen3-VL-Embedding-2B-FP8" in ended.stdout
+    assert "embed output --engine vllm --model qwen3-vl-embedding-2b-fp8" in ended.stdout
+    assert "qwen3-vl-embedding-2b does not fit on NVIDIA GeForce RTX 4060" in ended.stderr
+    assert "qwen3-vl-embedding-2b-fp8 makes the vectors" in ended.stderr
+    ended = CliRunner().invoke(command, ["scans", "--dry-run", "--profile", "rtx4060", "--memory", "7"])
+    assert "embed output\n" in ended.stdout
+    assert "the embedded engine ngram makes the vectors" in ended.stderr
+    with pytest.raises(UsageError, match="does not fit"):  # what was asked for is not replaced
+        refuse("scans", "--profile", "rtx4060", "--embedding-model", "qwen3-vl-embedding-2b")
+
+
+@pytest.mark.parametrize("profile", ["b200", "l4", "rtx4060"])
+@pytest.mark.parametrize("model", ["glm-ocr", "deepseek-ocr", "qwen3-vl-embedding-2b-fp8"])
+def test_plan_run_and_serve_model_print_the_same_command(profile, model):
+    given = ("--profile", profile)
+    embeds = "embedding" in model
+    step = ["--step", "embed", "--embedding-model", model] if embeds else ["scans", "--step", "ocr", "--model", model]
+    run = CliRunner().invoke(command, ["--dry-run", *given, *step]).stdout.splitlines()[1]
+    assert run.startswith("vllm serve")
+    assert CliRunner().invoke(cli, ["serve-model", "--dry-run", *given, "--model", model]).stdout.splitlines() == [run]
+    assert CliRunner().invoke(cli, ["plan", *given, "--model", model]).stdout.splitlines()[-1] == run
+
+
+def test_a_model_in_the_process_of_the_step_needs_no_server():
+    parse, embed = planned("scans", "--profile", "mps", "--recognition-engine", "transformers")
+    assert parse == shlex.split(
+        "pagemill parse scans -o output --recognition-engine transformers --layout-engine pp-doclayout-v3"
+    )
+    assert embed == ["pagemill", "embed", "output"]
+
+
+def test_the_folder_of_the_embedding_model_is_named_by_its_own_option(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        refuse("scans", "--profile", "l4", "--embedding-weights", str(tmp_path))
+    assert "--embedding-weights" in caught.value.remedy
+    with pytest.raises(UsageError) as caught:
+        refuse("scans", "--profile", "l4", "--weights", str(tmp_path))
+    assert "Give --weights" in caught.value.remedy
+
+
+def test_an_input_that_looks_like_an_option_comes_after_the_options(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("-scan.pdf").touch()
+    parse, embed = planned("--server", "http://a:1", "-o", "-out", "--", "-scan.pdf", "other")
+    assert parse[-3:] == ["--", "-scan.pdf", "other"]
+    assert embed[2] == "./-out"
+    reading = planned("--profile", "l4", "--step", "ocr", "--", "-scan.pdf")[1]
+    assert reading[-4:] == ["--server", reading[-3], "--", "-scan.pdf"]
+
+
+def test_planning_needs_no_package_that_talks_to_servers():
+    code = "import sys; sys.modules['aiohttp'] = None; from pagemill.cli import main; sys.argv[0] = 'pagemill'; main()"
+    for words in (["run", "scans", "--dry-run"], ["plan"], ["serve-model", "--dry-run"]):
+        ended = subprocess.run(
+            [sys.executable, "-c", code, *words, "--profile", "l4"], capture_output=True, text=True, check=False
+        )
+        assert "vllm serve zai-org/GLM-OCR" in ended.stdout, ended.stderr
+
+
 @pytest.mark.parametrize("option", [("--model", "qwen3-vl-embedding-2b"), ("--embedding-model", "glm-ocr")])
 def test_a_model_of_another_kind_is_refused(vllm, option):
     with pytest.raises(UsageError, match="is a model for"):
@@ -287,6 +367,8 @@ def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
         (("x", "--embedding-model", "ngram", "--embedding-server", "http://a"), "--embedding-server goes with a model"),
         (("x", "--recognition-engine", "lines", "--workers", "3"), "--workers goes with"),
         (("x", "--recognition-engine", "lines", "--model", "glm-ocr"), "--model goes with"),
+        (("x", "--", "--enforce-eager"), "serve-model -- --enforce-eager"),
+        (("x", "--recognition-engine", "transformers", "--ocr-dtype", "bf16"), "use --recognition-dtype"),
         (("x", "--lang", "ko"), "languages apply to line recognition"),
     ],
 )
@@ -326,3 +408,9 @@ def test_on_a_cluster_the_servers_are_started_there(monkeypatch):
     assert commands[0][commands[0].index("--ray") + 1] == "10.0.0.5:6379"
     ended = CliRunner().invoke(command, ["--dry-run", *given, "--layout-engine", "onnx"])
     assert "glm-ocr on the cluster at 10.0.0.5:6379: one for each accelerator" in ended.stderr
+
+
+def test_the_documentation_prints_the_commands_of_a_mac():
+    page = (Path(__file__).parents[3] / "docs" / "run.md").read_text(encoding="utf-8")
+    for words in planned("scans/", "-r", "-o", "output", "--profile", "mps", "--recognition-engine", "transformers"):
+        assert f"\n{shlex.join(words)}\n" in page

@@ -29,6 +29,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(client_module, "_FIRST_DELAY_S", 0.001)
     monkeypatch.setattr(client_module, "_LONGEST_DELAY_S", 0.01)
     monkeypatch.setattr(client_module, "_FIRST_PROBE_S", 0.01)
+    monkeypatch.setattr(client_module, "_LOOK_AGAIN_S", (0.0, 0.001))
 
 
 class CountingClient(ChatClient):

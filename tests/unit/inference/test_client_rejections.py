@@ -42,6 +42,42 @@ async def test_the_others_go_on_without_one_that_rejects_requests(changed, words
     assert remedy in warning
 
 
+def rejecting(server: StubServer, times: int, *, path: tuple[str, str] = ("POST", "/v1/chat/completions")) -> None:
+    """Have a server answer so many requests with 403, as a proxy does that restarts."""
+    usual = server._routes[path]
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        server.counts["forbidden"] += 1
+        return web.Response(status=403) if server.counts["forbidden"] <= times else await usual(request)
+
+    server._routes[path] = answer
+
+
+async def test_one_rejection_is_a_failed_attempt(caplog):
+    async with StubServer() as server, talking(server.url, workers=4) as client:
+        rejecting(server, 4)  # of requests in flight together
+        await asyncio.gather(*[client.ask(BODY) for _ in range(8)])
+        assert server.counts["answered"] == 8
+        assert client.servers[0].rejection is None
+        assert client.servers[0].rejected == 0  # answers count for it again
+    assert warnings(caplog) == []
+
+
+async def test_a_rejection_of_the_first_look_is_looked_at_again(caplog):
+    async with StubServer() as server, talking(server.url) as client:
+        rejecting(server, 1, path=("GET", "/v1/models"))
+        assert list(await client.served_models()) == [server.url]
+    assert warnings(caplog) == []
+
+
+async def test_a_server_that_lists_the_model_and_rejects_all_requests_is_left_out():
+    async with StubServer() as server, talking(server.url, workers=4) as client:
+        rejecting(server, 1000)
+        ends = await asyncio.gather(*[client.ask(BODY) for _ in range(8)], return_exceptions=True)
+        assert {type(end) for end in ends} == {UsageError}
+        assert server.counts["forbidden"] <= 3 * 4
+
+
 async def test_a_redirect_is_a_rejection(caplog):
     reply = http(b"", "307 Temporary Redirect", "Location: http://127.0.0.1:1/\r\n")
     async with Odd(reply) as odd, StubServer() as good, talking(odd, good.url) as client:

@@ -64,6 +64,59 @@ async def test_a_request_that_always_fails_fails_alone():
         assert server.counts["poisoned"] >= 5
 
 
+@pytest.mark.parametrize("is_image_alone", [True, False])
+async def test_a_request_that_always_fails_is_told_from_a_server_that_does(is_image_alone, monkeypatch):
+    """With nothing else in flight, the server gets a request of the client's own."""
+    if not is_image_alone:
+        monkeypatch.setattr(client_module, "_PATIENCE_S", 0.05)
+    async with StubServer() as server, talking(server.url) as client:
+        usual = server._answer
+
+        async def answer(request, number):
+            if not is_image_alone or b"image" in await request.read():
+                return boom()
+            return await usual(request, number)
+
+        server._answer = answer
+        ends = await asyncio.gather(client.ask(WITH_IMAGE), client.ask(WITH_IMAGE), return_exceptions=True)
+        assert {type(end) for end in ends} == {RequestFailedError if is_image_alone else NetworkError}
+        if is_image_alone:
+            assert client.counts["requests"] <= 2 * 10
+            assert server.counts["answered"] == 1
+
+
+async def test_an_unhealthy_server_is_not_tried_out(monkeypatch):
+    monkeypatch.setattr(client_module, "_PATIENCE_S", 0.05)
+
+    async def draining(_: web.BaseRequest) -> web.Response:
+        return web.Response(status=503)
+
+    async with StubServer() as server, talking(server.url) as client:
+        server._routes["GET", "/health"] = draining
+        usual = server._answer
+
+        async def answer(request, number):
+            return boom() if b"image" in await request.read() else await usual(request, number)
+
+        server._answer = answer
+        with pytest.raises(NetworkError, match="boom"):
+            await client.ask(WITH_IMAGE)
+        assert server.counts["answered"] == 0
+
+
+async def test_embeddings_that_always_fail_are_told_from_a_server_that_does():
+    async with StubServer() as server, talking(server.url) as client:
+        usual = server._embeddings
+
+        async def embed(request):
+            return boom() if b"image" in await request.read() else await usual(request)
+
+        server._routes["POST", "/v1/embeddings"] = embed
+        with pytest.raises(RequestFailedError):
+            await client.post("/v1/embeddings", WITH_IMAGE, lambda reply: (reply, 1))
+        assert server.counts["embeddings"] == 1
+
+
 def boom() -> web.Response:
     return web.Response(status=500, body=b'{"error":{"message":"boom"}}')
 

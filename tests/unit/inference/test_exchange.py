@@ -74,6 +74,11 @@ async def test_a_redirect_is_not_followed():
         ("http://127.0.0.1:8000/x", {"http_proxy": "http://proxy.example:3128"}, None),
         ("http://localhost:8000/x", {"http_proxy": "http://proxy.example:3128"}, None),
         ("http://[::1]:8000/x", {"http_proxy": "http://proxy.example:3128"}, None),
+        ("http://0.0.0.0:8000/x", {"http_proxy": "http://proxy.example:3128"}, None),
+        ("http://[::]:8000/x", {"http_proxy": "http://proxy.example:3128"}, None),
+        ("http://10.1.2.3:8000/x", {"http_proxy": "http://p:1", "no_proxy": "a.example, 10.0.0.0/8"}, None),
+        ("http://11.1.2.3:8000/x", {"http_proxy": "http://p:1", "no_proxy": "a.example, 10.0.0.0/8"}, "http://p:1"),
+        ("http://[fd00::7]/x", {"http_proxy": "http://p:1", "no_proxy": "fd00::/8"}, None),
         ("http://models.example/x", {}, None),
     ],
 )

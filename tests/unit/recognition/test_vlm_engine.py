@@ -74,7 +74,7 @@ async def test_asks_for_no_longer_answers_than_the_server_allows():
             await reader.read(reader.prepare(CROP, Task.TEXT))
         finally:
             await reader.aclose()
-        assert msgspec.json.decode(server.bodies[0])["max_tokens"] == 4096
+        assert 3900 < msgspec.json.decode(server.bodies[0])["max_tokens"] < 4096  # image and prompt take some
 
 
 async def test_the_longest_answer_is_that_of_the_user():

@@ -269,12 +269,21 @@ async def test_a_job_that_waits_can_be_cancelled_and_retried(world):
     assert (await world.client.post(f"/v1/jobs/{id}/retry")).status_code == 409
 
 
+async def test_unfinished_jobs_are_known_before_any_is_accepted(tmp_path, monkeypatch):
+    """A job that is sent or retried while they are read would be among them, and be run twice."""
+    loaded = []
+    usual = JobTable.unfinished
+    monkeypatch.setattr(JobTable, "unfinished", lambda self: loaded.append(self) or usual(self))
+    async with rest_world(tmp_path / "data"):
+        assert len(loaded) == 1
+
+
 async def test_a_job_of_another_version_starts_over(tmp_path):
     async with rest_world(tmp_path / "data") as world:
         id = (await world.finished(image(5), b"none"))["id"]
         before = events_of((await world.client.get(f"/v1/jobs/{id}/events")).text)
     run = tmp_path / "data" / "jobs" / id / "run"
-    with sqlite3.connect(run / ".pagemill" / "run.sqlite") as database:
+    with closing(sqlite3.connect(run / ".pagemill" / "run.sqlite")) as database, database:
         database.execute("UPDATE run SET identity = json_set(identity, '$.crops', json('false'))")
     async with rest_world(tmp_path / "data") as world:
         # Its results are those of another version: they are neither mixed with new ones nor thrown away.
@@ -283,7 +292,7 @@ async def test_a_job_of_another_version_starts_over(tmp_path):
         assert (job["state"], job["pages"]) == ("failed", {"total": 2, "finished": 2, "failed": 1})
         assert "new job" in job["error"]["remedy"]
         assert "shade 5" in (await world.client.get(f"/v1/jobs/{id}/documents/0001.md")).text
-    with sqlite3.connect(tmp_path / "data" / "jobs.sqlite") as table:  # as if it had never ended
+    with closing(sqlite3.connect(tmp_path / "data" / "jobs.sqlite")) as table, table:  # as if it had never ended
         table.execute("UPDATE jobs SET state = 'running', finished = NULL, retry = 0")
     async with rest_world(tmp_path / "data") as world:
         job = (await world.client.get(f"/v1/jobs/{id}?wait=30")).json()
@@ -297,7 +306,10 @@ async def test_a_job_of_another_version_starts_over(tmp_path):
 async def test_documents_that_another_process_finished_have_their_pages(tmp_path):
     async with rest_world(tmp_path / "data") as world:
         before = await world.finished(pages(3), image(1))
-    with sqlite3.connect(tmp_path / "data" / "jobs.sqlite") as table:  # as if it had been killed just before the end
+    with (
+        closing(sqlite3.connect(tmp_path / "data" / "jobs.sqlite")) as table,
+        table,
+    ):  # as if it had been killed just before the end
         table.execute("UPDATE jobs SET state = 'running', finished = NULL")
         table.execute("UPDATE documents SET pages = NULL")
     async with rest_world(tmp_path / "data") as world:

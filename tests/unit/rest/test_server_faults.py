@@ -137,10 +137,10 @@ async def test_a_disk_that_was_full_for_a_while_blocks_no_pages(world, monkeypat
 
 
 async def test_a_server_that_runs_no_jobs_is_not_ready(tmp_path, monkeypatch):
-    def unfinished(self):
+    def fail(self):
         raise OutputError("cannot be read")
 
-    monkeypatch.setattr(JobTable, "unfinished", unfinished)
+    monkeypatch.setattr(runner.Runner, "_next", fail)
     async with rest_world(tmp_path / "data") as world:
         await asyncio.wait_for(world.server.broken.wait(), 60)
         assert (await world.client.get("/readyz")).status_code == 503

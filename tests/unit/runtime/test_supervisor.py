@@ -226,6 +226,24 @@ run(work, silence_s=0.05)
     assert status == 0
 
 
+def test_a_silent_worker_that_gets_little_cpu_time_is_not_killed():
+    told, stderr, status = run("""
+import itertools
+def work(life):
+    life.vitals.beats += 1
+    for _ in range(30):  # silent for three times the limit
+        os.kill(os.getppid(), signal.SIGALRM)
+        time.sleep(0.001)
+    tell(life.number)
+    return 0
+readings = itertools.count(0, 3600)  # of a tenth of a core
+module.process_clock = lambda pid: lambda: next(readings)
+module.CHECK_S = 3600
+run(work, silence_s=10 * 3600)
+""")
+    assert (told[0], stderr, status) == ("0", "", 0)
+
+
 def test_signs_of_life_keep_a_worker_alive_and_so_does_silence_before_the_first():
     told, _, status = run("""
 def work(life):

@@ -147,6 +147,24 @@ async def test_a_call_that_hangs_is_left_behind_and_the_others_go_on(gate, caplo
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING]  # the run tells of it, once
 
 
+async def test_a_call_that_is_computed_slowly_on_a_busy_machine_is_not_stuck(gate, monkeypatch):
+    looks = []
+
+    def left(self):
+        looks.append(self)
+        gate.set()  # it ends after the first look
+        return 0.001
+
+    monkeypatch.setattr("pagemill.computing.cpu_time.Limit.left", left)
+    pool = ComputeThreads(1, name="test", grace_s=0.001)
+    await given_up(pool, gate.wait)
+    await pool.settled()
+    assert looks
+    assert not pool.stuck.is_set()
+    assert await pool.run(abs, -1) == 1
+    await pool.close()
+
+
 async def test_nobody_waits_for_a_call_that_was_never_given_up_to_settle(pool, gate):
     waiting = asyncio.create_task(pool.run(gate.wait))
     await asyncio.sleep(0)

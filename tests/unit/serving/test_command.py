@@ -15,7 +15,6 @@ from pagemill.serving.command import Vllm, check_version, find_vllm, server_argu
 from pagemill.serving.planning import make_plan
 
 GLM = load_card("glm-ocr")
-PLAN = make_plan(GLM, load_profile("l4"))
 
 
 def program(path: Path) -> Path:
@@ -91,7 +90,8 @@ class TestArguments:
     @staticmethod
     def of(tmp_path: Path, card: ModelCard = GLM, model: str = "zai-org/GLM-OCR", **options: object) -> list[str]:
         vllm = Vllm(Path("vllm"))
-        return server_arguments(vllm, card, PLAN, ServingOptions(**options), model=model, port=8123)
+        plan = make_plan(card, load_profile("l4"))
+        return server_arguments(vllm, card, plan, ServingOptions(**options), model=model, port=8123)
 
     def test_begin_with_the_model_and_end_with_the_place(self, tmp_path: Path):
         found = self.of(tmp_path)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.config.hardware import Device, Dtype, load_profile, profile_names
-from pagemill.config.model_cards import Architecture, ModelCard, ModelKind, load_card
+from pagemill.config.model_cards import Architecture, ModelCard, ModelKind, card_names, load_card
 from pagemill.config.serving import Wishes
 from pagemill.errors import UsageError
 from pagemill.serving.memory import Bounds, Weights, image_tokens, weights_of
@@ -263,3 +263,27 @@ def test_a_measured_profile_gives_the_flags_that_were_measured():
     assert value(make_plan(GLM, found, Wishes(max_model_len=4096)), "--max-model-len") == "4096"
     embedding = load_card("qwen3-vl-embedding-2b")
     assert value(make_plan(embedding, found), "--max-model-len") == str(embedding.server.max_model_len)
+
+
+def test_vectors_are_made_with_weights_as_they_were_published():
+    card = load_card("qwen3-vl-embedding-2b")
+    assert "--quantization" not in plan_of("l4", card=card).arguments
+    assert "--quantization" in plan_of("l4", card=card, dtype=Dtype.FP8).arguments
+
+
+def test_an_embedding_model_that_does_not_fit_takes_shorter_texts():
+    card = load_card("qwen3-vl-embedding-2b-fp8")
+    plan = plan_of("rtx4060", card=card)
+    assert value(plan, "--max-model-len") == "4096"
+    assert "longer texts are cut" in next(each.reason for each in plan.flags if each.name == "--max-model-len")
+    with pytest.raises(UsageError, match="does not fit"):
+        plan_of("rtx4060", card=card, max_model_len=8192)
+
+
+@pytest.mark.parametrize("name", [name for name in card_names() if load_card(name).server.args])
+def test_the_flags_of_the_card_are_in_the_plan_once(name: str):
+    card = load_card(name)
+    arguments = plan_of("b200", card=card).arguments
+    own = list(card.server.args)
+    assert arguments[-len(own) :] == own
+    assert all(arguments.count(word) == 1 for word in arguments if word.startswith("--"))

@@ -155,7 +155,7 @@ def leaders(text: str, task: Task) -> str:
 
 def special_tokens(text: str, task: Task) -> str:
     """Remove DeepSeek-OCR's references with their boxes, and other special tokens."""
-    if "<|ref|>" in text:
+    if "<|ref|>" in text or "<|det|>" in text:
         text = "\n\n".join(element.content for element in parse_grounded(text).elements if element.content)
     return _SPECIAL.sub("", text)
 

@@ -9,6 +9,7 @@ reported as truncated, not dropped. Grammar and quirks: the model's published sc
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pagemill.document.geometry import Box
@@ -17,8 +18,14 @@ GRID = 999
 """Coordinate of the right and bottom edge."""
 MAX_ELEMENTS = 1000
 """The densest newspaper pages have about 300."""
-_REFERENCE = re.compile(r"<\|ref\|>([^<|]{0,200})<\|/ref\|>\s{0,8}(?:<\|det\|>([\[\]\d\s,.+-]{0,20000})<\|/det\|>)?")
-_BOX = re.compile(r"\[\s{0,8}" + r"\s{0,8},\s{0,8}".join([r"(-?\d{1,6}(?:\.\d{1,6})?)"] * 4) + r"\s{0,8}\]")
+_PLACE = r"<\|det\|>((?:[^<]|<(?!\|)){0,20000}+)<\|/det\|>"
+_REFERENCE = re.compile(
+    rf"<\|ref\|>([^<|]{{0,200}})<\|/ref\|>\s{{0,8}}(?:{_PLACE}|<\|det\|>([\[\]\d\s,.+-]{{0,20000}}))?"
+)
+"""The second group: a place whose end the model forgot."""
+_STRAY_PLACE = re.compile(_PLACE)
+_NUMBER = re.compile(r"(?:(?<=[\[\s,])-)?\d{1,20}+(?:\.\d{1,20})?")
+"""A minus touches its number: in ``- 350`` it is a slip of the model."""
 _END = re.compile(r"<[|｜]end▁of▁sentence[|｜]>|</s>")
 _OPEN_TAIL = re.compile(r"<\|(?:ref|det)\|>[^<]{0,20000}(?:<[|/a-z]{0,8})?$|<\|?(?:/?(?:r|re|ref|d|de|det)?\|?)?$")
 _CENTER = re.compile(r"</?center>", re.IGNORECASE)
@@ -61,20 +68,28 @@ def parse_grounded(text: str) -> GroundedPage:
         body = body[: tail.start()]
     elements: list[GroundedElement] = []
     matches = list(_REFERENCE.finditer(body))
-    first = body[: matches[0].start()] if matches else body
+    first = _STRAY_PLACE.sub("", body[: matches[0].start()] if matches else body)
     if first.strip():
         elements.append(GroundedElement("", (), first.strip()))
     for index, match in enumerate(matches[:MAX_ELEMENTS]):
         end = matches[index + 1].start() if index + 1 < len(matches) else len(body)
-        boxes = tuple(box for found in _BOX.finditer(match.group(2) or "") if (box := _box(found.groups())))
-        content = _CENTER.sub("", body[match.end() : end]).strip()
+        content = _STRAY_PLACE.sub("", _CENTER.sub("", body[match.end() : end])).strip()
+        boxes = tuple(_boxes(match[2] or match[3] or ""))
         elements.append(GroundedElement(match.group(1).strip(), boxes, content))
     tags = [tag.group(1) for tag in _TABLE_TAG.finditer(body)]
     open_table = bool(tags) and not tags[-1]
     return GroundedPage(tuple(_untangled(elements)), truncated or open_table or len(matches) > MAX_ELEMENTS)
 
 
-def _box(numbers: tuple[str, ...]) -> Box | None:
+def _boxes(place: str) -> Iterator[Box]:
+    """The boxes of a place: four numbers each, whatever else the model wrote between them."""
+    for piece in place.split("]"):
+        numbers = _NUMBER.findall(piece)
+        if len(numbers) == 4 and (box := _box(numbers)):
+            yield box
+
+
+def _box(numbers: Sequence[str]) -> Box | None:
     x1, y1, x2, y2 = (min(max(float(number) / GRID, 0.0), 1.0) for number in numbers)
     left, right = sorted((x1, x2))
     top, bottom = sorted((y1, y2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from pagemill.document.geometry import Box
@@ -60,7 +61,9 @@ def read_answer(text: str, steps: Sequence[str]) -> tuple[tuple[PageElement, ...
     page = parse_grounded(text)
     if not any(element.label for element in page.elements):
         return _without_places(text, steps)
-    elements = tuple(read for element in page.elements for read in _read(element, steps))
+    elements = tuple(
+        _placed(read) if element.label else read for element in page.elements for read in _read(element, steps)
+    )
     if page.truncated:
         message = f"the answer ends inside a reference or a table, or has more than {MAX_ELEMENTS:,} elements"
         return elements, Problem(Flaw.TRUNCATED, message)
@@ -109,6 +112,13 @@ def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElemen
             yield _cleaned(Label.TABLE, boxes, piece, steps)
         else:
             yield _cleaned(Label.TEXT if label is Label.TABLE else label, boxes, piece, steps)
+
+
+def _placed(element: PageElement) -> PageElement:
+    """An element with text whose place the model did not give, or garbled: its region will be the whole page."""
+    if element.boxes or not element.content or element.problem:
+        return element
+    return replace(element, problem=Problem("no_grounding", "the model gave no box for it that can be read"))
 
 
 def _cleaned(label: Label, boxes: tuple[Box, ...], content: str, steps: Sequence[str]) -> PageElement:

@@ -6,6 +6,7 @@ Flaws of the accepted answer are reported.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -34,6 +35,11 @@ _MOST_ATTEMPTS = 4
 is often right. Network failures do not count."""
 MAX_SHRINKS = 3
 """Each halves the pixels of a region that a server refused as too large."""
+ABOUT_LENGTH = re.compile(
+    r"(?i)max_(?:completion_|new_)?tokens|max_model_len|maximum model length|context.(?:length|window|size)"
+)
+"""What servers say of a request that is too long for the model; not what they say of a large image, which names the
+encoder cache or pixels."""
 _TEMPERATURE_STEP = 0.1
 _PENALTY_STEP = 0.05
 _MAX_PENALTY = 1.3
@@ -177,17 +183,14 @@ class VlmReader(RegionReader):
         own_names = [self._card.name, self._card.repository]
         served = await self._client.find_model(self._given_name, own_names)
         self._served_model = "" if served.name in own_names else served.name
-        sampling, longest = self._card.sampling, served.max_model_len
+        longest = served.max_model_len
         if longest is not None and longest <= self._asked_tokens:
             raise UsageError(
                 f"answers of {self._asked_tokens:,} tokens are asked for, and the server takes requests of at most "
                 f"{longest:,}, image and answer together",
                 remedy=f"Lower --max-tokens, or start the server with --max-tokens {self._asked_tokens}.",
             )
-        if longest is not None and longest < sampling.max_tokens:  # vLLM refuses requests that ask for more
-            sampling = msgspec.structs.replace(sampling, max_tokens=longest)
-            self._card = msgspec.structs.replace(self._card, sampling=sampling)
-        self._builder = RequestBuilder(self._card, served.name)
+        self._builder = RequestBuilder(self._card, served.name, longest)
 
     def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:
         """As :meth:`pagemill.recognition.base.RegionReader.prepare`."""
@@ -236,30 +239,33 @@ class VlmReader(RegionReader):
     async def _accepted(self, prepared: PreparedRegion) -> tuple[str | None, Problem | None, int]:
         """Request answers until one is good or the attempts are used up.
 
-        A region refused with status 400 or 413 is shrunk and sent again.
+        What is refused with status 400 or 413 is sent again: with a shorter answer, if the server says that the request
+        is too long for it, else with a smaller image.
 
         Returns:
             The sound part of the best answer, or None if there is no answer for a reason that concerns this region or
             page only; the problem; the number of attempts.
         """
-        shrinks = 0
+        shrinks = refused = 0
         while True:
             try:
                 first = await self._candidate(prepared, self._card.sampling)
                 break
             except (RequestRefusedError, RequestFailedError) as error:
                 too_large = isinstance(error, RequestRefusedError) and error.status in (400, 413)
-                may_shrink = too_large and shrinks < MAX_SHRINKS
-                smaller = await asyncio.to_thread(self._builder.smaller, prepared) if may_shrink else None
-                shrinks += 1
-                if smaller is None:
-                    return None, Problem(error.category, error.message, error.remedy), shrinks
-                prepared = smaller
+                again = self._builder.shorter(prepared) if too_large and ABOUT_LENGTH.search(error.message) else None
+                if again is None and too_large and shrinks < MAX_SHRINKS:
+                    again = await asyncio.to_thread(self._builder.smaller, prepared)
+                    shrinks += 1
+                refused += 1
+                if again is None:
+                    return None, Problem(error.category, error.message, error.remedy), refused
+                prepared = again
         candidates = [first]
         if first[0].flaw:
             candidates += await self._again(prepared, first[0].flaw)
         verdict, answer = min(candidates, key=_rank)
-        attempts = shrinks + len(candidates)
+        attempts = refused + len(candidates)
         # If several finished answers agree, the repetition is on the page.
         is_said = verdict.finished and sum(other.text == answer.text for _, other in candidates) > 1
         text = answer.text if verdict.sound is None or is_said else verdict.sound

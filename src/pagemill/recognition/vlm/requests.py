@@ -7,9 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import cv2
 import msgspec
-import numpy as np
 import simplejpeg
 
 from pagemill.config.model_cards import ModelCard, Sampling
@@ -17,7 +15,7 @@ from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.errors import lacks_extra
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.imaging.transforms import resize
+from pagemill.imaging.transforms import at_least, resize
 from pagemill.imaging.types import Pixels
 from pagemill.inference.chat import ChatClient
 from pagemill.inference.client import API_KEY
@@ -31,6 +29,12 @@ MAX_ASPECT = 200
 """Longest ratio of sides that image processors of the Qwen2-VL family (GLM-OCR, PaddleOCR-VL) accept."""
 _MIN_SMALLER_PIXELS = 100_000
 """About 130 tokens: an image this small is not refused for its size."""
+LEAST_ANSWER = 256
+"""Tokens of an answer, a paragraph: where less room is left, the image has to be smaller. Not measured."""
+_TEMPLATE_TOKENS = 64
+"""What the chat template puts around image and prompt; some 20 in GLM-OCR's and Qwen3-VL's."""
+_PROMPT_BYTES = 2
+"""Bytes of a prompt to a token: English has about 4, other scripts 2 to 3."""
 
 
 def chat_client(servers: Sequence[str], settings: RecognitionSettings) -> ChatClient:
@@ -54,6 +58,10 @@ class PreparedRegion(NamedTuple):
     task: Task
     image: str
     """The JPEG in base64."""
+    tokens: int = 0
+    """About how many the image has."""
+    longest_answer: int | None = None
+    """In tokens, after a server refused the request as too long; None: as long as there is room."""
 
 
 class RequestBuilder:
@@ -62,11 +70,13 @@ class RequestBuilder:
     Args:
         card: Card of a recognition model.
         served_model: The model's name on the server.
+        context: Tokens of the longest request, answer included, if the server reports it.
     """
 
-    def __init__(self, card: ModelCard, served_model: str) -> None:
+    def __init__(self, card: ModelCard, served_model: str, context: int | None = None) -> None:
         self._card = card
         self._served_model = served_model
+        self._context = context
 
     def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:
         """Shrink, encode, base64: 2 ms for a region of 0.3 million pixels. Runs on a computing thread.
@@ -79,7 +89,7 @@ class RequestBuilder:
             ValueError: The crop has no pixels.
         """
         pixels = shrink(within_aspect(crop), self._card.image.max_pixels)
-        return _encode(pixels, task if task.value in self._card.prompts else Task.TEXT, self._card.image.quality)
+        return self._encode(pixels, task if task.value in self._card.prompts else Task.TEXT)
 
     def smaller(self, prepared: PreparedRegion) -> PreparedRegion | None:
         """The same region with half of its pixels, for a server that refused it; None if it is already small.
@@ -90,15 +100,46 @@ class RequestBuilder:
         pixels = decoded.shape[0] * decoded.shape[1]
         if pixels < 2 * _MIN_SMALLER_PIXELS:
             return None
-        return _encode(shrink(decoded, pixels // 2), prepared.task, self._card.image.quality)
+        return self._encode(shrink(decoded, pixels // 2), prepared.task)
+
+    def shorter(self, prepared: PreparedRegion) -> PreparedRegion | None:
+        """The same region with less room for the answer, for a server that refused the request as too long.
+
+        Twice as much as before is left for image and prompt, or half of the answer if that is less; None if little is
+        left for the answer.
+        """
+        now = self._answer_tokens(prepared, self._card.sampling.max_tokens)
+        taken = now if self._context is None else self._context - now
+        least = now - min(now // 2, taken)
+        return None if least < LEAST_ANSWER else prepared._replace(longest_answer=least)
 
     def body(self, prepared: PreparedRegion, sampling: Sampling) -> bytes:
         """The JSON body of a chat completion."""
         card = self._card
+        longest = self._answer_tokens(prepared, sampling.max_tokens)
+        if longest != sampling.max_tokens:
+            sampling = msgspec.structs.replace(sampling, max_tokens=longest)
         text = {"type": "text", "text": card.prompts[prepared.task.value]}
         image = image_part(prepared)
         content = [image, text] if card.image_first else [text, image]
         return chat_body(card, self._served_model, content, sampling)
+
+    def _answer_tokens(self, prepared: PreparedRegion, most: int) -> int:
+        """The longest answer to ask for: vLLM refuses requests whose image, prompt and answer exceed its context."""
+        if prepared.longest_answer is not None:
+            return min(most, prepared.longest_answer)
+        if self._context is None:
+            return most
+        words = (self._card.system or "") + self._card.prompts[prepared.task.value]
+        room = self._context - prepared.tokens - len(words.encode()) // _PROMPT_BYTES - _TEMPLATE_TOKENS
+        return min(most, max(room, LEAST_ANSWER))
+
+    def _encode(self, pixels: Pixels, task: Task) -> PreparedRegion:
+        image = self._card.image
+        pixels = at_least(pixels, image.min_side)
+        jpeg = encode_jpeg(pixels, quality=image.quality, subsampling="420")
+        tokens = image.tokens(pixels.shape[0] * pixels.shape[1])
+        return PreparedRegion(task, pybase64.b64encode_as_string(jpeg), tokens)
 
 
 def chat_body(
@@ -152,16 +193,4 @@ def within_aspect(crop: Pixels) -> Pixels:
     height, width = crop.shape[:2]
     if not height or not width:
         raise ValueError("crop without pixels")
-    least = math.ceil(max(height, width) / (0.9 * MAX_ASPECT))  # sides are rounded when it is shrunk
-    rows, columns = max(0, least - height), max(0, least - width)
-    if not rows and not columns:
-        return crop
-    padded = cv2.copyMakeBorder(
-        crop, rows // 2, rows - rows // 2, columns // 2, columns - columns // 2, cv2.BORDER_REPLICATE
-    )
-    return np.asarray(padded, dtype=np.uint8)
-
-
-def _encode(pixels: Pixels, task: Task, quality: int) -> PreparedRegion:
-    jpeg = encode_jpeg(pixels, quality=quality, subsampling="420")
-    return PreparedRegion(task=task, image=pybase64.b64encode_as_string(jpeg))
+    return at_least(crop, math.ceil(max(height, width) / (0.9 * MAX_ASPECT)))  # sides are rounded when it is shrunk

@@ -14,11 +14,15 @@ _OTSL = re.compile(r"<(fcel|ecel|lcel|ucel|xcel|ched|rhed|srow|nl)>")
 left neighbour, its upper one, or both; the end of a row. The three before the last are Docling's column, row and
 section headers."""
 _OTSL_MERGED = frozenset({"lcel", "ucel", "xcel"})
-_NO_TAG = re.compile(
-    r"<(?!/?(?:table|thead|tbody|tfoot|tr|td|th|caption|colgroup|col|br|p|div|span|sup|sub|b|i|u|s|em|strong|small|font|"
-    r"center|ul|ol|li|a|img|code|pre|h[1-6]|html|head|body|meta|style|script|template|title)[\s/>]|!--|!doctype)",
-    re.IGNORECASE,
-)
+_STRUCTURE = "table|thead|tbody|tfoot|tr|td|th|caption|colgroup|col|html|head|body|meta|style|script|template|title"
+_INLINE = "br|p|div|span|sup|sub|b|i|u|s|em|strong|small|font|center|ul|ol|li|a|img|code|pre|h[1-6]"
+_ATTRIBUTE = r"""\s{1,9}[\w:-]{1,40}\s{0,9}=\s{0,9}(?:"[^"<>]{0,1000}"|'[^'<>]{0,1000}'|[^\s"'<>]{1,1000})"""
+_MARKUP = rf"/?(?:{_STRUCTURE})[\s/>]|/?(?:{_INLINE})(?:{_ATTRIBUTE})*+\s{{0,9}}/?>|!--|!doctype"
+"""What follows the ``<`` of a tag. In ``a<b and b>c`` it is a sign: attributes of inline tags have values."""
+_NO_TAG = re.compile(rf"<(?!{_MARKUP})", re.IGNORECASE)
+_TAG = re.compile(rf"<(?={_MARKUP})[^<>]{{0,1000}}>", re.IGNORECASE)
+_CUT_TAG = re.compile(rf"<(?:/?[a-z]{{0,10}}|(?:{_STRUCTURE})\s[^<>]{{0,1000}})\s*$", re.IGNORECASE)
+"""The last tag of an answer that was cut off inside of it."""
 _SCRIPT = re.compile(r"<(su[pb])>\s{0,3}([0-9+\-=()n]{1,12})\s{0,3}</\1>", re.IGNORECASE)
 _RAISED = str.maketrans("0123456789+-=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
 _LOWERED = str.maketrans("0123456789+-=()n", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙ")
@@ -27,7 +31,6 @@ _TABLE_EDGE = re.compile(r"<(/?)(table|tr|td|th)(?=[\s/>])[^<>]{0,1000}>?", re.I
 _CELL = re.compile(r"<t[dh](?=[\s/>])", re.IGNORECASE)
 _MARK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
 _BAR = re.compile(r"(?<!\\)\|")
-_TAG = re.compile(r"<[^<>]{0,1000}>")
 _RULE = re.compile(r"(?:\|\s*:?-+:?\s*)+\|?")
 
 
@@ -40,7 +43,7 @@ def read_table(text: str) -> tuple[Table, str] | None:
         tables: list[Table] = []
         around: list[str] = []
         for piece, is_table in split_tables(text):
-            found = parse_table(_protected(piece), marks=False) if is_table else None
+            found = parse_table(_protected(_CUT_TAG.sub("", piece)), marks=False) if is_table else None
             if found is not None:
                 around.append(found.caption if tables else "")
                 # A model may split a table, or see several in one region: keep all of their rows.
@@ -51,7 +54,7 @@ def read_table(text: str) -> tuple[Table, str] | None:
                 around.append(piece)
         table, beside = _stacked(tables), " ".join(around)
     elif _OTSL.search(text):
-        table, beside = parse_otsl(text)
+        table, beside = parse_otsl(_CUT_TAG.sub("", text))
     else:
         table, beside = _parse_pipes(text)
     if table is None:

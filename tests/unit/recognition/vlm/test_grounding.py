@@ -57,12 +57,33 @@ def test_text_without_references():
 
 
 @pytest.mark.parametrize(
-    "det", ["[[1,2]]", "[[0,0,0,0]]", "__import__('os').system('x')", "[[1,2,3,4", "[[9**9,1,2,3]]", "[['a',1,2,3]]"]
+    "det", ["[[1,2]]", "[[0,0,0,0]]", "__import__('os').system('x')", "[[9**9,1,2,3]]", "[['a',1,2,3]]"]
 )
 def test_coordinates_that_make_no_sense_are_no_box(det: str):
     page = parse_grounded(f"<|ref|>text<|/ref|><|det|>{det}<|/det|>words")
     assert [box for element in page.elements for box in element.boxes] == []
     assert "words" in page.elements[-1].content
+
+
+@pytest.mark.parametrize(
+    "det", ["[[100, s 250, 340, 295]]", "[[100, - 250, 340, 295]]", "[[100, <250, 340, 295", "box: 100 250 340 295"]
+)
+def test_four_numbers_are_a_box_whatever_is_between_them(det: str):
+    (element,) = parse_grounded(f"<|ref|>text<|/ref|><|det|>{det}<|/det|>words").elements
+    assert [scaled(box) for box in element.boxes] == [(100, 250, 340, 295)]
+    assert element.content == "words"
+
+
+def test_a_box_whose_end_is_missing_is_no_text():
+    page = parse_grounded("<|ref|>text<|/ref|><|det|>[[1, 2, 3, 4]]\nwords<|ref|>title<|/ref|>")
+    assert [scaled(box) for box in page.elements[0].boxes] == [(1, 2, 3, 4)]
+    assert page.elements[0].content == "words"
+
+
+@pytest.mark.parametrize("det", ["[[1, 2, 3, 4]]", "[[1, s 2, 3, 4]]", "somewhere"])
+def test_boxes_outside_of_references_are_no_text(det: str):
+    page = parse_grounded(f"<|det|>{det}<|/det|>Before. <|ref|>text<|/ref|>words <|det|>{det}<|/det|>")
+    assert [element.content for element in page.elements] == ["Before.", "words"]
 
 
 def test_coordinates_are_clipped_and_put_in_order():

@@ -119,8 +119,11 @@ def test_an_answer_without_places_is_one_text_and_told():
 
 
 def test_places_that_make_no_sense_are_none():
-    (element,) = read(ref("text", "Words", "[[5, 5, 5, 5]]")).elements
-    assert (element.boxes, element.content) == ((), "Words")
+    for boxes in ("[[5, 5, 5, 5]]", "[[100, s, 340, 295]]", "nowhere"):
+        (element,) = read(ref("text", "Words", boxes)).elements
+        assert (element.boxes, element.content) == ((), "Words")
+        assert element.problem is not None
+        assert element.problem.category == "no_grounding"
 
 
 def test_what_is_wrong_with_an_element_is_told_of_it():

@@ -12,6 +12,7 @@ from pagemill.config.model_cards import Sampling, load_card
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat
 from pagemill.errors import NetworkError, UsageError
+from pagemill.inference import models
 from pagemill.inference.chat import Answer
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError, RequestTimeoutError
 from pagemill.recognition.base import PageReading, RegionReading
@@ -177,6 +178,45 @@ async def test_a_region_that_stays_refused_fails_alone(side: int, requests: int)
     assert reading.problem.category == "refused"
     assert "encoder cache" in reading.problem.message
     assert reading.attempts == len(stub.requests) == requests
+
+
+TOO_LONG = RequestRefusedError(
+    "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 8192 tokens "
+    "and your request has 450 input tokens (8192 > 8192 - 450).",
+    status=400,
+)
+
+
+async def test_a_request_that_is_too_long_asks_for_a_shorter_answer_and_sends_the_same_image():
+    stub = Stub(TOO_LONG, GOOD)
+    reading = await read(stub, side=2000)
+    assert (reading.content, reading.problem, reading.attempts) == ("Words of the page.", None, 2)
+    first, second = stub.requests
+    assert first["messages"] == second["messages"]
+    assert (first["max_tokens"], second["max_tokens"]) == (8192, 4096)  # the server does not report its context
+
+
+async def test_an_image_that_leaves_no_room_for_an_answer_is_sent_smaller():
+    stub = Stub(*[TOO_LONG] * 6, GOOD)
+    reading = await read(stub, side=2000)
+    assert (reading.content, reading.attempts) == ("Words of the page.", 7)
+    sizes = [len(request["messages"][0]["content"][0]["image_url"]["url"]) for request in stub.requests]
+    assert sizes[0] == sizes[5] > sizes[6]
+    assert stub.requests[6]["max_tokens"] == 8192
+
+
+@pytest.mark.parametrize("context", [4096, 8192])
+async def test_a_server_whose_context_is_no_longer_than_an_answer_reads(context: int):
+    class Served(Stub):
+        async def find_model(self, wanted: str | None, known: list[str]) -> models.Served:
+            return models.Served(known[0], max_model_len=context)
+
+    stub = Served(GOOD)
+    reader = VlmReader(load_card("glm-ocr"), stub)
+    await reader.check()
+    prepared = reader.prepare(np.full((422, 812, 3), 200, dtype=np.uint8), Task.TEXT)
+    assert (await reader.read(prepared)).problem is None
+    assert context - 600 < stub.requests[0]["max_tokens"] < context - 450
 
 
 async def test_another_refusal_is_not_asked_again():

@@ -15,7 +15,7 @@ from PIL import Image
 from pagemill.config.model_cards import ImageBudget, ModelCard, Sampling, load_card
 from pagemill.document.labels import Task
 from pagemill.imaging.transforms import crop
-from pagemill.recognition.vlm.requests import MAX_ASPECT, RequestBuilder, shrink, within_aspect
+from pagemill.recognition.vlm.requests import MAX_ASPECT, PreparedRegion, RequestBuilder, shrink, within_aspect
 
 SAMPLING = Sampling()
 
@@ -141,3 +141,48 @@ def test_a_refused_region_is_made_smaller_until_it_is_small():
 def test_a_task_without_a_prompt_is_read_as_text():
     builder = RequestBuilder(card(prompts={"text": "Read."}), "m")
     assert builder.prepare(pixels(30, 30), Task.FORMULA).task is Task.TEXT
+
+
+@pytest.mark.parametrize("name", ["glm-ocr", "paddleocr-vl-1.5", "qwen3-vl-2b", "generic"])
+def test_no_image_is_narrower_than_its_model_takes(name: str):
+    builder = RequestBuilder(load_card(name), "m")
+    side = load_card(name).image.min_side
+    assert side >= 28
+    for height, width in ((9, 200), (1, 1), (300, 12), (20, 4000), (30, 30_000)):
+        prepared = builder.prepare(pixels(height, width), Task.TEXT)
+        assert min(image_of(builder.body(prepared, SAMPLING)).size) >= side
+        if (smaller := builder.smaller(prepared)) is not None:
+            assert min(image_of(builder.body(smaller, SAMPLING)).size) >= side
+
+
+def longest_answer(builder: RequestBuilder, prepared: PreparedRegion) -> int:
+    return int(json.loads(builder.body(prepared, load_card("glm-ocr").sampling))["max_tokens"])
+
+
+@pytest.mark.parametrize("context", [4096, 8192])
+def test_an_answer_has_the_room_that_image_and_prompt_leave_in_the_context(context: int):
+    builder = RequestBuilder(card(), "m", context)
+    region, page = (builder.prepare(pixels(*size), Task.TEXT) for size in ((422, 812), (1600, 1600)))
+    assert (region.tokens, page.tokens) == (437 + 1, 3265 + 1)
+    assert longest_answer(builder, region) + region.tokens + 20 < context  # the template and the prompt
+    assert longest_answer(builder, region) > context - region.tokens - 100
+    assert 256 <= longest_answer(builder, page) < context - page.tokens
+
+
+def test_an_answer_may_be_as_long_as_the_card_says_where_there_is_room():
+    for context in (None, 16384):
+        builder = RequestBuilder(card(), "m", context)
+        assert longest_answer(builder, builder.prepare(pixels(422, 812), Task.TEXT)) == 8192
+
+
+def test_a_request_that_was_too_long_leaves_more_room_for_image_and_prompt_each_time():
+    builder = RequestBuilder(card(), "m", 8192)
+    prepared = builder.prepare(pixels(422, 812), Task.TEXT)
+    answers = [longest_answer(builder, prepared)]
+    while (again := builder.shorter(prepared)) is not None:
+        prepared = again
+        answers.append(longest_answer(builder, prepared))
+    left = [8192 - answer for answer in answers]
+    assert left[1:3] == [2 * left[0], 4 * left[0]]
+    assert answers[-1] >= 256
+    assert len(answers) < 10

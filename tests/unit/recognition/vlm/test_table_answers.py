@@ -20,6 +20,15 @@ def html(answer: str) -> str:
         ("<TABLE><TR><TD>a<TD>b</TABLE>", "<tr><td>a</td><td>b</td></tr>"),
         ("<table><tr><td>a", "<tr><td>a</td></tr>"),
         ("<table><tr><td>$a<b$ and $x < y$</td></tr></table>", "<tr><td>$a&lt;b$ and $x &lt; y$</td></tr>"),
+        (
+            "<table><tr><td>a<b and b>c, p<p or q>p</td></tr></table>",
+            "<tr><td>a&lt;b and b&gt;c, p&lt;p or q&gt;p</td></tr>",
+        ),
+        ('<table border><tr><td nowrap><b class="x">a</b> <i>b</i></td></tr></table>', "<tr><td>a b</td></tr>"),
+        ("<table><tr><td>12</td><td>13</td></tr><tr><t", "<tr><td>12</td><td>13</td></tr>"),
+        ('<table><tr><td>12</td><td>13</td></tr><tr><td rowspan="', "<tr><td>12</td><td>13</td></tr>"),
+        ("<table><tr><td>12</td><td>13</", "<tr><td>12</td><td>13</td></tr>"),
+        ("<fcel>12<fcel>13<n", "<tr><td>12</td><td>13</td></tr>"),
         ("<table><tr><td>12<sup>3</sup> H<sub>2</sub>O</td></tr></table>", "<tr><td>12³ H₂O</td></tr>"),
         ("<table><tr><td>İ<td>ß</table>", "<tr><td>İ</td><td>ß</td></tr>"),
         ("<table><tr><td><script>x()</script>a</td></tr></table>", "<tr><td>a</td></tr>"),
@@ -161,3 +170,9 @@ def test_markdown_tables_keep_every_cell_in_its_column(rows: list[list[str]]):
 )
 def test_hostile_answers_end(answer: str):
     read_table(answer)
+
+
+def test_signs_beside_a_table_are_no_tags():
+    read = read_table("<center>For a<b and b>c</center><table><tr><td>1</td></tr></table>")
+    assert read is not None
+    assert read[1] == "For a<b and b>c"

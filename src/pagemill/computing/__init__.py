@@ -1,0 +1,1 @@
+"""Time limits of computation, in CPU time of threads and processes."""

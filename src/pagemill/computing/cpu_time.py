@@ -1,0 +1,138 @@
+"""Time limits of computation. They count CPU time: on a busy machine an honest page may take any time by the clock.
+
+What gets no CPU time although it could run is not told from what waits, so a computation that makes no progress at all
+has the same limit in seconds of the clock. macOS does not tell the CPU time of another thread or process: there all
+limits are those of the clock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+
+IDLE_SHARE = 0.005
+"""Share of a core below which a computation makes no progress: at load 25 on two cores each thread gets 0.08; a thread
+that sleeps between looks at a lock, 0.001. Not measured elsewhere."""
+_LEAST_LOOK_S = 0.05
+
+Clock = Callable[[], float]
+"""CPU time so far, in seconds."""
+
+
+def process_clock(pid: int) -> Clock:
+    """The CPU time of a process of this machine; 0 where the system does not tell (macOS), or once it has ended."""
+    # Linux: the id of the clock that clock_getcpuclockid(3) returns, which Python does not have.
+    return _clock((~pid << 3) | 2)
+
+
+def thread_clock(ident: int) -> Clock:
+    """The CPU time of a running thread of this process; 0 where the system does not tell (macOS)."""
+    get = getattr(time, "pthread_getcpuclockid", None)
+    return (lambda: 0.0) if get is None else _clock(get(ident))
+
+
+def _clock(number: int) -> Clock:
+    def read() -> float:
+        with suppress(OSError, AttributeError):
+            return time.clock_gettime(number)
+        return 0.0
+
+    return read
+
+
+class Limit:
+    """A limit in seconds of CPU time.
+
+    Args:
+        seconds: The limit.
+        clock: CPU time of what computes, from any point on.
+        waits: Whether it only waits for its turn now, which no limit counts.
+    """
+
+    def __init__(self, seconds: float, clock: Clock, waits: Callable[[], bool] = lambda: False) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._waits = waits
+        self._begun = self._last = clock()
+        self._looked = time.monotonic()
+
+    def left(self, passed: float | None = None) -> float:
+        """Seconds after which to look again; 0 if the time is up. First called after ``seconds`` by the clock.
+
+        Args:
+            passed: Seconds since the last look; by default those of the clock.
+        """
+        now, spent = time.monotonic(), self._clock()
+        gained, passed = spent - self._last, now - self._looked if passed is None else passed
+        self._last, self._looked = spent, now
+        left = self._seconds - (spent - self._begun)
+        if left <= 0 or (gained < IDLE_SHARE * passed and not self._waits()):
+            return 0.0
+        return max(left, _LEAST_LOOK_S)
+
+
+class Work:
+    """The CPU time of a computation, which keeps nothing else of it alive.
+
+    Args:
+        clock: Of a process that computes; None for what :meth:`begin` and :meth:`end` are called around.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.waits = clock is None
+        """Whether it has not begun."""
+        self.part_of: Work | None = None
+        """What it is computed in, together with others."""
+        self._clock = clock
+        self._offset = 0.0
+
+    def begin(self) -> None:
+        """It begins on this thread."""
+        self._offset = -time.thread_time()
+        self._clock, self.waits = thread_clock(threading.get_ident()), False
+
+    def end(self) -> None:
+        """It has ended on this thread."""
+        self._clock, self._offset = None, self._offset + time.thread_time()
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time so far, in seconds."""
+        if self.part_of is not None:
+            return self.part_of.cpu_s
+        clock = self._clock
+        return max(0.0, self._offset + (clock() if clock is not None else 0.0))
+
+
+class Meter:
+    """The CPU time of all that is computed for a page."""
+
+    def __init__(self) -> None:
+        self._works: list[Work] = []
+
+    def add(self, work: Work) -> None:
+        """Count a computation."""
+        self._works.append(work)
+
+    def clock(self) -> float:
+        """CPU time so far, in seconds."""
+        return sum(work.cpu_s for work in self._works)
+
+    def waits(self) -> bool:
+        """Whether a computation waits for a thread or a microbatch."""
+        return any((work.part_of or work).waits for work in self._works)
+
+
+METER: ContextVar[Meter | None] = ContextVar("pagemill.meter", default=None)
+"""Of the page that is computed."""
+
+
+def counted() -> Work:
+    """A computation that counts for the current page, if there is one."""
+    work = Work()
+    if (meter := METER.get()) is not None:
+        meter.add(work)
+    return work
