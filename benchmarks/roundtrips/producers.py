@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from roundtrips import html_page, typst_source
 from roundtrips.markdown import ITALIC, STRIKE, SUB, SUP, Block, Run, each_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from roundtrips.corpus import Document
 
@@ -39,7 +40,7 @@ class Job:
     pdf: Path
 
 
-Maker = Callable[[Sequence[Job]], None] if TYPE_CHECKING else object
+Maker = Callable[[Sequence[Job]], None]
 
 
 @dataclass(frozen=True)
