@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from chromium_pipe import CHROMIUM, Chromium
 from roundtrips import html_page, typst_source
-from roundtrips.markdown import ITALIC, STRIKE, SUB, SUP, Block, Run, each_runs
+from roundtrips.markdown import ITALIC, STRIKE, SUB, SUP, Block, Run, each_runs, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +73,8 @@ def shown(document: Document, style: Style) -> list[Block] | None:
 
     Lines of code that would leave the page are broken.
     """
-    if document.language not in style.languages:
+    headings = [block for block in document.blocks if block.kind == "heading"]
+    if document.language not in style.languages or (style.numbered and not _to_be_numbered(headings)):
         return None
     charset, columns = style.charset, style.columns
     counts = [0, 0]
@@ -92,6 +93,11 @@ def shown(document: Document, style: Style) -> list[Block] | None:
 
     blocks = each_runs(kept_code(document.blocks), lambda runs: [replace(run, text=kept(run.text)) for run in runs])
     return blocks if counts[1] >= (1 - _LEFT_OUT) * counts[0] else None
+
+
+def _to_be_numbered(headings: Sequence[Block]) -> bool:
+    """Whether headings begin with a chapter, and have no numbers of their own."""
+    return headings[0].level == 1 and not any(plain(heading.runs)[:1].isdigit() for heading in headings)
 
 
 def ceiling(blocks: Sequence[Block], style: Style) -> list[Block]:

@@ -131,6 +131,12 @@ def test_a_style_lacks_characters_and_marks() -> None:
     assert shown(Document("d", "ko", ()), style) is None
 
 
+@pytest.mark.parametrize(("markdown", "is_set"), [("# a\n\n## b\n", True), ("## a\n", False), ("# 1. a\n", False)])
+def test_documents_with_numbers_are_not_numbered_again(markdown: str, is_set: bool) -> None:
+    style = Style(lambda _: None, numbered=True)
+    assert (shown(Document("d", "en", tuple(parse(markdown))), style) is not None) == is_set
+
+
 def test_headings_are_numbered_as_typst_and_latex_do() -> None:
     texts = [block.runs[0].text for block in numbered(parse("## a\n\n## b\n\n### c\n\n# d\n\n## e\n"))]
     assert texts == ["0.1 ", "0.2 ", "0.2.1 ", "1 ", "1.1 "]
