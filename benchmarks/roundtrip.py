@@ -1,19 +1,20 @@
 """Round trips: real Markdown set as PDF by many producers, parsed, and compared with what it was.
 
-The documents are READMEs and manuals of the packages in `roundtrips/packages.txt`, which are downloaded once. Each is set
-by every producer that is installed, in styles drawn by seed. PDFs are scored as produced and stripped of structure
+The documents are READMEs and manuals of the packages in `roundtrips/packages.txt`, which are downloaded once. Each is
+set by every producer that is installed, in styles drawn by seed. PDFs are scored as produced and stripped of structure
 tree, marked content and outline; with ``--scans`` also as images of 200 dpi. Half of the documents are held back for
 reported figures.
 
-Measures are F1 scores, means over the documents that have the kind, with 95 % bootstrap intervals over documents. Texts
-match when their normalised indel similarity is at least .9, each used once. Words: as a bag. Levels: share of pairs of
-matched headings whose levels compare as they should, times F1 of headings. Items: first paragraphs of list items; depth:
-those at their depth. Code: without white space. Links: text, and exactly the target. Emphasis, struck text and inline
-code: spans outside headings and tables. The ceiling is the truth without what a style does not show.
+Measures are F1 scores, means over the documents that have the kind, with 95 % bootstrap intervals over documents.
+Texts match when their normalised indel similarity is at least .9, each used once. Words: as a bag. Levels: share of
+pairs of matched headings whose levels compare as they should, times F1 of headings. Items: first paragraphs of list
+items; depth: those at their depth. Code: without white space. Links: text, and exactly the target. Emphasis, struck
+text and inline code: spans outside headings and tables. The ceiling is the truth without what a style does not show.
 
     python benchmarks/roundtrip.py --work DIR --limit 40
-    python benchmarks/roundtrip.py --work DIR --held-back --json scores.json --with "other=other-tool {pdf}"
     python benchmarks/roundtrip.py --work DIR --limit 10 --producers groff --worst 5 code
+    python benchmarks/roundtrip.py --work DIR --held-back --json scores.json --with "other=other-tool {pdf}"
+    python benchmarks/roundtrip.py --work DIR --with "peer=python benchmarks/roundtrips/others.py NAME {in} {out}"
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pypdfium2
 
 from roundtrips.corpus import digest
 from roundtrips.files import PRODUCED, SCAN, STRIPPED, Sheet, corpus, sample, sheets, variant
@@ -92,53 +96,56 @@ def pagemill(files: Mapping[tuple[str, str], Path], work: Path, options: Sequenc
     return outputs, max(0.0, used - start)
 
 
-def tool(command: str, files: Mapping[tuple[str, str], Path], folder: Path) -> tuple[Outputs, float | None]:
-    """Run another tool on each file; what it wrote is kept and used again.
+def tool(command: str, files: Mapping[tuple[str, str], Path], folder: Path) -> tuple[Outputs, float]:
+    """Run another tool on the files; what it wrote is kept and used again.
 
     Args:
-        command: With ``{pdf}``; Markdown comes from standard output, or from ``{out}`` where that is named.
+        command: With ``{pdf}``, Markdown comes from standard output or is written to ``{out}``; with ``{in}``, it reads
+            all PDFs of that folder and writes ``NAME.md`` for each to the folder ``{out}``.
         files: PDFs by stem of the sheet and variant.
         folder: Where its Markdown is kept.
 
     Returns:
-        Markdown, empty where the tool failed, and the seconds of processor time, less as many starts as files; None when
-        all was kept.
+        Markdown, empty where the tool failed, and the seconds of processor time without those of its starts.
     """
-    folder = folder / digest(command)
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def run(pdf: Path, out: Path) -> tuple[str, float]:
-        before = cpu_s()
-        line = [part.replace("{pdf}", str(pdf)).replace("{out}", str(out)) for part in shlex.split(command)]
-        try:
-            done = subprocess.run(line, capture_output=True, timeout=_TIMEOUT_S, check=False)
-        except subprocess.TimeoutExpired:
-            return "", cpu_s() - before
-        if "{out}" in command:
-            return out.read_text(encoding="utf-8") if out.exists() else "", cpu_s() - before
-        return done.stdout.decode("utf-8", "replace"), cpu_s() - before
-
-    outputs: Outputs = {}
-    costs: dict[str, float] = {}
     kept = folder / "costs.json"
-    if kept.exists():
-        costs = json.loads(kept.read_text(encoding="utf-8"))
-    if "" not in costs:
-        import pypdfium2
+    costs: dict[str, float] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    named = {f"{stem}-{name}": path for (stem, name), path in files.items()}
 
+    def run(some: Mapping[str, Path], timeout: float) -> float:
+        out = folder / f"{next(iter(some))}.md"
+        with tempfile.TemporaryDirectory() as inputs:
+            for name, path in some.items():
+                (Path(inputs) / f"{name}.pdf").symlink_to(path.resolve())
+            values = {"in": inputs, "out": str(folder if "{in}" in command else out), "pdf": f"{inputs}/{out.stem}.pdf"}
+            line = [re.sub(r"\{(in|out|pdf)\}", lambda m: values[m[1]], part) for part in shlex.split(command)]
+            before = cpu_s()
+            try:
+                done = subprocess.run(line, capture_output=True, timeout=timeout, check=False)
+            except subprocess.TimeoutExpired:
+                return cpu_s() - before
+        if "{out}" not in command:
+            out.write_bytes(done.stdout)
+        return cpu_s() - before
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if "" not in costs:
         blank = folder / "blank.pdf"
         with pypdfium2.PdfDocument.new() as pdf:
             pdf.new_page(595, 842)
             pdf.save(blank)
-        costs[""] = min(run(blank, folder / "blank.out")[1] for _ in range(3))
-    for (stem, name), pdf in files.items():
+        costs[""] = min(run({"blank": blank}, _TIMEOUT_S) for _ in range(3))
+    missing = {name: path for name, path in named.items() if name not in costs}
+    batches = [missing] if "{in}" in command else [{name: path} for name, path in missing.items()]
+    for batch in filter(None, batches):
+        used = max(0.0, run(batch, _TIMEOUT_S * len(batch)) - costs[""])
+        costs |= dict.fromkeys(batch, used / len(batch))
+        kept.write_text(json.dumps(costs), encoding="utf-8")
+    outputs = {}
+    for stem, name in files:
         out = folder / f"{stem}-{name}.md"
-        if f"{stem}-{name}" not in costs:
-            text, costs[f"{stem}-{name}"] = run(pdf, folder / "out.md")
-            out.write_text(text, encoding="utf-8")
-            kept.write_text(json.dumps(costs), encoding="utf-8")
-        outputs[stem, name] = out.read_text(encoding="utf-8")
-    return outputs, sum(max(0.0, costs[f"{stem}-{name}"] - costs[""]) for stem, name in files)
+        outputs[stem, name] = out.read_bytes().decode("utf-8", "replace") if out.exists() else ""
+    return outputs, sum(costs[name] for name in named)
 
 
 def interval(values: Sequence[tuple[str, float]]) -> tuple[float, float]:
@@ -246,9 +253,8 @@ def main() -> None:
         folders[PAGEMILL] = folders[PAGEMILL] / "all" / "out" / "documents"
     for named in given.tools:
         name, _, command = named.partition("=")
-        folders[name] = given.work / "tools" / name
+        folders[name] = given.work / "tools" / name / digest(command)
         outputs[name] = tool(command, files, folders[name])
-        folders[name] = folders[name] / digest(command)
     outputs[CEILING] = ({(s.stem, name): s.ceiling for s in made for name in variants}, None)
 
     truths = {sheet.stem: elements(sheet.truth) for sheet in made}

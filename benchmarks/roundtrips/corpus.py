@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roundtrips.markdown import CODE, STRIKE, SUB, SUP, Block, Run, each_runs, flat, parse, plain, slug, write
+from roundtrips.markdown import CODE, STRIKE, SUB, SUP, Block, Run, each_runs, flat, parse, plain, slug, tidy, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -157,15 +157,15 @@ def clean(blocks: Sequence[Block]) -> list[Block]:
 
     A paragraph of nothing but code becomes a code block, as which most styles show it.
     """
-    anchors = {slug(plain(block.runs)) for block in flat(blocks) if block.kind == "heading"}
+    headings = [plain(block.runs) for block in flat(blocks) if block.kind == "heading"]
+    anchors = {"#" + slug(text): "#" + slug(plain(tidy([Run(_EMOJI.sub("", text))]))) for text in headings}
 
     def shown(runs: list[Run]) -> list[Run]:
         kept = []
         for run in runs:
             text = unicodedata.normalize("NFC", _EMOJI.sub("", run.text))
-            href = run.href
-            if href and not href.startswith(("http://", "https://", "mailto:")) and href[1:] not in anchors:
-                href = None
+            web = run.href and run.href.startswith(("http://", "https://", "mailto:"))
+            href = run.href if web else anchors.get(run.href or "")
             kept.append(replace(run, text="".join(c for c in text if c.isprintable()), href=href))
         return kept
 
@@ -229,6 +229,3 @@ def language(blocks: Sequence[Block]) -> str:
     if share("\u0400", "\u04ff") > 0.2:
         return "ru"
     return "de" if sum(char in "äöüßÄÖÜ" for char in text) / letters > 0.008 else "en"
-
-
-__all__ = ["CODE", "Document", "Source", "digest", "documents", "fetched", "language", "sources", "write"]

@@ -23,7 +23,7 @@ MOST_PAGES = 12
 """Documents that a style makes longer than this are left out: they would cost as much as many others."""
 SCAN_DPI = 200
 _AT_ONCE = 8
-_VERSION = 1
+_VERSION = 2
 """Of the cleaning: raise it when documents are cut or cleaned in another way."""
 
 
@@ -105,8 +105,8 @@ def sheets(
             _make(missing[first : first + _AT_ONCE], how)
         for job in jobs:
             if job.pdf.exists() and (pages := _pages(job.pdf)) <= MOST_PAGES:
-                blocks = numbered(job.blocks) if how.numbered else job.blocks
-                truth, best = write(blocks), write(ceiling(blocks, how))
+                set_as = numbered(job.blocks) if how.numbered else job.blocks
+                truth, best = write(set_as), write(ceiling(set_as, how))
                 found.append(Sheet(job.document, producer, style, job.pdf, pages, truth, best))
     return found
 
@@ -182,6 +182,3 @@ def scan(source: Path, target: Path) -> None:
     with pypdfium2.PdfDocument(source) as pdf:
         images = [page.render(scale=SCAN_DPI / 72).to_pil().convert("L") for page in pdf]
     images[0].save(target, "PDF", save_all=True, append_images=images[1:], resolution=SCAN_DPI, quality=90)
-
-
-__all__ = ["PRODUCED", "SCAN", "STRIPPED", "VARIANTS", "Sheet", "corpus", "sample", "sheets", "variant"]

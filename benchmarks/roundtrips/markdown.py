@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from lxml import html as lxml_html
@@ -12,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 BOLD, ITALIC, STRIKE, CODE, SUP, SUB = "bold", "italic", "strike", "code", "sup", "sub"
 _NODES = {"strong": BOLD, "em": ITALIC, "s": STRIKE}
@@ -157,16 +158,12 @@ def _plain_run(run: Run) -> str:
     return run.text
 
 
-def spans(runs: Sequence[Run], has: Callable[[Run], object]) -> Iterator[str]:
-    """Text of the longest neighbouring runs for which ``has`` is the same true value."""
-    text, value = "", None
-    for run in [*runs, Run("")]:
-        now = has(run) if run.text else None
-        if now != value:
-            if value and text.strip():
-                yield text.strip()
-            text, value = "", now
-        text += _plain_run(run)
+def spans(runs: Sequence[Run], marks: Set[str]) -> Iterator[str]:
+    """Text of the longest sequences of runs that have one of the marks."""
+    for has, group in groupby(runs, lambda run: bool(marks & run.marks)):
+        text = plain(list(group)).strip()
+        if has and text:
+            yield text
 
 
 def html_cells(source: str) -> tuple[list[str], str]:
@@ -197,9 +194,9 @@ def write(blocks: Sequence[Block]) -> str:
 
 
 def _apart(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Blocks with a comment between two lists, which would be one."""
+    """Blocks with a comment between two lists of a kind, which would be one."""
     for before, block in zip([None, *blocks], blocks, strict=False):
-        if before and before.kind == block.kind == "list":
+        if before and before.kind == block.kind == "list" and (before.start is None) == (block.start is None):
             yield Block("html", text="<!-- -->")
         yield block
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reportlab.lib import colors
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
-from reportlab.platypus import ListFlowable, ListItem, Paragraph, Preformatted, SimpleDocTemplate, Spacer, Table
+from reportlab.platypus import (
+    Flowable,
+    ListFlowable,
+    ListItem,
+    Paragraph,
+    Preformatted,
+    SimpleDocTemplate,
+    Spacer,
+    Table,
+)
 
 from roundtrips.markdown import BOLD, CODE, ITALIC, STRIKE, SUB, SUP, Block, Run
 
@@ -72,8 +81,8 @@ def make(blocks: Sequence[Block], target: Path, *, rules: bool, font: str, korea
             out += part
         return out
 
-    def flowables(some: Sequence[Block], style: ParagraphStyle) -> list[object]:
-        out: list[object] = []
+    def flowables(some: Sequence[Block], style: ParagraphStyle) -> list[Flowable]:
+        out: list[Flowable] = []
         for block in some:
             match block.kind:
                 case "heading":
@@ -81,7 +90,7 @@ def make(blocks: Sequence[Block], target: Path, *, rules: bool, font: str, korea
                 case "paragraph":
                     out.append(Paragraph(inline(block.runs), style))
                 case "list":
-                    items = [ListItem(flowables(item.children, style)) for item in block.children]
+                    items: list[Any] = [ListItem(flowables(item.children, style)) for item in block.children]
                     kind = (
                         {"bulletType": "bullet", "start": "•"}
                         if block.start is None

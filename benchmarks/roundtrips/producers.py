@@ -10,16 +10,17 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chromium_pipe import CHROMIUM, Chromium
 from roundtrips import html_page, typst_source
-from roundtrips.markdown import ITALIC, STRIKE, SUB, SUP, Block, Run, each_runs
+from roundtrips.markdown import ITALIC, STRIKE, SUB, SUP, Block, Run, each_runs, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from roundtrips.corpus import Document
 
@@ -39,7 +40,7 @@ class Job:
     pdf: Path
 
 
-Maker = Callable[[Sequence[Job]], None] if TYPE_CHECKING else object
+Maker = Callable[[Sequence[Job]], None]
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def shown(document: Document, style: Style) -> list[Block] | None:
 
     Lines of code that would leave the page are broken.
     """
-    if document.language not in style.languages:
+    headings = [block for block in document.blocks if block.kind == "heading"]
+    if document.language not in style.languages or (style.numbered and not _to_be_numbered(headings)):
         return None
     charset, columns = style.charset, style.columns
     counts = [0, 0]
@@ -91,6 +93,11 @@ def shown(document: Document, style: Style) -> list[Block] | None:
 
     blocks = each_runs(kept_code(document.blocks), lambda runs: [replace(run, text=kept(run.text)) for run in runs])
     return blocks if counts[1] >= (1 - _LEFT_OUT) * counts[0] else None
+
+
+def _to_be_numbered(headings: Sequence[Block]) -> bool:
+    """Whether headings begin with a chapter, and have no numbers of their own."""
+    return headings[0].level == 1 and not any(plain(heading.runs)[:1].isdigit() for heading in headings)
 
 
 def ceiling(blocks: Sequence[Block], style: Style) -> list[Block]:

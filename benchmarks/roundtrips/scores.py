@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 SAME_TEXT = 0.9
 """Normalised indel similarity from which two texts match, as the contract says."""
 MEASURES = (
-    "words", "headings", "levels", "items", "depth", "code", "cells", "links", "emphasis", "strike", "inline_code", "scripts",
-)  # fmt: skip
+    *("words", "headings", "levels", "items", "depth", "code", "cells"),
+    *("links", "emphasis", "strike", "inline_code", "scripts"),
+)
 _QUOTES = str.maketrans("‘’“”\u00a0\u202f\u2011", "''\"\"  -", "\u00ad\u200b\u200e\u200f\ufe0f")
 _EACH_ITS_OWN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 
@@ -78,19 +79,15 @@ def _collect(block: Block, found: Elements, depth: int) -> None:
 
 
 def _collect_inline(runs: Sequence[Run], found: Elements, *, marks: bool) -> None:
+    kinds = found.kinds
     found.words.update(words(plain(runs)))
-    for href in dict.fromkeys(run.href for run in runs):
+    for href, group in groupby(runs, lambda run: run.href):
         if href and href.startswith(("http://", "https://")):
-            found.kinds["links"] += [
-                (_folded(t), _target(href)) for t in spans(runs, lambda run, h=href: run.href == h)
-            ]
+            kinds["links"].append((_folded(plain(list(group))), _target(href)))
     for mark in (SUP, SUB):
-        found.kinds["scripts"] += [
-            (_plain_script(text), mark) for text in spans(runs, lambda run, m=mark: m in run.marks)
-        ]
-    if marks:
-        for kind, of in (("emphasis", {BOLD, ITALIC}), ("strike", {STRIKE}), ("inline_code", {CODE})):
-            found.kinds[kind] += [(_folded(t), "") for t in spans(runs, lambda run, of=of: bool(of & run.marks))]
+        kinds["scripts"] += [(_plain_script(text), mark) for text in spans(runs, {mark})]
+    for kind, of in (("emphasis", {BOLD, ITALIC}), ("strike", {STRIKE}), ("inline_code", {CODE})) if marks else ():
+        kinds[kind] += [(_folded(text), "") for text in spans(runs, of)]
 
 
 def _plain_script(text: str) -> str:
