@@ -210,6 +210,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         warnings = _document_warnings(document)
         warnings += _size_warnings(page_index, width_points, height_points, unit * dpi)
         pixels = _draw(document, page, width, height)
+        damage: str | None = None
         try:
             is_empty = pdfium_c.FPDFPage_CountObjects(page) == 0
             if (damage := document.damage.of_page(page_index, is_empty=is_empty)) is not None:
@@ -220,7 +221,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         image_boxes: tuple[Box, ...] = ()
         try:
             text_layer, image_boxes = _read_text_layer(document, page, page_index, width, height, warnings)
-            if _lacks_image(page, image_boxes, pixels):
+            if damage is None and _lacks_image(page, image_boxes, pixels):
                 message = "an image on the page cannot be decoded, and is missing"
                 warnings.append(PageError(component="decode", category="corrupt", message=message, remedy=_REMEDY))
             if text_layer.is_beside:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import struct
 import zlib
 from typing import IO, Any, Literal
@@ -33,6 +34,11 @@ _SOLID, _LIGHT, _DARK = 200, 208, 128
 """Of 255: alpha from which samples on white show their own colour, levels from which ink is hardly seen on white, and
 levels below which it is hardly seen on black. Soft edges of white letters have up to 43 levels less than white."""
 END_OF_JPEG = b"\xff\xd9"
+_JPEG_MARKER = re.compile(rb"\xff+([^\x00\xff])")
+_BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD9)})
+"""Without a segment behind them."""
+_PROGRESSIVE, _SEQUENTIAL, _SCAN = (0xC2, 0xCA), (0xC0, 0xC1, 0xC3, 0xC9, 0xCB), 0xDA
+"""Markers of headers of images and of scans."""
 _ORIENTATION = 0x0112
 SIDEWAYS = frozenset({5, 6, 7, 8})
 """EXIF orientations that swap width and height."""
@@ -67,6 +73,28 @@ def decode_jpeg(data: bytes, at_least: tuple[int, int], colours: Literal["RGB", 
     except ValueError:
         # A file that only lacks its end marker is complete; one that ends inside its data still fails here.
         return np.asarray(simplejpeg.decode_jpeg(data + END_OF_JPEG, colours, **smallest))
+
+
+def lacks_scans(data: bytes) -> bool:
+    """Whether a progressive JPEG ends before all bits of all coefficients: decoders show what there is."""
+    place, left = 0, dict[int, int]()
+    while (marker := _JPEG_MARKER.search(data, place)) is not None:
+        kind, start = marker[1][0], marker.end() + 2
+        if kind == END_OF_JPEG[1]:
+            break
+        place = marker.end()
+        if kind in _BARE_MARKERS:
+            continue
+        place += int.from_bytes(data[place : place + 2], "big")
+        segment = data[start:place]
+        if kind in _PROGRESSIVE:
+            left = dict.fromkeys(segment[6::3], 2**64 - 1)
+        elif kind in _SEQUENTIAL:
+            return False
+        elif kind == _SCAN and segment and len(segment) > (last := 2 * segment[0] + 3) and not segment[last] & 0x0F:
+            done = 2 ** (segment[last - 1] + 1) - 2 ** segment[last - 2]
+            left.update({each: left.get(each, 0) & ~done for each in segment[1 : last - 2 : 2]})
+    return any(left.values())
 
 
 def upright(pixels: Pixels, orientation: int) -> Pixels:
