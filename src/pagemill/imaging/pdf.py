@@ -157,7 +157,7 @@ def describe(document: PdfDocument) -> PdfInfo:
         CorruptInputError: None of the pages can be loaded.
     """
     # PDFium gives no page beyond the number that the document announces, even where there are more.
-    announced = max(len(document), document.damage.pages)
+    announced = max(len(document), document.damage.pages + document.damage.lost_pages)
     if not document.sizes:
         what = "its only page" if announced == 1 else f"none of the {announced:,} pages that it announces"
         raise CorruptInputError(f"the document is damaged: {what} can be loaded", remedy=_REPAIR)

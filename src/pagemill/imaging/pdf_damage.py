@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pikepdf
 
+from pagemill.imaging.pdf_repair import walk_pages
 from pagemill.imaging.stream_check import (
     Budget,
     Coded,
@@ -71,6 +72,8 @@ class PdfDamage:
     def __init__(self, path: Path, password: str | None) -> None:
         self.pages = 0
         """Pages that qpdf finds; 0 where it cannot tell."""
+        self.lost_pages = 0
+        """Pages that the page tree names besides, and that are not there."""
         self._path = path
         self._pdf: Any = None
         self._sound: dict[tuple[int, int], bool] = {}
@@ -84,7 +87,7 @@ class PdfDamage:
                 access_mode=pikepdf.AccessMode.stream,
                 suppress_warnings=True,
             )
-            self.pages = len(self._pdf.pages)  # walks the page tree
+            self.pages, self.lost_pages = walk_pages(self._pdf)
         except Exception:  # pikepdf passes on whatever C++ throws; PDFium reads the file all the same
             return
 
