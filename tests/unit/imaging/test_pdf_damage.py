@@ -300,7 +300,7 @@ def test_all_that_a_page_draws_is_checked(tmp_path: Path, way: str, share: float
         content = b"/G gs 0 0 9 9 re f"
     elif way == "glyph":
         font = {"Type": pikepdf.Name.Font, "Subtype": pikepdf.Name.Type3, "CharProcs": pikepdf.Dictionary(a=drawn)}
-        page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F=pikepdf.Dictionary(font)))
+        page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F=pikepdf.Dictionary(**font)))
         content = b"BT /F 9 Tf (a) Tj ET"
     elif way == "many":
         sound = {f"/F{number}": pikepdf.Stream(pdf, b"", **form) for number in range(70)}
