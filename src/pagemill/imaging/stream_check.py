@@ -56,6 +56,7 @@ _INLINE = re.compile(rb"([\s/](?:(?!ID\s)[\s\S]){0,1000}?)ID\s")
 _INLINE_END = re.compile(rb"(?<![^\s>])EI(?!\S)")
 _ENDS = 4
 """Places in the data of an inline image that look like its end, of which one is; by chance there is one in 100 MB."""
+_LINE_ENDS = b"\r\n"
 _PNG_PREDICTORS = 10
 _SAMPLES_OF_JPX = 2**27
 """A JPEG 2000 image of one resolution is decoded whole; larger ones take more memory than a decoding process has."""
@@ -187,8 +188,8 @@ def _inflated(data: bytes, budget: Budget) -> Iterator[bytes]:
         checksum = zlib.adler32(chunk, checksum)
         budget.take(len(chunk))
         yield chunk
-    expected, given = checksum.to_bytes(4, "big"), stream.unused_data[:4]
-    _require(given == expected or expected.startswith(given.rstrip(_WHITE)))
+    expected, behind = checksum.to_bytes(4, "big"), stream.unused_data
+    _require(behind.startswith(expected) or expected.startswith(behind.rstrip(_LINE_ENDS)))
 
 
 def _lzw(data: bytes, early: int, budget: Budget) -> Iterator[bytes]:
