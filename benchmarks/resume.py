@@ -36,7 +36,9 @@ from pagemill.store.run_directory import RunDirectory
 PAGES = 40_781
 SHARD_ROWS = 1_000
 EXPORTERS = Exporters(
-    embedding_text=lambda page: "", document_markdown=lambda pages: "", document_json=lambda pages: ""
+    embedding_text=lambda page: "",
+    document_markdown=lambda pages: "",
+    document_json=lambda pages, info, provisional: "",
 )
 
 

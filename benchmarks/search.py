@@ -248,7 +248,7 @@ def make_run(out: Path, pages: int, words: list[str]) -> None:
     exporters = Exporters(
         embedding_text=lambda page: "",
         document_markdown=lambda pages: iter(()),
-        document_json=lambda pages: iter(()),
+        document_json=lambda pages, info, provisional: iter(()),
     )
     digest = hashlib.sha256(b"benchmark").hexdigest()
     dice = random.Random(2)

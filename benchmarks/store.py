@@ -40,7 +40,7 @@ from pagemill.store.run_directory import RunDirectory
 EXPORTERS = Exporters(
     embedding_text=lambda page: page.markdown,
     document_markdown=lambda pages: (page.markdown for page in pages),
-    document_json=lambda pages: (page.markdown for page in pages),
+    document_json=lambda pages, info, provisional: (page.markdown for page in pages),
 )
 DIGEST = hashlib.sha256(b"benchmark").hexdigest()
 CROP_BYTES = 30_000

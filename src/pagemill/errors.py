@@ -92,6 +92,12 @@ class CorruptInputError(InputError):
     category = "corrupt"
 
 
+class ChangedInputError(InputError):
+    """A file was changed while it was read, so that its pages would be of two files."""
+
+    category = "changed"
+
+
 class TooLargeError(InputError):
     """A page or file is over a size limit."""
 

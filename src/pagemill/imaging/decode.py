@@ -36,13 +36,15 @@ from pagemill.imaging.samples import (
     END_OF_JPEG,
     SIDEWAYS,
     decode_jpeg,
+    end_of_jpeg,
     is_plain_jpeg,
+    lacks_scans,
     orientation_of,
     stored_samples,
     upright,
     whole,
 )
-from pagemill.imaging.tiff import is_damaged
+from pagemill.imaging.tiff import announces_too_little, is_damaged
 from pagemill.imaging.transforms import resize
 from pagemill.imaging.types import Pixels
 
@@ -61,6 +63,9 @@ _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GAIN_MAPS = (b"hdrgm:Version", b"hdrgainmap")
 """In the metadata of JPEGs whose second image is no page but the brightness of the first one on HDR screens."""
 _MP_ENTRIES = 0xB002
+_START_OF_JPEG = b"\xff\xd8\xff"
+_UNSEEN_PARTS = 3
+"""Separate parts of a transparent image that are not seen, from which it is said: letters, not specks. Not measured."""
 
 
 def decode_image(
@@ -152,11 +157,9 @@ def sound_jpeg(source: bytes | Path, *, limits: DecodeLimits = _LIMITS) -> Sound
     except OSError:  # decoding it as usual says why
         return None
     with suppress(InputError), _image(data, limits, "image") as (image, file):
-        if _is_portable(image, data, limits):
+        if _is_portable(image, data, limits) and not lacks_scans(data):
             decode_jpeg(data, (math.ceil(image.width / 8), math.ceil(image.height / 8)))
-            left_out = _frames_left_out(image, file)
-            warned = (frames_warning(left_out),) if left_out else ()
-            return SoundJpeg(data, image.size, _resolution(image), warned)
+            return SoundJpeg(data, image.size, _resolution(image), tuple(_warnings(image, file)))
     return None
 
 
@@ -249,21 +252,36 @@ def _decode(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> 
     elif isinstance(image, TiffImagePlugin.TiffImageFile) and is_damaged(file, image.tag_v2):
         raise ValueError(_DAMAGED_DATA)
     orientation = 1 if image.format == "TIFF" else orientation_of(image)  # Pillow turns TIFFs itself
-    pixels = stored_samples(image, file, limits)
+    pixels, unseen = stored_samples(image, file, limits)
     scale = 1.0
     notes: tuple[str, ...] = ()
     if (size := limits.working_size(*stored)) != stored:
         pixels = resize(pixels, *size)
         scale = size[0] / stored[0]
         notes = (f"decoded at {scale:.3g} of its {stored[0]} x {stored[1]} pixels",)
-    left_out = _frames_left_out(image, file)
+    found = _warnings(image, file)
+    if unseen >= _UNSEEN_PARTS:
+        message = f"the image is transparent, and {unseen:,} parts of it have the colour of the paper it is laid on"
+        remedy = "Lay the image on a colour on which all of it is seen."
+        found.append(PageError(component="decode", category="unseen", message=message, remedy=remedy))
     return DecodedPage(
         pixels=upright(pixels, orientation),
         dpi=dpi * scale if dpi else None,
         scale=scale,
         notes=notes,
-        warnings=(frames_warning(left_out),) if left_out else (),
+        warnings=tuple(found),
     )
+
+
+def _warnings(image: PillowImage.Image, file: IO[bytes]) -> list[PageError]:
+    """What an image does not show of its file."""
+    found = []
+    if left_out := _frames_left_out(image, file):
+        found.append(frames_warning(left_out))
+    if isinstance(image, TiffImagePlugin.TiffImageFile) and announces_too_little(image.tag_v2):
+        message = "the image announces less data than its rows take: a part of it may be wrong"
+        found.append(PageError(component="decode", category="corrupt", message=message, remedy=_REMEDY))
+    return found
 
 
 def frames_warning(left_out: int) -> PageError:
@@ -274,15 +292,29 @@ def frames_warning(left_out: int) -> PageError:
 
 
 def _frames_left_out(image: PillowImage.Image, file: IO[bytes]) -> int:
-    """Frames behind the first one of an animated PNG or WebP or of a JPEG of several images (MPO).
+    """Frames behind the first one of an animated PNG or WebP or of a JPEG of several images (MPO), and joined files.
 
     Every frame of a TIFF is a page of its own, or its source warns of it.
     """
     if image.format in ("PNG", "WEBP"):
-        return max(int(getattr(image, "n_frames", 1)) - 1, 0)
-    if isinstance(image, JpegImagePlugin.JpegImageFile) and "mp" in image.info:
-        return _mpo_frames(image, whole(file))
+        joined = whole(file).count(_PNG_SIGNATURE, 1) if image.format == "PNG" else 0
+        return max(int(getattr(image, "n_frames", 1)) - 1, 0) + joined
+    if isinstance(image, JpegImagePlugin.JpegImageFile):
+        return _mpo_frames(image, whole(file)) if "mp" in image.info else _joined_frames(image, whole(file))
     return 0
+
+
+def _joined_frames(image: PillowImage.Image, data: bytes) -> int:
+    """Images behind the end of a JPEG that may be pages: as large as it, about, as in an MPO file."""
+    frames, start = 0, data.rfind(_START_OF_JPEG)
+    if start > 0 and not any(mark in data for mark in _GAIN_MAPS):
+        end = end_of_jpeg(data)
+        while end > 0 and (start := data.find(_START_OF_JPEG, end)) >= 0:
+            end = start + len(_START_OF_JPEG)
+            with suppress(ValueError):
+                height, width = simplejpeg.decode_jpeg_header(data[start:])[:2]
+                frames += 2 * width * height > image.width * image.height
+    return frames
 
 
 def _mpo_frames(image: JpegImagePlugin.JpegImageFile, data: bytes) -> int:

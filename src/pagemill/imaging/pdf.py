@@ -166,7 +166,7 @@ def describe(document: PdfDocument) -> PdfInfo:
         CorruptInputError: None of the pages can be loaded.
     """
     # PDFium gives no page beyond the number that the document announces, even where there are more.
-    announced = max(len(document), document.damage.pages)
+    announced = max(len(document), document.damage.pages + document.damage.lost_pages)
     if not document.sizes:
         what = "its only page" if announced == 1 else f"none of the {announced:,} pages that it announces"
         raise CorruptInputError(f"the document is damaged: {what} can be loaded", remedy=_REPAIR)
@@ -250,6 +250,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         warnings = _document_warnings(document)
         warnings += _size_warnings(page_index, width_points, height_points, unit * dpi)
         pixels = _draw(document, page, width, height)
+        damage: str | None = None
         try:
             is_empty = pdfium_c.FPDFPage_CountObjects(page) == 0
             if (damage := document.damage.of_page(page_index, is_empty=is_empty)) is not None:
@@ -260,7 +261,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         image_boxes: tuple[Box, ...] = ()
         try:
             text_layer, image_boxes = _read_text_layer(document, page, page_index, width, height, unit, warnings)
-            if _lacks_image(page, image_boxes, pixels):
+            if damage is None and _lacks_image(page, image_boxes, pixels):
                 message = "an image on the page cannot be decoded, and is missing"
                 warnings.append(PageError(component="decode", category="corrupt", message=message, remedy=_REMEDY))
             if text_layer.is_beside:

@@ -6,39 +6,47 @@ Runs in a decoding process only, as the rest of what touches a PDF.
 from __future__ import annotations
 
 import re
-import zlib
+from collections.abc import Container, Iterator
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pikepdf
-import simplejpeg
 
-_FILTERS = frozenset(
+from pagemill.imaging.pdf_repair import walk_pages
+from pagemill.imaging.stream_check import (
+    Budget,
+    Coded,
+    DamagedStreamError,
+    UncheckedError,
+    check_inline_images,
+    decoded,
+)
+
+_CHUNK = 2**20
+_FOLLOWED = frozenset(
     {
-        *("/FlateDecode", "/Fl", "/LZWDecode", "/LZW", "/ASCII85Decode", "/A85", "/ASCIIHexDecode", "/AHx"),
-        *("/RunLengthDecode", "/RL", "/CCITTFaxDecode", "/CCF", "/DCTDecode", "/DCT", "/JBIG2Decode", "/JPXDecode"),
-        "/Crypt",
+        *("/SMask", "/Mask", "/JBIG2Globals", "/DecodeParms", "/ColorSpace", "/Function", "/Functions", "/Shading"),
+        *("/G", "/TR", "/ExtGState", "/FontDescriptor", "/FontFile", "/FontFile2", "/FontFile3", "/ToUnicode"),
+        *("/Encoding", "/UseCMap", "/DescendantFonts", "/CIDToGIDMap", "/N"),
     }
 )
-"""All that the format knows."""
-_FLATE = ("/FlateDecode", "/Fl")
-_JPEG = ("/DCTDecode", "/DCT")
-_FAX = ("/CCITTFaxDecode", "/CCF")
-_COMPONENTS = {"/DeviceRGB": 3, "/CalRGB": 3, "/Lab": 3, "/DeviceCMYK": 4}
-"""Samples of a pixel by colour space; others have at least one."""
-_ZLIB_HEADER = 2
-_CHUNK = 2**20
-_MAX_BYTES = 2**27
-"""Of a stream that are inflated at most; what is larger counts as sound."""
-_MAX_OBJECTS = 64
-"""Images and forms of a page that are looked at; some files list those of all pages with each of them."""
-_END_OF_JPEG = b"\xff\xd9"
-_END_OF_FAX = ("0" * 11 + "1") * 2
-"""Bits behind the last row of an image in CCITT group 4 (EOFB); it can begin at any bit."""
-_END_BYTES = 64
+"""Entries of what is drawn that can lead to more of it; others lead to the next page, to metadata, or to numbers."""
+_CATEGORIES = ("/XObject", "/Font", "/Pattern", "/Shading", "/ExtGState", "/ColorSpace")
+"""Of resources."""
+_MAX_DEPTH = 40
+"""Objects within objects that are followed; PDFium draws no more forms within forms."""
+_MAX_ITEMS = 64
+"""Items of an array that are followed: colour spaces and functions have a few."""
+_MAX_CHECKED = 2**18
+"""Objects whose soundness is remembered; as many take 50 MB."""
+_MAX_ANNOTATIONS = 10_000
+_NAME = re.compile(rb"/([^\s/<>\[\](){}%]+)")
+_ESCAPED = re.compile(rb"#([0-9a-fA-F]{2})")
+_HIDDEN = 2 | 32
+"""Flags of annotations that are not shown."""
 _DAMAGE = re.compile(r"file is damaged|\(object \d+ \d+, offset \d+\)")
 """In warnings of qpdf about the file and its objects; others are about entries of a page that may be left out."""
 _HEADER = b"%PDF-"
@@ -48,6 +56,11 @@ _NEXT_FILE_BYTES = 2048
 """Longer than what that expression matches."""
 _MAX_PARENTS = 32
 """Nodes of the page tree above a page."""
+_OBJECT_STREAM = re.compile(rb"/(?:ObjStm|XRef)(?![a-zA-Z])")
+_OBJECT = re.compile(rb"(?<!\d)(\d{1,10})\s+(\d{1,5})\s+obj(?![a-z])")
+_OBJECT_BYTES = 1024
+"""From the number of an object stream to its type, which is among the first entries. Not measured."""
+_START, _END = b"startxref", b"%%EOF"
 _MAX_UNIT = 75_000.0
 """The largest unit that Acrobat knows; larger ones are taken for damage."""
 
@@ -61,6 +74,8 @@ class PdfDamage:
     def __init__(self, path: Path, password: str | None) -> None:
         self.pages = 0
         """Pages that qpdf finds; 0 where it cannot tell."""
+        self.lost_pages = 0
+        """Pages that the page tree names besides, and that are not there."""
         self._path = path
         self._pdf: Any = None
         self._sound: dict[tuple[int, int], bool] = {}
@@ -75,7 +90,7 @@ class PdfDamage:
                 access_mode=pikepdf.AccessMode.stream,
                 suppress_warnings=True,
             )
-            self.pages = len(self._pdf.pages)  # walks the page tree
+            self.pages, self.lost_pages = walk_pages(self._pdf)
         except Exception:  # pikepdf passes on whatever C++ throws; PDFium reads the file all the same
             return
 
@@ -86,20 +101,28 @@ class PdfDamage:
             index: Of the page, from 0.
             is_empty: PDFium finds nothing that the page draws. Where an object is not at its place in the file, qpdf
                 looks for it elsewhere, and PDFium takes it for one that does not exist.
+
+        Raises:
+            UncheckedError: The page is too large to be checked whole; what was checked is sound.
         """
         if index >= self.pages:
             return None
+        if self._file.breaks_off:
+            return "the file breaks off behind its last whole state, which is read: what was changed last is missing"
+        if self._lacks_objects:
+            return "objects of the file are damaged: text may be wrong or missing"
         page = self._pdf.pages[index].obj
-        contents = page.get("/Contents")  # one that is named and does not exist is none, says the format
-        if not isinstance(contents, pikepdf.Array):
-            contents = () if contents is None else (contents,)
-        if not all(map(self._is_whole, contents)):
-            return "the page's content is damaged or missing: text may be missing"
-        resources = page.get("/Resources")
-        objects = resources.get("/XObject") if isinstance(resources, pikepdf.Dictionary) else None
-        drawn = objects.as_dict().values() if isinstance(objects, pikepdf.Dictionary) else ()
-        if not all(map(self._is_whole, islice(drawn, _MAX_OBJECTS))):
-            return "an image or a form on the page is damaged: a part of it may be missing"
+        budget = Budget()
+        resources = _inherited(page, "/Resources")
+        contents = page.as_dict().get("/Contents", ())  # None for one that is named and does not exist
+        names: set[str] = set()
+        for stream in contents if isinstance(contents, pikepdf.Array) else [contents] if contents != () else ():
+            if not self._is_whole_stream(stream, budget, names):
+                return "the page's content is damaged or missing: text may be missing"
+        if not self._are_whole(resources, names, budget, 0):
+            return "an image, a font or a form on the page is damaged: a part of it may be missing"
+        if not self._are_annotations_whole(page, budget):
+            return "an annotation on the page is damaged: a part of it may be missing"
         self._is_damaged = self._is_damaged or any(map(_DAMAGE.search, self._pdf.get_warnings()))
         if is_empty and self._is_damaged:
             return "the page is empty, and objects of the file are damaged or misplaced: its content may be missing"
@@ -144,16 +167,28 @@ class PdfDamage:
         """Whether the document is a cover of the files attached to it."""
         return self.pages > 0 and "/Collection" in self._pdf.Root
 
-    @cached_property
+    @property
     def is_joined(self) -> bool:
         """Whether the file is several PDFs, one behind the other, of which readers see one."""
-        before = b""
-        with self._path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                before += chunk
-                if _HEADER in before and _NEXT_FILE.search(before):
+        return self._file.is_joined
+
+    @cached_property
+    def _file(self) -> _FileScan:
+        return _scanned(self._path)
+
+    @cached_property
+    def _lacks_objects(self) -> bool:
+        """Whether a stream that holds objects, or says where they are, is damaged."""
+        budget = Budget()
+        for number in self._file.object_streams:
+            stream = self._pdf.get_object(number)
+            if isinstance(stream, pikepdf.Stream) and stream.get("/Type") in ("/ObjStm", "/XRef"):
+                try:
+                    decoded(Coded.of(stream, stream.read_raw_bytes(), is_image=False), budget)
+                except (DamagedStreamError, pikepdf.PdfError):
                     return True
-                before = before[-_NEXT_FILE_BYTES:]
+                except UncheckedError:
+                    return False
         return False
 
     def close(self) -> None:
@@ -161,17 +196,103 @@ class PdfDamage:
         if self._pdf is not None:
             self._pdf.close()
 
-    def _is_whole(self, stream: Any) -> bool:
-        """Whether a stream is there and can be decoded to its end, as far as that can be told."""
+    def _are_whole(self, resources: Any, names: Container[str], budget: Budget, depth: int) -> bool:
+        """Whether the resources of these names, and all that they draw, can be decoded."""
+        if not isinstance(resources, pikepdf.Dictionary):
+            return True
+        for category in _CATEGORIES:
+            entries = resources.get(category)
+            if not isinstance(entries, pikepdf.Dictionary):
+                continue
+            for name, value in entries.as_dict().items():
+                if name in names and not self._is_whole(value, resources, budget, depth + 1):
+                    return False
+        return True
+
+    def _is_whole(self, value: Any, resources: Any, budget: Budget, depth: int) -> bool:
+        """Whether an object, and all that it draws, can be decoded; None is one that does not exist.
+
+        Args:
+            value: The object.
+            resources: Of what draws it; a form need not have its own.
+            budget: Of the page.
+            depth: Objects that it is within.
+        """
+        if value is None:
+            return False
+        if depth > _MAX_DEPTH or not isinstance(value, pikepdf.Object):
+            return True
+        if isinstance(value, pikepdf.Array):
+            items = (item for item in islice(value, _MAX_ITEMS) if item is not None)
+            return all(self._is_whole(item, resources, budget, depth + 1) for item in items)
+        if not isinstance(value, pikepdf.Dictionary | pikepdf.Stream):
+            return True
+        key = value.objgen
+        if key != (0, 0):
+            if key in self._sound:
+                return self._sound[key]
+            if len(self._sound) >= _MAX_CHECKED:
+                self._sound.clear()
+            self._sound[key] = True  # while it is looked at, for what leads back to it
+        try:
+            is_whole = self._draws_whole(value, resources, budget, depth)
+        except BaseException:
+            self._sound.pop(key, None)
+            raise
+        if key != (0, 0):
+            self._sound[key] = is_whole
+        return is_whole
+
+    def _draws_whole(self, value: Any, resources: Any, budget: Budget, depth: int) -> bool:
+        names: set[str] = set()
+        is_stream = isinstance(value, pikepdf.Stream)
+        entries = value.stream_dict.as_dict() if is_stream else value.as_dict()
+        draws = "/PatternType" in entries or entries.get("/Subtype") == "/Form"
+        if is_stream and not self._is_whole_stream(value, budget, names if draws else None):
+            return False
+        own = entries.get("/Resources", resources)
+        glyphs = entries.get("/CharProcs")
+        if isinstance(glyphs, pikepdf.Dictionary):
+            for glyph in glyphs.as_dict().values():
+                if isinstance(glyph, pikepdf.Stream) and not self._is_whole_stream(glyph, budget, names):
+                    return False
+        if names and not self._are_whole(own, names, budget, depth):
+            return False
+        return all(
+            self._is_whole(each, resources, budget, depth + 1)
+            for name, each in entries.items()
+            if name in _FOLLOWED and each is not None
+        )
+
+    def _are_annotations_whole(self, page: Any, budget: Budget) -> bool:
+        """Whether the appearances of the annotations of a page can be decoded."""
+        annotations = page.get("/Annots")
+        if not isinstance(annotations, pikepdf.Array):
+            return True
+        for annotation in islice(annotations, _MAX_ANNOTATIONS):
+            if not isinstance(annotation, pikepdf.Dictionary) or int(annotation.get("/F", 0)) & _HIDDEN:
+                continue
+            appearance = annotation.get("/AP")
+            drawn = appearance.get("/N") if isinstance(appearance, pikepdf.Dictionary) else None
+            if isinstance(drawn, pikepdf.Dictionary):  # by the state of the field
+                drawn = drawn.get(str(annotation.get("/AS", "/Off")))
+            if drawn is not None and not self._is_whole(drawn, None, budget, 0):
+                return False
+        return True
+
+    def _is_whole_stream(self, stream: Any, budget: Budget, names: set[str] | None = None) -> bool:
+        """Whether a stream is there and can be decoded to its end; ``names`` gets the names in one that draws."""
         if not isinstance(stream, pikepdf.Stream):
             return False
-        key = stream.objgen
-        if key not in self._sound:
-            try:
-                self._sound[key] = _is_sound(stream)
-            except pikepdf.PdfError:
-                self._sound[key] = False
-        return self._sound[key]
+        try:
+            is_image = stream.get("/Subtype") == "/Image"
+            content = decoded(Coded.of(stream, stream.read_raw_bytes(), is_image=is_image), budget)
+            if names is not None:
+                check_inline_images(content, budget)
+                names.update(_names_in(content))
+        except (DamagedStreamError, pikepdf.PdfError):
+            return False
+        return True
 
 
 def _frame(page: Any) -> tuple[float, float, float, float, int]:
@@ -191,76 +312,53 @@ def _frame(page: Any) -> tuple[float, float, float, float, int]:
     return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2), turn % 360 // 90 * 90
 
 
-def _is_sound(stream: Any) -> bool:
-    given = stream.get("/Filter")
-    filters = [str(name) for name in given] if isinstance(given, pikepdf.Array) else [str(given)] if given else []
-    if not _FILTERS.issuperset(filters):
-        return False
-    if not filters:
-        return len(stream.read_raw_bytes()) >= _least_bytes(stream)
-    if filters[0] in _FLATE:
-        return _inflates(stream.read_raw_bytes(), _least_bytes(stream) if len(filters) == 1 else 0)
-    if filters[0] in _JPEG:
-        return _is_whole_jpeg(stream.read_raw_bytes())
-    if filters[0] in _FAX:
-        return _is_whole_fax(stream)
-    return True
+class _FileScan(NamedTuple):
+    """What the bytes of a file show."""
+
+    is_joined: bool
+    breaks_off: bool
+    """Objects follow the end of the last whole state of the file, and the end of these is missing."""
+    object_streams: frozenset[tuple[int, int]]
+    """Numbers of the streams with objects or places of objects."""
 
 
-def _least_bytes(stream: Any) -> int:
-    """Bytes that the samples of an image take but for its last row, which some writers cut off; 0 for no image."""
-    if stream.get("/Subtype") != "/Image":
-        return 0
-    space = stream.get("/ColorSpace")
-    name = str(space[0] if isinstance(space, pikepdf.Array) and len(space) else space)
-    components = space[1].get("/N", 1) if name == "/ICCBased" else _COMPONENTS.get(name, 1)
-    bits = 1 if stream.get("/ImageMask") else stream.get("/BitsPerComponent", 1)
-    width, height = stream.get("/Width", 0), stream.get("/Height", 0)
-    return (int(width) * int(components) * int(bits) + 7) // 8 * max(int(height) - 1, 0)
+def _scanned(path: Path) -> _FileScan:
+    is_joined, found = False, set()
+    ended = started = -1
+    before, offset = b"", 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            offset -= len(before)
+            before += chunk
+            is_joined = is_joined or (_HEADER in before and _NEXT_FILE.search(before) is not None)
+            for match in _OBJECT_STREAM.finditer(before):
+                numbers = list(_OBJECT.finditer(before, max(0, match.start() - _OBJECT_BYTES), match.start()))
+                if numbers:
+                    found.add((int(numbers[-1][1]), int(numbers[-1][2])))
+            if (end := before.rfind(_END)) >= 0:
+                ended = offset + end
+            if (start := before.rfind(_START)) >= 0:
+                started = offset + start
+            offset += len(before)
+            before = before[-_NEXT_FILE_BYTES:]
+        breaks_off = False
+        if ended > started:
+            file.seek(ended)
+            breaks_off = _OBJECT.search(file.read(_CHUNK)) is not None
+    return _FileScan(is_joined, breaks_off, frozenset(found))
 
 
-def _inflates(data: bytes, least: int) -> bool:
-    """Whether data compressed with zlib have their end, and at least so many bytes.
-
-    The checksum behind the end is left aside, as some writers leave it out.
-    """
-    if not data:
-        return not least
-    if (data[0] & 0x0F) != 8 or int.from_bytes(data[:_ZLIB_HEADER], "big") % 31:
-        return False
-    inflating = zlib.decompressobj(-zlib.MAX_WBITS)
-    rest = data[_ZLIB_HEADER:]
-    inflated = 0
-    try:
-        while rest and not inflating.eof and inflated < _MAX_BYTES:
-            inflated += len(inflating.decompress(rest, _CHUNK))
-            rest = inflating.unconsumed_tail
-    except zlib.error:
-        return False
-    return inflated >= _MAX_BYTES or (inflating.eof and inflated >= least)
+def _names_in(content: bytes) -> Iterator[str]:
+    """Names in a content stream: of the resources that it uses, and others."""
+    for name in set(_NAME.findall(content)):
+        plain = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), name) if b"#" in name else name
+        yield "/" + plain.decode("utf-8", "surrogateescape")
 
 
-def _is_whole_jpeg(data: bytes) -> bool:
-    """Whether a JPEG has its end marker, or lacks nothing else."""
-    if _END_OF_JPEG in data[-_END_BYTES:]:
-        return True
-    try:
-        height, width, colours, _ = simplejpeg.decode_jpeg_header(data)
-        if colours == "CMYK":
-            return True
-        simplejpeg.decode_jpeg(data + _END_OF_JPEG, min_height=height // 8, min_width=width // 8)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_whole_fax(stream: Any) -> bool:
-    """Whether an image in CCITT group 4 has its end marker, or announces that it has none; others count as whole."""
-    given = stream.get("/DecodeParms", stream.get("/DP"))
-    parameters = given[0] if isinstance(given, pikepdf.Array) and len(given) else given
-    if not isinstance(parameters, pikepdf.Dictionary):
-        return True
-    if parameters.get("/K", 0) >= 0 or parameters.get("/EndOfBlock", True) is False:
-        return True
-    tail = stream.read_raw_bytes()[-_END_BYTES:]
-    return _END_OF_FAX in "".join(f"{byte:08b}" for byte in tail)
+def _inherited(page: Any, key: str) -> Any:
+    """An entry of a page, or of the part of the page tree that it is in."""
+    for _ in range(_MAX_DEPTH):
+        if not isinstance(page, pikepdf.Dictionary) or (value := page.get(key)) is not None:
+            return value if isinstance(page, pikepdf.Dictionary) else None
+        page = page.get("/Parent")
+    return None

@@ -22,8 +22,7 @@ so that a sound copy is about as large as its original."""
 _MAX_PAGES = 2**20
 """More pages than any document has; PDFium takes larger numbers for nonsense, too."""
 _LOST_PAGE = "Pages tree includes non-dictionary object"
-"""What qpdf says of each page that it takes out as its object is not there. Where it has rebuilt the cross-reference
-table, it corrects the page count on the way, so that this tells how many there were."""
+"""What qpdf says of each entry of the page tree that is no page."""
 
 
 def repair_pdf(path: Path, target: Path, password: str | None) -> PdfRepair:
@@ -49,11 +48,11 @@ def repair_pdf(path: Path, target: Path, password: str | None) -> PdfRepair:
             pdf = pikepdf.open(path, inherit_page_attributes=False)
         with pdf:
             count = pdf.Root.Pages.get("/Count")
-            loops = _cut_loops(pdf)
-            pages = len(pdf.pages)  # walks the page tree, and repairs it
+            loops, lost = _clean_tree(pdf)
+            pages, taken_out = walk_pages(pdf)
+            lost += taken_out
             if not pages:
                 raise CorruptInputError("qpdf finds no page in it")
-            lost = sum(_LOST_PAGE in warning for warning in pdf.get_warnings())
             with _limited_file_size(_FREE_BYTES + _GROWTH * path.stat().st_size), target.open("wb") as file:
                 pdf.save(file)
     except pikepdf.PasswordError as error:
@@ -70,27 +69,46 @@ def repair_pdf(path: Path, target: Path, password: str | None) -> PdfRepair:
     )
 
 
-def _cut_loops(pdf: Any) -> bool:
-    """Take out of the page tree what leads back into it; qpdf refuses such a tree whole."""
+def walk_pages(pdf: Any) -> tuple[int, int]:
+    """Walk the page tree of a document, which repairs it: pages that are there, and entries known to be none.
+
+    Where qpdf has rebuilt the cross-reference table, it has taken these out on the way, and corrected the page count.
+    """
+    try:
+        pages = len(pdf.pages)
+    except pikepdf.exceptions.QpdfRuntimeError:  # it announces another number; the tree is repaired all the same
+        pages = len(pdf.pages)
+    return pages, sum(_LOST_PAGE in warning for warning in pdf.get_warnings())
+
+
+def _clean_tree(pdf: Any) -> tuple[bool, int]:
+    """Take out of the page tree what leads back into it, as qpdf refuses such a tree whole, and what is no page.
+
+    Returns:
+        Whether something led back, and how many entries were no pages.
+    """
     root = pdf.Root.Pages
     met = {root.objgen}
     nodes = [root]
-    is_cut = False
+    is_cut, lost = False, 0
     while nodes:
         kids = nodes.pop().get("/Kids")
         if not isinstance(kids, pikepdf.Array):
             continue
         for index in reversed(range(len(kids))):
             kid = kids[index]
-            if not isinstance(kid, pikepdf.Dictionary) or "/Kids" not in kid:
+            if not isinstance(kid, pikepdf.Dictionary):
+                del kids[index]
+                lost += 1
+            elif "/Kids" not in kid:
                 continue
-            if kid.is_indirect and kid.objgen in met:
+            elif kid.is_indirect and kid.objgen in met:
                 del kids[index]
                 is_cut = True
             else:
                 met.add(kid.objgen)
                 nodes.append(kid)
-    return is_cut
+    return is_cut, lost
 
 
 @contextlib.contextmanager

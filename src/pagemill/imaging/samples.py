@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import struct
 import zlib
-from typing import IO, Any, Literal
+from collections.abc import Iterator
+from typing import IO, Any, Literal, NamedTuple
 
 import cv2
 import kornia_rs
@@ -33,6 +35,15 @@ _SOLID, _LIGHT, _DARK = 200, 208, 128
 """Of 255: alpha from which samples on white show their own colour, levels from which ink is hardly seen on white, and
 levels below which it is hardly seen on black. Soft edges of white letters have up to 43 levels less than white."""
 END_OF_JPEG = b"\xff\xd9"
+_JPEG_MARKER = re.compile(rb"\xff+([^\x00\xff])")
+_BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xDA)})
+"""Without a segment behind them."""
+_PROGRESSIVE, _SEQUENTIAL, _SCAN = (0xC2, 0xCA), (0xC0, 0xC1, 0xC3, 0xC9, 0xCB), 0xDA
+"""Markers of headers of images and of scans."""
+_PNG_DATA, _PNG_CHUNK = 8, 2**20
+"""Where the chunks of a PNG begin, and bytes that are inflated at once."""
+_PNG_PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+"""Of an interlaced PNG: first column and row, and steps."""
 _ORIENTATION = 0x0112
 SIDEWAYS = frozenset({5, 6, 7, 8})
 """EXIF orientations that swap width and height."""
@@ -43,14 +54,59 @@ def is_plain_jpeg(image: PillowImage.Image) -> bool:
     return image.format == "JPEG" and image.mode in ("L", "RGB")
 
 
-def stored_samples(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Pixels:
+class Samples(NamedTuple):
+    """Pixels of an image as it is stored, and what they do not show of it."""
+
+    pixels: Pixels
+    unseen_parts: int = 0
+    """Separate parts of a transparent image that have the colour of the paper that it is laid on."""
+
+
+def stored_samples(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Samples:
     """As they are stored, not upright yet; of what is over the working size, fewer where that is faster."""
     if is_plain_jpeg(image):
-        return decode_jpeg(whole(file), limits.working_size(*image.size))
-    pixels = _read_shrunk(image, file, limits)
-    if pixels is None and image.format == "PNG":
-        pixels = _decode_plain_png(whole(file), image)
-    return _to_rgb(_load_within(image, limits)) if pixels is None else pixels
+        data = whole(file)
+        if lacks_scans(data):
+            raise ValueError("it ends before its last scan")
+        return Samples(decode_jpeg(data, limits.working_size(*image.size)))
+    if (samples := _read_shrunk(image, file, limits)) is not None:
+        return samples
+    if image.format == "PNG":
+        data = whole(file)
+        if (pixels := _decode_plain_png(data, image)) is not None:
+            return Samples(pixels)
+        if lacks_rows(data):  # which the others notice, and Pillow does not
+            raise ValueError("its data end before its last row")
+    return _to_rgb(_load_within(image, limits))
+
+
+def lacks_rows(data: bytes) -> bool:
+    """Whether the compressed data of a PNG end before its last row. Their checksum need not be there."""
+    view, place, stream, rows_left = memoryview(data), _PNG_DATA, zlib.decompressobj(), 0
+    while place + 12 <= len(data):
+        length = int.from_bytes(view[place : place + 4], "big")
+        kind, piece = bytes(view[place + 4 : place + 8]), view[place + 8 : place + 8 + length]
+        place += length + 12
+        if kind == b"IHDR":
+            rows_left = _png_bytes(*struct.unpack(">IIBBBBB", piece))
+        elif kind == b"IDAT":
+            rest: Any = piece
+            while rest and rows_left > 0 and not stream.eof:
+                rows_left -= len(stream.decompress(rest, min(rows_left, _PNG_CHUNK)))
+                rest = stream.unconsumed_tail
+        elif kind == b"IEND":
+            break
+    return rows_left > 0
+
+
+def _png_bytes(width: int, height: int, bits: int, colours: int, _: int, __: int, interlaced: int) -> int:
+    """Bytes of all rows of a PNG, each with the number of its filter."""
+    depth = bits * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colours]
+    sides = [
+        (-(-(width - x) // across), -(-(height - y) // down))
+        for x, y, across, down in (_PNG_PASSES if interlaced else ((0, 0, 1, 1),))
+    ]
+    return sum(rows * (1 + (columns * depth + 7) // 8) for columns, rows in sides if columns > 0)
 
 
 def whole(file: IO[bytes]) -> bytes:
@@ -67,6 +123,39 @@ def decode_jpeg(data: bytes, at_least: tuple[int, int], colours: Literal["RGB", 
     except ValueError:
         # A file that only lacks its end marker is complete; one that ends inside its data still fails here.
         return np.asarray(simplejpeg.decode_jpeg(data + END_OF_JPEG, colours, **smallest))
+
+
+def _jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """Kinds and contents of the segments of a JPEG up to the end of the image, and where each ends."""
+    place = 0
+    while (marker := _JPEG_MARKER.search(data, place)) is not None:
+        kind, place = marker[1][0], marker.end()
+        segment = b""
+        if kind not in _BARE_MARKERS:
+            start, place = place + 2, place + int.from_bytes(data[place : place + 2], "big")
+            segment = data[start:place]
+        yield kind, segment, place
+        if kind == END_OF_JPEG[1]:
+            return
+
+
+def lacks_scans(data: bytes) -> bool:
+    """Whether a progressive JPEG ends before all bits of all coefficients: decoders show what there is."""
+    left = dict[int, int]()
+    for kind, segment, _ in _jpeg_segments(data):
+        if kind in _PROGRESSIVE:
+            left = dict.fromkeys(segment[6::3], 2**64 - 1)
+        elif kind in _SEQUENTIAL:
+            return False
+        elif kind == _SCAN and segment and len(segment) > (last := 2 * segment[0] + 3) and not segment[last] & 0x0F:
+            done = 2 ** (segment[last - 1] + 1) - 2 ** segment[last - 2]
+            left.update({each: left.get(each, 0) & ~done for each in segment[1 : last - 2 : 2]})
+    return any(left.values())
+
+
+def end_of_jpeg(data: bytes) -> int:
+    """Where the first image of a JPEG ends; 0 where it does not."""
+    return next((end for kind, _, end in _jpeg_segments(data) if kind == END_OF_JPEG[1]), 0)
 
 
 def upright(pixels: Pixels, orientation: int) -> Pixels:
@@ -93,7 +182,7 @@ def _decode_plain_png(data: bytes, image: PillowImage.Image) -> Pixels | None:
     return np.asarray(pixels if mode == "rgb" else cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
 
 
-def _read_shrunk(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Pixels | None:
+def _read_shrunk(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> Samples | None:
     """Read an image row by row with libvips and shrink it by a whole factor on the way.
 
     A PNG of 484 megapixels with 16 bits takes 130 MB and 3 s this way; decoded whole it takes 3.7 GB and 54 s.
@@ -125,14 +214,18 @@ def _read_shrunk(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits
         if is_transparent := read.hasalpha():
             read = read.flatten(background=WHITE).bandjoin(read[read.bands - 1])
         shrunk = read.shrink(factor, factor, ceil=True).numpy()
+        unseen = 0
         if is_transparent:
             alpha = shrunk[..., -1]
             shrunk = shrunk[..., 0] if shrunk.shape[2] == len("LA") else np.ascontiguousarray(shrunk[..., :-1])
-            if not alpha.any() or _is_light(shrunk, alpha):
+            unseen, seen = _light_and_dark(shrunk, alpha)
+            if not alpha.any() or unseen > seen:
                 return None  # not to be read on white
     except pyvips.Error:  # Pillow names the damage
         return None
-    return _grey(_eight_bits(shrunk) if shrunk.dtype == np.uint16 else shrunk) if shrunk.ndim == 2 else shrunk
+    if shrunk.ndim == 2:
+        shrunk = _grey(_eight_bits(shrunk) if shrunk.dtype == np.uint16 else shrunk)
+    return Samples(shrunk, unseen)
 
 
 def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.Image:
@@ -149,24 +242,25 @@ def _load_within(image: PillowImage.Image, limits: DecodeLimits) -> PillowImage.
     return image.reduce(factor) if image.mode in _REDUCIBLE else image
 
 
-def _to_rgb(image: PillowImage.Image) -> Pixels:
+def _to_rgb(image: PillowImage.Image) -> Samples:
     if image.mode.startswith("I;16"):
-        return _grey(_eight_bits(np.asarray(image).astype(np.uint16)))
+        return Samples(_grey(_eight_bits(np.asarray(image).astype(np.uint16))))
     if image.mode in ("I", "F"):
-        return _grey(_stretch(np.asarray(image, dtype=np.float64)))
+        return Samples(_grey(_stretch(np.asarray(image, dtype=np.float64))))
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         return _opaque(image.convert("RGBA"))
-    return np.array(image.convert("RGB"))
+    return Samples(np.array(image.convert("RGB")))
 
 
-def _opaque(image: PillowImage.Image) -> Pixels:
+def _opaque(image: PillowImage.Image) -> Samples:
     """An image on white, or on black where more of it is seen there."""
     pixels = _on_paper(image, WHITE)
-    return _on_paper(image, 0) if _is_light(pixels, np.asarray(image.getchannel("A"))) else pixels
+    light, dark = _light_and_dark(pixels, np.asarray(image.getchannel("A")))
+    return Samples(_on_paper(image, 0) if light > dark else pixels, min(light, dark))
 
 
-def _is_light(pixels: np.ndarray, alpha: np.ndarray) -> bool:
-    """Whether an image has more separate parts that are light throughout than dark ones.
+def _light_and_dark(pixels: np.ndarray, alpha: np.ndarray) -> tuple[int, int]:
+    """Number of separate parts of an image that are light throughout, and of those that are dark throughout.
 
     Parts are counted, not pixels: a white panel is one, and text on it belongs to it.
 
@@ -175,13 +269,13 @@ def _is_light(pixels: np.ndarray, alpha: np.ndarray) -> bool:
         alpha: Its opacity.
     """
     if alpha.min() == WHITE:
-        return False
+        return 0, 0
     solid = alpha >= max(min(_SOLID, int(alpha.max())), 1)
     grey = pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
     count, parts = cv2.connectedComponents(solid.astype(np.uint8), connectivity=8)
     not_light = np.count_nonzero(np.bincount(parts[solid & (grey < _LIGHT)], minlength=count))
     not_dark = np.count_nonzero(np.bincount(parts[solid & (grey >= _DARK)], minlength=count))
-    return bool(not_light < not_dark)
+    return count - 1 - int(not_light), count - 1 - int(not_dark)
 
 
 def _on_paper(image: PillowImage.Image, level: int) -> Pixels:

@@ -20,7 +20,16 @@ MAX_PAGES = 1_000_000
 """More are taken for a defect of the chain."""
 _BIG = 43
 _REQUIRED = {256, 257}
-"""Tags of width and height; what lacks them is no page, but bytes that the chain led to by mistake."""
+"""Tags of width and height, without which nothing can be decoded."""
+_OF_PAGES = frozenset({256, 257, 258, 259, 262, 273, 277, 278, 279, 322, 323, 324, 325})
+_ENOUGH = 4
+"""Tags of a page of which a damaged directory has so many at least. Not measured."""
+_TYPES = frozenset(range(1, 19))
+_HEADERS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_EXIF, _OVERLAP, _CHUNK = b"Exif\0\0", 16, 2**20
+_MAX_HEADERS = 1_000
+"""That are looked at; by chance there is one in 1 GB."""
+_JOINED = "another TIFF begins behind its end"
 _MAX_COPIED = 2
 """Strips that have more bytes in all than so many times the file overlap: they are not checked, as that may take
 for ever, and a copy of them may not fit into memory."""
@@ -32,6 +41,8 @@ _STRIPS = (273, 279, 256, 278)
 _TILES = (324, 325, 322, 323)
 """The same of tiles."""
 _UNCOMPRESSED = 1
+_COLOURS, _YCBCR = 262, 6
+"""Tag of the colours, and those whose samples may be fewer than the pixels."""
 _LENIENT = frozenset({2, 3, 4, 7})
 """CCITT run lengths, group 3, group 4 and JPEG: libtiff warns of damaged data, and goes on."""
 _DEFLATE = frozenset({8, 32946})
@@ -73,31 +84,80 @@ def count_pages(source: bytes | Path, name: str = "image") -> TiffPages:
     return pages
 
 
-def _walk(file: IO[bytes]) -> TiffPages:
+def _walk(file: IO[bytes], start: int = 0) -> TiffPages:
+    """Walk the chain of the TIFF that begins at ``start``; of one behind another, to its first page only."""
+    file.seek(start)
     order = "<" if file.read(2) == b"II" else ">"
     is_big = file.read(2) == struct.pack(f"{order}H", _BIG)
     # TIFF 6.0: 16-bit number of 12-byte entries, 32-bit offset of the next directory; BigTIFF: 64, 20 and 64.
     number, entry, offset = (f"{order}Q", 20, f"{order}Q") if is_big else (f"{order}H", 12, f"{order}I")
-    file.seek(8 if is_big else 4)
+    file.seek(start + (8 if is_big else 4))
     met: set[int] = set()
     while True:
         try:
             (place,) = struct.unpack(offset, file.read(struct.calcsize(offset)))
             if place == 0:
-                return TiffPages(len(met), None)
+                return TiffPages(
+                    len(met), None if start or not _is_followed(file, max(met, default=0) + 1) else _JOINED
+                )
             if place in met:
                 return TiffPages(len(met), f"the page after page {len(met)} is an earlier one")
             if len(met) == MAX_PAGES:
                 return TiffPages(len(met), f"it has more than {MAX_PAGES:,} pages")
-            file.seek(place)
+            file.seek(start + place)
             (entries,) = struct.unpack(number, file.read(struct.calcsize(number)))
             tags = file.read(entries * entry) if entries <= 0xFFFF else b""
-            found = {tag for (tag,) in struct.iter_unpack(f"{order}H{entry - 2}x", tags)}
+            found = list(struct.iter_unpack(f"{order}HH{entry - 4}x", tags))
         except (struct.error, OverflowError, ValueError):  # the file ends before, or there is no such place
-            found = set()
-        if not found >= _REQUIRED:
+            found = []
+        if not _is_directory(found):
             return TiffPages(len(met), f"the directory of page {len(met) + 1} is damaged or missing")
         met.add(place)
+        if start:
+            return TiffPages(1, None)
+
+
+def _is_directory(entries: list[tuple[int, int]]) -> bool:
+    """Whether entries (tag and type) are those of a page, which may lack one that it needs.
+
+    Bytes that the chain has led to by mistake have no such tags, in order and of known types.
+    """
+    tags = [tag for tag, _ in entries]
+    is_sound = tags == sorted(tags) and all(kind in _TYPES for _, kind in entries)
+    return _REQUIRED.issubset(tags) or (is_sound and len(_OF_PAGES.intersection(tags)) >= _ENOUGH)
+
+
+def _is_followed(file: IO[bytes], place: int) -> bool:
+    """Whether another TIFF begins behind a place in the file; one in the metadata of a JPEG has no pages."""
+    before, looked_at = b"", 0
+    file.seek(place)
+    while chunk := file.read(_CHUNK):
+        before += chunk
+        end = file.tell()
+        for header in _HEADERS:
+            found = -1
+            while (found := before.find(header, found + 1)) >= 0 and (looked_at := looked_at + 1) <= _MAX_HEADERS:
+                if not before[:found].endswith(_EXIF) and _walk(file, end - len(before) + found).pages:
+                    return True
+        file.seek(end)
+        before = before[-_OVERLAP:]
+    return False
+
+
+def announces_too_little(tags: Mapping[int, Any]) -> bool:
+    """Whether strips or tiles without compression have fewer bytes, by the tags, than their rows take.
+
+    Readers take what their rows need, wherever it comes from.
+    """
+    kind = _TILES if _TILES[0] in tags else _STRIPS
+    if tags.get(_COMPRESSION, _UNCOMPRESSED) != _UNCOMPRESSED or kind[1] not in tags or tags.get(_COLOURS) == _YCBCR:
+        return False
+    across, down = tags.get(kind[2]) or tags[_WIDTH], min(tags.get(kind[3]) or tags[_HEIGHT], tags[_HEIGHT])
+    bits = tags.get(_BITS, (1,))
+    row = (across * (max(bits) if tags.get(_PLANES) == 2 else sum(bits)) + 7) // 8
+    rows = down if kind is _TILES else (tags[_HEIGHT] - 1) % down + 1
+    *others, last = map(int, tags[kind[1]])
+    return bool(last < rows * row or min(others, default=down * row) < down * row)
 
 
 def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
@@ -153,7 +213,8 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
         file.seek(place)
         copy.write(file.read(length))
     try:
-        pyvips.Image.tiffload_buffer(copy.getvalue(), access="sequential", fail_on="warning").avg()
+        image = pyvips.Image.tiffload_buffer(copy.getvalue(), access="sequential", fail_on="warning")
+        image.crop(image.width - 1, image.height - 1, 1, 1).avg()  # of the last sample, behind all others
     except pyvips.Error:
         return True
     return False

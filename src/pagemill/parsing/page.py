@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pagemill import tracing
 from pagemill.config.modes import FurnitureMode, PhotographMode, ReadingMode, TextLayerMode
@@ -25,6 +25,13 @@ from pagemill.sources.base import DocumentRef, PageRef
 from pagemill.sources.items import located
 
 log = logging.getLogger(__name__)
+
+_DRAWN_LINE = PageError(
+    component="text_layer",
+    category="drawn_line",
+    message="a line between lines of the text layer is drawn as shapes; it is read from the pixels where they are read",
+    remedy="Compare the page with its text.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +151,8 @@ async def _decode(run: PageRun) -> list[DetectedRegion] | None:
     with run.stage(DECODE):
         both = await run.services.decode_with_regions(payload) if wants_regions else None
         run.page, detected = both or (await run.services.decode(payload), None)
+        if run.ref.stamp is not None:  # what was decoded is of the file that the digest names
+            await run.services.compute(run.ref.stamp.check)
         if both is None:
             tracing.moved(run.page.pixels.nbytes)
     run.start_limit()
@@ -156,6 +165,8 @@ async def _judge_text_layer(run: PageRun) -> None:
     if layer is None or mode is TextLayerMode.NEVER:
         return
     run.judgement = await run.compute("text_layer", judge, layer, run.page.pixels)
+    if run.judgement.lacks_line:
+        run.page = replace(run.page, warnings=(*run.page.warnings, _DRAWN_LINE))
     is_trusted = mode is TextLayerMode.ALWAYS and (layer.lines or layer.hidden_lines)
     run.verdict = SOUND if is_trusted else run.judgement.verdict
 

@@ -56,6 +56,8 @@ class Judgement(NamedTuple):
     """Share of the page's text-like ink that lies outside all lines."""
     text_without_ink: float = 0.0
     """Share of the visible characters at places where the page shows nothing: white on white, or covered."""
+    lacks_line: bool = False
+    """Ink without text takes the place of a line of a paragraph."""
 
 
 def judge(layer: TextLayer, pixels: Pixels) -> Judgement:
@@ -71,9 +73,10 @@ def judge(layer: TextLayer, pixels: Pixels) -> Judgement:
     # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
     described = sum(len(line.text.replace(" ", "")) for line in _over_ink(layer, pixels))
     boxes = [line.box for line in (*layer.lines, *layer.marks) if not _slants(line)]
-    unread = unread_ink(pixels, boxes)
-    is_partial = described > PARSING.invisible * layer.characters or unread > PARSING.unread_ink
-    return Judgement(PARTIAL if is_partial else SOUND, unread, _unshown(layer.lines, pixels))
+    unread, strips = _unread_strips(pixels, boxes)
+    lacks_line = _lacks_line(strips, as_array(boxes))
+    is_partial = lacks_line or described > PARSING.invisible * layer.characters or unread > PARSING.unread_ink
+    return Judgement(PARTIAL if is_partial else SOUND, unread, _unshown(layer.lines, pixels), lacks_line)
 
 
 def _unshown(lines: Sequence[TextLine], pixels: Pixels) -> float:
@@ -144,6 +147,11 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
         pixels: The page, shape (height, width, 3), dtype uint8.
         boxes: Lines that are known, in page pixels.
     """
+    return _unread_strips(pixels, boxes)[0]
+
+
+def _unread_strips(pixels: Pixels, boxes: Sequence[Box]) -> tuple[float, NDArray[np.float64]]:
+    """As :func:`unread_ink`, and the strips that lie outside all boxes, in page pixels, shape (n, 4)."""
     height, width = pixels.shape[:2]
     scale = min(1.0, PARSING.analysis_height / max(height, width))
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
@@ -153,7 +161,27 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
     strips = _text_strips(np.asarray(grey, dtype=np.uint8))
     size = areas(strips)
     covered = shared_areas(strips, as_array(boxes) * scale) / size
-    return float(size[covered < PARSING.strip_covered].sum() / max(size.sum(), 1.0))
+    is_unread = covered < PARSING.strip_covered
+    return float(size[is_unread].sum() / max(size.sum(), 1.0)), strips[is_unread] / scale
+
+
+def _lacks_line(strips: NDArray[np.float64], lines: NDArray[np.float64]) -> bool:
+    """Whether a strip takes the place of a line of a paragraph: text drawn as shapes between lines of the layer.
+
+    The next lines above and below are over and under most of it, as far away from it as lines of a paragraph are from
+    each other.
+    """
+    middles, heights = (lines[:, 1] + lines[:, 3]) / 2, lines[:, 3] - lines[:, 1]
+    for left, top, right, bottom in strips:
+        shared = np.minimum(lines[:, 2], right) - np.maximum(lines[:, 0], left)
+        distance = middles - (top + bottom) / 2
+        near = (shared >= PARSING.row_shared * (right - left)) & (np.abs(distance) <= PARSING.row_pitch * heights)
+        above, below = -distance[near & (distance < 0)], distance[near & (distance > 0)]
+        if above.size and below.size:
+            nearest, farther = sorted((above.min(), below.min()))
+            if farther <= PARSING.row_rhythm * nearest and bottom - top <= PARSING.row_height * nearest:
+                return True
+    return False
 
 
 def _text_strips(grey: NDArray[np.uint8]) -> NDArray[np.float64]:

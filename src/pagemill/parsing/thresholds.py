@@ -363,6 +363,9 @@ class ParsingThresholds:
     """Largest share of sequences typical of a wrong encoding."""
     unread_ink = 0.35
     """Share of text-like ink outside all lines of the layer; figures with lettering reach a third."""
+    row_shared, row_pitch, row_rhythm, row_height = 0.8, 2.2, 1.3, 1.0
+    """Of ink that takes the place of a line: share of its width below and above which there are lines, most distance
+    of these from it in heights of them, most ratio of both distances, most height in distances. Not measured."""
     sure_text = 0.6
     """Score from which a region of text is believed where the layer has none. Not measured."""
     strip_covered = 0.3

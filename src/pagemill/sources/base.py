@@ -13,6 +13,7 @@ from pagemill.imaging.limits import DecodeLimits
 if TYPE_CHECKING:
     from pagemill.document.page import PageError
     from pagemill.imaging.page import PdfInfo, PdfRepair
+    from pagemill.sources.stamp import FileStamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,8 @@ class PageRef:
     pages (then ``error`` is set)."""
     page_id: str
     payload: PdfPage | EncodedImage | None = None
+    stamp: FileStamp | None = None
+    """Of a local file that is read when the page is decoded."""
     error: PageError | None = None
     """Set when the page cannot even be referred to: a broken row, a document that does not open."""
     estimated_bytes: int = 0

@@ -16,6 +16,7 @@ from pagemill.errors import CorruptInputError, PagemillError, UnsupportedInputEr
 from pagemill.imaging.formats import HEAD_BYTES, IMAGES, SUFFIXES, FileFormat, foreign_format, sniff
 from pagemill.sources.items import Item, RemoteFile
 from pagemill.sources.remote import copy_to_disk, read_all
+from pagemill.sources.stamp import FileStamp
 
 _CHUNK = 2**20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -42,6 +43,8 @@ class Source:
     file_format: FileFormat | None = None
     """None while nobody has looked. Of a remembered file it is what the suffix promises, which is right in so far as
     it tells PDF, TIFF, Arrow, Parquet and other images apart."""
+    stamp: FileStamp | None = None
+    """Tells whether a local file is still what it was."""
     keep: object = None
     """Owner of a temporary file that holds the content."""
     known: KnownSource = field(default_factory=KnownSource)
@@ -96,7 +99,7 @@ class Identifier:
         promised = SUFFIXES.get(path.suffix.lower())
         known = self._catalogue.remembered_digest(path.absolute(), status.st_size, status.st_mtime_ns)
         if known is not None:
-            return Source(item=item, digest=known, file_format=promised)
+            return Source(item=item, digest=known, file_format=promised, stamp=FileStamp.of(path, known, status))
         started = time.time_ns()
         with FileIO(path) as file:
             head = file.read(HEAD_BYTES)
@@ -108,7 +111,7 @@ class Identifier:
         # A remembered file is not opened again to see what it is, so its name has to tell.
         if unchanged and settled and promised and file_format and _kind(promised) == _kind(file_format):
             self._catalogue.remember_digest(path.absolute(), after.st_size, after.st_mtime_ns, digest)
-        return Source(item=item, digest=digest, file_format=file_format)
+        return Source(item=item, digest=digest, file_format=file_format, stamp=FileStamp.of(path, digest, status))
 
     def _identify_remote(self, item: Item, file: RemoteFile) -> Source:
         """By what the filesystem says of the content; without that by the content, which PDFs and images need whole."""

@@ -130,7 +130,7 @@ class PageReferences:
 
         absent = None
         if found.problem is not None:
-            absent = f"{item.name} breaks off after page {found.pages:,}: {found.problem}"
+            absent = f"{item.name} is read up to page {found.pages:,} only: {found.problem}"
         yield from self._of_numbers(source, file_format, found.pages, page, absent)
 
     def of_rows(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
@@ -158,6 +158,8 @@ class PageReferences:
         while (left := intake.left) != 0:
             try:
                 row = next(rows, None)
+                if source.stamp is not None and not errors:
+                    source.stamp.check()
             except TableWithoutImagesError as found:
                 if item.root is None:
                     yield from self.of_broken(source, found.error)
@@ -168,6 +170,7 @@ class PageReferences:
                 if not count and not errors:
                     yield from self.of_broken(source, input_error(item, error), missing=1)
                     return
+                rows.close()
                 row = LostRows(None, error)
             if row is None:
                 if not errors and count != known.pages:  # else the next run is to read the shard again
@@ -318,6 +321,7 @@ class PageReferences:
             page_id=waiting.page_id,
             attempts=waiting.attempts,
             death=waiting.death,
+            stamp=source.stamp,
             **fields,
         )
 

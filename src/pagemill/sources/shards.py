@@ -392,6 +392,7 @@ def _values(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_binary(kind: pa.DataType) -> bool:
+    """Whether values are binary data; dictionary-encoded ones are read like others."""
     kind = _values(kind)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -60,7 +60,7 @@ def read_rows(
     opened: Callable[[Columns], None] | None = None,
     *,
     images: bool = True,
-) -> Iterator[DatasetRow | EndedRows | LostRows]:
+) -> Generator[DatasetRow | EndedRows | LostRows]:
     """Yield the rows of a shard in order, and in the place of those that ``ended`` names only how many there are.
 
     Row groups of Parquet files whose rows have all ended are not decoded. A damaged row group or record batch costs its

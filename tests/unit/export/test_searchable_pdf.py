@@ -331,3 +331,14 @@ def test_a_line_without_extent_is_there(tmp_path: Path, place: tuple[Any, Any]) 
     box, polygon = place
     document = of_images(tmp_path / "x.pdf", record(line("mill", box, polygon=polygon)))
     assert words(text_of(document)) == ["mill"]
+
+
+def test_a_page_without_new_text_gets_no_font(tmp_path: Path) -> None:
+    path = a_pdf(tmp_path / "in.pdf", OWN)
+    pdf = CopiedPdf(path, None)
+    for index in range(2):
+        pdf.add(index, msgspec.structs.replace(record(), regions=[]))
+    pdf.save(tmp_path / "out.pdf")
+    with pikepdf.open(tmp_path / "out.pdf") as saved:
+        fonts = [list(page.Resources.get("/Font", pikepdf.Dictionary()).keys()) for page in saved.pages]
+    assert "/PagemillText" not in set().union(*fonts)

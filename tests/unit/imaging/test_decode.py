@@ -1,5 +1,6 @@
 import io
 import os
+import re
 import struct
 import sys
 import tracemalloc
@@ -648,3 +649,57 @@ def test_images_behind_a_photograph_that_are_no_pages_have_no_warning():
     marked = whole + b"urn:com:apple:photo:2020:aux:hdrgainmap"
     for data in (gain_map, cut, marked):
         assert decode_image(data).warnings == ()
+
+
+def png_of(rows: int, mode: str, *, interlaced: bool = False) -> bytes:
+    """A PNG of 30 x 20 pixels whose data have so many rows, with right checksums of its chunks."""
+    colours, depth = {"L": (0, 1), "RGB": (2, 3), "RGBA": (6, 4)}[mode]
+    row = b"\0" + bytes(range(30 * depth))
+    data = zlib.compress((bytes(2 * 20 * 31 * depth) if interlaced else row * 20)[: rows * len(row)])
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", 30, 20, 8, colours, 0, 0, interlaced)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_a_png_whose_data_end_before_its_last_row_fails(mode: str):
+    assert decode_image(png_of(20, mode)).pixels.shape == (20, 30, 3)
+    assert decode_image(png_of(40, mode, interlaced=True)).pixels.shape == (20, 30, 3)
+    for data in (png_of(19, mode), png_of(10, mode), png_of(10, mode, interlaced=True)):
+        with pytest.raises(CorruptInputError, match="before its last row"):
+            decode_image(data)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_a_progressive_jpeg_without_its_last_scans_fails(mode: str):
+    data = encoded(Image.effect_noise((80, 60), 60).convert(mode), "JPEG", progressive=True)
+    assert decode_image(data).pixels.shape == (60, 80, 3)
+    scans = [match.start() for match in re.finditer(rb"\xff\xda", data)]
+    for cut in (scans[1], scans[-1]):
+        with pytest.raises(CorruptInputError, match="last scan"):
+            decode_image(data[:cut] + data[-2:])
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
+def test_an_image_behind_another_one_is_left_out_with_a_warning(file_format: str):
+    first, thumbnail = Image.effect_noise((80, 60), 60), Image.effect_noise((20, 15), 60)
+    data = encoded(first, file_format)
+    (warning,) = decode_image(data + data + data).warnings
+    assert (warning.category, "2 left out" in warning.message) == ("frames", True)
+    if file_format == "JPEG":
+        assert not decode_image(data + encoded(thumbnail, "JPEG")).warnings
+
+
+@pytest.mark.parametrize(("white", "found"), [(8, ["unseen"]), (0, []), (1, [])])
+def test_a_transparent_image_with_text_in_black_and_white_has_a_warning(white: int, found: list[str]):
+    samples = np.zeros((80, 160, 2), np.uint8)
+    for number in range(16):
+        samples[10:20, 10 * number : 10 * number + 6] = (0, 255)
+    for number in range(white):
+        samples[40:50, 10 * number : 10 * number + 6] = (255, 255)
+    data = encoded(Image.fromarray(samples), "PNG")
+    for limits in (DecodeLimits(), DecodeLimits(max_pixels=3_200)):
+        assert [warning.category for warning in decode_image(data, limits=limits).warnings] == found

@@ -99,3 +99,42 @@ def test_strips_that_overlap_do_not_fill_the_memory():
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_a_page_without_a_width_costs_no_other(big: bool):
+    data = bytearray(tiff(big=big))
+    number, offset, entry = ("<Q", "<Q", 20) if big else ("<H", "<I", 12)
+    place = struct.unpack_from(offset, data, 8 if big else 4)[0]
+    for _ in range(2):
+        (entries,) = struct.unpack_from(number, data, place)
+        behind = place + struct.calcsize(number) + entry * entries
+        (place,) = struct.unpack_from(offset, data, behind)
+    struct.pack_into("<H", data, place + struct.calcsize(number), 255)  # the tag of the width is another one
+    assert count_pages(bytes(data)) == (PAGES, None)
+    with pytest.raises(CorruptInputError):
+        decode_image(bytes(data), frame=2)
+    assert decode_image(bytes(data), frame=4).pixels.shape == (20, 34, 3)
+
+
+@pytest.mark.parametrize("between", [b"", b"\n", bytes(4096)])
+def test_a_tiff_behind_another_one_is_named(between: bytes):
+    assert count_pages(tiff() + between + tiff(big=True)) == (PAGES, "another TIFF begins behind its end")
+    buffer = io.BytesIO()
+    Image.new("L", (30, 20)).save(buffer, "TIFF")
+    assert count_pages(tiff() + b"Exif\0\0" + buffer.getvalue()).problem is None
+    assert count_pages(tiff() + b"II*\0" * 9).problem is None
+
+
+@pytest.mark.parametrize("length", [0, 100, None])
+def test_short_byte_counts_of_uncompressed_data_are_a_warning(length: int | None):
+    buffer = io.BytesIO()
+    Image.effect_noise((50, 40), 90).save(buffer, "TIFF")
+    data = bytearray(buffer.getvalue())
+    (first,) = directories(bytes(data))
+    (entries,) = struct.unpack_from("<H", data, first)
+    for place in range(first + 2, first + 2 + 12 * entries, 12):
+        if struct.unpack_from("<H", data, place)[0] == 279 and length is not None:
+            struct.pack_into("<I", data, place + 8, length)
+    found = [warning.category for warning in decode_image(bytes(data)).warnings]
+    assert found == ([] if length is None else ["corrupt"])

@@ -21,6 +21,7 @@ from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.parsing.page import dead_page, parse_page
 from pagemill.recognition.reader import ReadPage
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef
+from pagemill.sources.stamp import FileStamp
 
 
 class Services:
@@ -201,3 +202,17 @@ async def test_no_page_whose_text_layer_is_used_is_unwarped(network, layer, mode
     assert (parsed.record.unwarped == "uvdoc") == is_unwarped
     assert parsed.record.status is Status.DONE
     assert (parsed.record.width, parsed.record.height) == (300, 400)
+
+
+async def test_a_page_of_a_file_that_was_changed_fails_by_name(tmp_path: Path):
+    path = tmp_path / "a.png"
+    path.write_bytes(b"old")
+    stamp = FileStamp.of(path, "0" * 64, path.stat())
+    ref = replace(REF, stamp=stamp)
+    assert (await parse_page(ref, Services(), ParseSettings())).record.status is Status.DONE
+    path.write_bytes(b"newer")
+    page = await parse_page(ref, Services(), ParseSettings())
+    assert (page.record.status, page.retryable) == (Status.FAILED, False)
+    (error,) = page.record.errors
+    assert (error.component, error.category) == ("decode", "changed")
+    assert "a.png was changed while it was read" in error.message

@@ -330,3 +330,19 @@ def test_memory_does_not_grow_with_the_square_of_the_lines():
         assert tracemalloc.get_traced_memory()[1] < 40_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("unsaid", "is_lacking"),
+    [((), False), ((140,), True), ((100,), False), ((180,), False), ((100, 140), True)],
+    ids=["none", "between two lines", "first line", "last line", "two lines"],
+)
+def test_ink_in_the_place_of_a_line_of_a_paragraph_is_text_that_the_layer_lacks(unsaid, is_lacking):
+    tops = [100, 120, 140, 160, 180]
+    pixels = page_with_strips(tops)
+    pixels[140:152, 300:] = 255  # a short line
+    lines = tuple(line(PROSE, (58.0, top - 1.0, 602.0, top + 13.0)) for top in tops if top not in unsaid)
+    text = TextLayer(lines=lines, characters=len(lines) * 90, unmapped=0)
+    judgement = judge(text, pixels)
+    assert judgement.lacks_line is is_lacking
+    assert judgement.verdict == ("partial" if is_lacking else "sound")

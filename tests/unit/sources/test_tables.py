@@ -229,3 +229,12 @@ def test_a_file_whose_name_is_no_utf_8(tmp_path: Path, file_format: FileFormat):
     write(tmp_path / "shard", table(20), file_format).rename(path)
     assert len(list(read_rows(path, file_format, SourceOptions()))) == 20
     assert count_rows(path, file_format, SourceOptions()) == 20
+
+
+@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.ARROW_FILE, FileFormat.ARROW_STREAM])
+@pytest.mark.parametrize("named", [None, "image"])
+def test_dictionary_encoded_images_are_read(tmp_path: Path, file_format: FileFormat, named: str | None):
+    images = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.int8()), pa.array([b"a", b"b"], pa.binary()))
+    path = write(tmp_path / "shard", pa.table({"image": images}), file_format)
+    rows = list(read_rows(path, file_format, SourceOptions(image_column=named)))
+    assert [row.data for row in rows] == [b"b", b"a", b"b"]

@@ -1,0 +1,59 @@
+"""Whether a file is still the one whose digest was taken."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pagemill.errors import ChangedInputError, unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What a file was when its digest was taken."""
+
+    path: Path
+    digest: str
+    """SHA-256, 64 hex digits."""
+    size: int
+    modified_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path, digest: str, status: os.stat_result) -> FileStamp:
+        """By what the system said of the file before its digest was taken."""
+        return cls(path, digest, status.st_size, status.st_mtime_ns, status.st_ino)
+
+    def check(self) -> None:
+        """Require that what was read of the file until now has the digest.
+
+        A file of the same size is read again where its time of modification or its inode is another one: some network
+        file systems give inodes anew, and not every program that writes changes something.
+
+        Raises:
+            ChangedInputError: The file has changed.
+            InputError: It is gone, or cannot be read.
+        """
+        try:
+            status = os.stat(self.path)  # noqa: PTH116 - for every page
+            now = (status.st_size, status.st_mtime_ns, status.st_ino)
+            if now == (self.size, self.modified_ns, self.inode):
+                return
+            is_same = status.st_size == self.size and _digest(self.path, *now) == self.digest
+        except OSError as error:
+            raise unreadable(self.path.name, error) from error
+        if not is_same:
+            raise ChangedInputError(
+                f"{self.path.name} was changed while it was read",
+                remedy="Run again when nothing writes to it: it will be read anew.",
+            )
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, size: int, modified_ns: int, inode: int) -> str:
+    """Of a file in this state, for all of its pages."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
