@@ -55,8 +55,8 @@ class _Pages:
         if record.width <= 0 or record.height <= 0:
             return
         there = _to_points(box, turn, record.width, record.height)
-        lines = (line for region in record.regions for line in lines_of(region))
-        lines = [line for line in lines if not own or line.engine != TEXT_LAYER]
+        read = (line for region in record.regions for line in lines_of(region))
+        lines = [line for line in read if not own or line.engine != TEXT_LAYER]
         if not lines:
             return  # a font that nothing is written with would be as large as that of a whole document
         content = text_content(lines, there, self._font, _FONT, turned=record.rotation != 0)
