@@ -154,3 +154,13 @@ def test_a_locked_file_is_still_locked(tmp_path: Path):
     ended = run(tmp_path / "out", path)
     assert (ended.exit_code, list(ended.failed)) == (ExitCode.ENCRYPTED, ["locked"])
     assert run(tmp_path / "out", path, password="sesame").exit_code is ExitCode.OK
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_an_entry_of_the_page_tree_that_is_no_page_costs_no_other(tmp_path: Path, count: int):
+    path = tmp_path / "kids.pdf"
+    path.write_bytes(page_tree("3 0 R 99 0 R 4 0 R 5 0 R", count, PAGE, PAGE))
+    ended = run(tmp_path / "out", path)
+    assert len(ended.done) == 3
+    assert len(ended.failed) == 1
+    assert ended.missing == 1

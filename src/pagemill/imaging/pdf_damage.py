@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pikepdf
 
-from pagemill.imaging.pdf_repair import walk_pages
+from pagemill.imaging.pdf_repair import clean_tree, walk_pages
 from pagemill.imaging.stream_check import (
     Budget,
     Coded,
@@ -90,7 +90,9 @@ class PdfDamage:
                 access_mode=pikepdf.AccessMode.stream,
                 suppress_warnings=True,
             )
-            self.pages, self.lost_pages = walk_pages(self._pdf)
+            _, lost = clean_tree(self._pdf)
+            self.pages, taken_out = walk_pages(self._pdf)
+            self.lost_pages = lost + taken_out
         except Exception:  # pikepdf passes on whatever C++ throws; PDFium reads the file all the same
             return
 

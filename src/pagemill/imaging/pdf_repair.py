@@ -48,7 +48,7 @@ def repair_pdf(path: Path, target: Path, password: str | None) -> PdfRepair:
             pdf = pikepdf.open(path, inherit_page_attributes=False)
         with pdf:
             count = pdf.Root.Pages.get("/Count")
-            loops, lost = _clean_tree(pdf)
+            loops, lost = clean_tree(pdf)
             pages, taken_out = walk_pages(pdf)
             lost += taken_out
             if not pages:
@@ -81,7 +81,7 @@ def walk_pages(pdf: Any) -> tuple[int, int]:
     return pages, sum(_LOST_PAGE in warning for warning in pdf.get_warnings())
 
 
-def _clean_tree(pdf: Any) -> tuple[bool, int]:
+def clean_tree(pdf: Any) -> tuple[bool, int]:
     """Take out of the page tree what leads back into it, as qpdf refuses such a tree whole, and what is no page.
 
     Returns:

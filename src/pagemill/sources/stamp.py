@@ -31,7 +31,7 @@ class FileStamp:
         """Require that what was read of the file until now has the digest.
 
         A file of the same size is read again where its time of modification or its inode is another one: some network
-        file systems give inodes anew, and not every program that writes changes something.
+        file systems give new inodes, and not every program that writes changes something.
 
         Raises:
             ChangedInputError: The file has changed.
@@ -48,7 +48,7 @@ class FileStamp:
         if not is_same:
             raise ChangedInputError(
                 f"{self.path.name} was changed while it was read",
-                remedy="Run again when nothing writes to it: it will be read anew.",
+                remedy="Run again when nothing writes to it: it will be read again.",
             )
 
 
