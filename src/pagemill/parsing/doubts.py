@@ -18,6 +18,7 @@ from pagemill.document.page import (
     Region,
     TextLine,
 )
+from pagemill.imaging.page import TextLayer
 from pagemill.parsing.formula_reading import unread_formulas
 from pagemill.parsing.lines import is_mostly_vertical
 from pagemill.parsing.quality import low_share
@@ -30,10 +31,22 @@ from pagemill.recognition.verdict import POORLY_READ
 _LOST = re.compile("[\ufffd\\w]\ufffd")
 """Several characters without Unicode values, or one in a word, as a ligature; one that stands alone may be a bullet."""
 
+_SAID = 60
+"""Characters of what is left out that a note shows."""
 _COMPARE = "Compare the text with the page, or have its pixels read: --text-layer never."
 _of_layer = partial(PageError, component="text_layer", category=LAYER_MISMATCH, remedy=_COMPARE)
 _of_reading = partial(PageError, component="recognition")
 _unread = partial(_of_reading, category="empty_text")
+
+
+def left_out_notes(layer: TextLayer | None) -> list[str]:
+    """What a text layer holds that is no text of the page: what nobody sees of it, and watermarks."""
+    notes = []
+    for what, lines in (("watermark", layer.watermarks), ("text that nobody sees", layer.unseen)) if layer else ():
+        if lines:
+            said = " ".join(lines[0].text.split())[:_SAID]
+            notes.append(f"{what} left out: «{said}»" + (f" and {len(lines) - 1} more lines" if len(lines) > 1 else ""))
+    return notes
 
 
 def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:

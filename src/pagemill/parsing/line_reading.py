@@ -22,6 +22,7 @@ from pagemill.parsing.analyse import analyse_page, analyse_typography, may_show_
 from pagemill.parsing.doubts import (
     doubts_of,
     doubts_of_layer,
+    left_out_notes,
     lost_lines,
     plain_formulas,
     unmapped_characters,
@@ -214,6 +215,8 @@ async def _add_doubts(run: PageRun, record: PageResult, found: _Found, lines: Se
     read = found.read
     if run.judgement is not None and run.verdict != UNSOUND:
         record.signals |= signals_of_layer(run.judgement, alone=read is None)
+        if notes := left_out_notes(_used_layer(run)):
+            record.metadata["notes"] = [*record.metadata.get("notes", ()), *notes]
         record.errors += doubts_of_layer(run.judgement, alone=read is None)
     if read is not None:
         record.signals |= signals_of_reading(read)
