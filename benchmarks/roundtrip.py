@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import resource
 import shlex
@@ -51,6 +50,8 @@ _TIMEOUT_S = 600
 
 Outputs = dict[tuple[str, str], str]
 """Markdown by stem of the sheet and variant."""
+Costs = dict[str, float]
+"""Seconds of processor time by variant."""
 
 
 def cpu_s() -> float:
@@ -59,8 +60,8 @@ def cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def pagemill(files: Mapping[tuple[str, str], Path], work: Path, options: Sequence[str]) -> tuple[Outputs, float]:
-    """Parse all files in one process, and one small file alone, which gives the cost of the start.
+def pagemill(files: Mapping[tuple[str, str], Path], work: Path, options: Sequence[str]) -> tuple[Outputs, Costs]:
+    """Parse all files in one process, scans in another, and one small file alone, which gives the cost of the start.
 
     Args:
         files: PDFs by stem of the sheet and variant.
@@ -68,7 +69,7 @@ def pagemill(files: Mapping[tuple[str, str], Path], work: Path, options: Sequenc
         options: More options of ``pagemill parse``.
 
     Returns:
-        Markdown, empty for documents that failed, and the seconds of processor time.
+        Markdown, empty for documents that failed, and processor time; those not scanned share theirs.
     """
 
     def run(name: str, inputs: Iterable[tuple[str, Path]]) -> tuple[Path, float]:
@@ -88,15 +89,22 @@ def pagemill(files: Mapping[tuple[str, str], Path], work: Path, options: Sequenc
 
     small = min(files.values(), key=lambda path: path.stat().st_size)
     _, start = run("start", [("small", small)])
-    documents, used = run("all", ((f"{stem}-{name}", path) for (stem, name), path in files.items()))
-    outputs = {}
-    for stem, name in files:
-        path = documents / f"{stem}-{name}.md"
-        outputs[stem, name] = path.read_text(encoding="utf-8") if path.exists() else ""
-    return outputs, max(0.0, used - start)
+    outputs: Outputs = {}
+    costs: Costs = {}
+    for part, scanned in (("all", False), ("scans", True)):
+        some = {key: path for key, path in files.items() if (key[1] == SCAN) == scanned}
+        if not some:
+            continue
+        documents, used = run(part, ((f"{stem}-{name}", path) for (stem, name), path in some.items()))
+        for stem, name in some:
+            path = documents / f"{stem}-{name}.md"
+            outputs[stem, name] = path.read_text(encoding="utf-8") if path.exists() else ""
+        names = {name for _, name in some}
+        costs |= dict.fromkeys(names, max(0.0, used - start) / len(names))
+    return outputs, costs
 
 
-def tool(command: str, files: Mapping[tuple[str, str], Path], folder: Path) -> tuple[Outputs, float]:
+def tool(command: str, files: Mapping[tuple[str, str], Path], folder: Path) -> tuple[Outputs, Costs]:
     """Run another tool on the files; what it wrote is kept and used again.
 
     Args:
@@ -106,7 +114,7 @@ def tool(command: str, files: Mapping[tuple[str, str], Path], folder: Path) -> t
         folder: Where its Markdown is kept.
 
     Returns:
-        Markdown, empty where the tool failed, and the seconds of processor time without those of its starts.
+        Markdown, empty where the tool failed, and processor time without that of its starts.
     """
     kept = folder / "costs.json"
     costs: dict[str, float] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
@@ -142,10 +150,12 @@ def tool(command: str, files: Mapping[tuple[str, str], Path], folder: Path) -> t
         costs |= dict.fromkeys(batch, used / len(batch))
         kept.write_text(json.dumps(costs), encoding="utf-8")
     outputs = {}
+    spent: Costs = defaultdict(float)
     for stem, name in files:
+        spent[name] += costs[f"{stem}-{name}"]
         out = folder / f"{stem}-{name}.md"
         outputs[stem, name] = out.read_bytes().decode("utf-8", "replace") if out.exists() else ""
-    return outputs, sum(costs[name] for name in named)
+    return outputs, spent
 
 
 def interval(values: Sequence[tuple[str, float]]) -> tuple[float, float]:
@@ -243,7 +253,7 @@ def main() -> None:
     if given.render_only:
         return
 
-    outputs: dict[str, tuple[Outputs, float | None]] = {}
+    outputs: dict[str, tuple[Outputs, Costs]] = {}
     folders: dict[str, Path] = {}
     if not given.without_pagemill:
         import pagemill as installed
@@ -255,7 +265,7 @@ def main() -> None:
         name, _, command = named.partition("=")
         folders[name] = given.work / "tools" / name / digest(command)
         outputs[name] = tool(command, files, folders[name])
-    outputs[CEILING] = ({(s.stem, name): s.ceiling for s in made for name in variants}, None)
+    outputs[CEILING] = ({(s.stem, name): s.ceiling for s in made for name in variants}, {})
 
     truths = {sheet.stem: elements(sheet.truth) for sheet in made}
     report: dict[str, Any] = {
@@ -271,11 +281,12 @@ def main() -> None:
     head = "| " + " | ".join(["", *(m.replace("_", " ") for m in MEASURES), "CPU s a page"]) + " |"
     print(head + "\n|---|" + "--:|" * (len(MEASURES) + 1))
     for tool_name, (_, used) in outputs.items():
-        cost = f"{used / (pages * len(variants)):.3f}" if used is not None else ""
-        entry: dict[str, Any] = report["scores"].setdefault(tool_name, {"cpu_s_a_page": cost})
+        costs = {name: used[name] / pages for name in variants if name in used}
+        entry: dict[str, Any] = report["scores"].setdefault(tool_name, {"cpu_s_a_page": costs})
         for name in variants if tool_name != CEILING else variants[:1]:
             scored = [(s, c) for s, v, c in compared[tool_name] if v == name]
             entry[name] = {"all": summary(scored)}
+            cost = f"{costs[name]:.3f}" if name in costs else ""
             print(row(f"{tool_name}, {name}" if tool_name != CEILING else CEILING, entry[name]["all"], cost))
             for key in ("producer", "style", "language"):
                 groups: dict[str, list[tuple[Sheet, Comparison]]] = defaultdict(list)
@@ -307,5 +318,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    sys.stdout.flush()
-    os._exit(0)  # libraries of producers end slowly

@@ -97,7 +97,9 @@ def shown(document: Document, style: Style) -> list[Block] | None:
 
 def _to_be_numbered(headings: Sequence[Block]) -> bool:
     """Whether headings begin with a chapter, and have no numbers of their own."""
-    return headings[0].level == 1 and not any(plain(heading.runs)[:1].isdigit() for heading in headings)
+    return (
+        bool(headings) and headings[0].level == 1 and not any(plain(heading.runs)[:1].isdigit() for heading in headings)
+    )
 
 
 def ceiling(blocks: Sequence[Block], style: Style) -> list[Block]:
