@@ -109,6 +109,7 @@ def _row(page: PageResult) -> dict[str, Any]:
     regions = [msgspec.structs.asdict(region) for region in page.regions]
     for region in regions:
         region["description"] = msgspec.to_builtins(region["description"])
+        region["spans"] = [msgspec.structs.asdict(span) for span in region["spans"]]
         for name in _LEFT_OUT:
             del region[name]
     return row | {

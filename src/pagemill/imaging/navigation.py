@@ -13,7 +13,7 @@ from pagemill.document.page import OutlineEntry
 from pagemill.imaging.glyphs import valid_unicode
 
 if TYPE_CHECKING:
-    from pagemill.imaging.pdf import PdfDocument
+    from pagemill.imaging.pdf_document import PdfDocument
 
 Rectangle = tuple[float, float, float, float]
 """Left, bottom, right, top in page space."""

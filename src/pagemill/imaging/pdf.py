@@ -34,6 +34,7 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.navigation import labels_of, links_of, outline_of
 from pagemill.imaging.page import DecodedPage, PdfInfo, TextLayer
 from pagemill.imaging.pdf_damage import PdfDamage
+from pagemill.imaging.pdf_document import PdfDocument
 from pagemill.imaging.tags import tags_of
 from pagemill.imaging.text_layer import PageFacts, extract_text_layer
 from pagemill.imaging.transforms import crop
@@ -41,9 +42,6 @@ from pagemill.imaging.types import Pixels
 
 SIZES = 64
 """Page sizes that :func:`describe` reads; more would take long on documents of many thousand pages."""
-_MAX_ABSENT = 2_000
-"""Pages in a row that cannot be loaded before the rest of a document is given up to :mod:`pagemill.imaging.pdf_repair`.
-2,000 take PDFium 0.02 to 0.4 s."""
 _METADATA_CHARACTERS = 1_000
 _DATE = re.compile(
     r"(?:D:)?(\d{4})(?:(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d))?)?)?)?)?(?:([-+Z])(?:(\d\d)'?(?:(\d\d)'?)?)?)?"
@@ -64,39 +62,6 @@ _PLAIN, _STEP = 0.98, 4
 of the pixels that are compared. Decoding an image once more takes 10 ms, but 0.8 s for a large one in JPEG 2000."""
 _BOXES = "Set the boxes of the page (/MediaBox, /CropBox) to what is drawn on it, and parse it again."
 _REPAIR = "Get the file again, or repair it (for example with `qpdf in.pdf out.pdf`)."
-
-
-class PdfDocument(pdfium.PdfDocument):  # type: ignore[misc] # it has no types
-    """A document of which is known what pages are there.
-
-    PDFium finds a page by walking on from the last one that it has found. A page that is not there makes it lose count,
-    and give another page in the place of a missing one, unless each was asked for once, in order, and those that were
-    not there are not asked for again.
-    """
-
-    sizes: tuple[tuple[float, float] | None, ...] = ()
-    """Width and height in points of the pages up to the last one that can be loaded; None for one that cannot."""
-    damage: PdfDamage
-    """What else is wrong with it."""
-
-    def close(self, *arguments: Any) -> None:
-        """Close the document, and the file that is looked at for damage."""
-        self.damage.close()
-        super().close(*arguments)
-
-    def walk(self) -> None:
-        """Find out; takes 20 to 80 microseconds a page."""
-        sizes: list[tuple[float, float] | None] = []
-        pages = 0
-        for index in range(len(self)):
-            try:
-                sizes.append(self.get_page_size(index))
-                pages = index + 1
-            except pdfium.PdfiumError:
-                sizes.append(None)
-                if index - pages >= _MAX_ABSENT:
-                    break
-        self.sizes = tuple(sizes[:pages])
 
 
 def open_pdf(path: Path, password: str | None) -> PdfDocument:

@@ -581,7 +581,7 @@ def _look(text_page: Any, index: int, address: int, known: dict[int, Font], affi
 
 
 def _faces(glyphs: Glyphs, looks: Sequence[_Look], point: float) -> list[tuple[Style, bool]]:
-    """The styles of a page, and whether each is of a font for formulas; glyphs are told theirs."""
+    """The styles of a page, and whether each is of a font for formulas; each glyph gets the index of its own."""
     size, style = glyphs.sizes, glyphs.style
     measured = np.array([look.size for look in looks])
     off = np.flatnonzero(np.bincount(style, weights=np.abs(size - measured[style]) > 0.01 * size, minlength=len(looks)))

@@ -122,8 +122,22 @@ def may_show_more(page: DecodedPage, lines: Sequence[TextLine]) -> bool:
     least = PARSING.least_picture * em
     if any(min(box[2] - box[0], box[3] - box[1]) >= least for box in page.image_boxes):
         return True
-    drawn = [box for box in layer.drawings if max(box[2] - box[0], box[3] - box[1]) >= em]
-    return len(drawn) >= PARSING.least_drawings
+    large = sum(max(box[2] - box[0], box[3] - box[1]) >= em for box in layer.drawings)
+    return max(large, _beside_each_other(layer.drawings, PARSING.letter_gap * em)) >= PARSING.least_drawings
+
+
+def _beside_each_other(boxes: Sequence[Box], gap: float) -> int:
+    """How many boxes have another one close at their right, as letters drawn as shapes have; bullets do not."""
+    ordered = sorted(boxes, key=lambda box: box[0])
+    count = 0
+    for place, (_, y1, x2, y2) in enumerate(ordered):
+        for other in ordered[place + 1 :]:
+            if other[0] > x2 + gap:
+                break
+            if min(y2, other[3]) - max(y1, other[1]) > 0.5 * min(y2 - y1, other[3] - other[1]):
+                count += 1
+                break
+    return count
 
 
 def _pictures(

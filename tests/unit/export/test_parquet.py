@@ -8,7 +8,7 @@ import pytest
 from synthetic_run import JPEG, page, region, sample_pages
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ImageCrop
+from pagemill.document.page import ImageCrop, Mark, Span
 from pagemill.export import parquet
 from pagemill.export.embedding_text import embedding_text
 from pagemill.export.parquet import write_parquet
@@ -22,6 +22,7 @@ def written(pages, **options) -> pq.ParquetFile:  # type: ignore[no-untyped-def]
 
 def test_one_row_a_page_with_nested_regions() -> None:
     pages = sample_pages()
+    pages[0].regions[1].spans = (Span(0, 2, Mark.BOLD),)
     pages[3].metadata = {"title": "Letter", "n": 1}
     pages[3].timings = {"decode": 0.5}
     pages[3].confidence, pages[3].review, pages[3].signals = 0.9, True, {"unread": 0.5}
@@ -48,7 +49,7 @@ def test_one_row_a_page_with_nested_regions() -> None:
         "continues": True,
         "description": None,
         "list_depth": 0,
-        "spans": [],
+        "spans": [{"start": 0, "end": 2, "mark": "bold", "target": None}],
         "style": None,
         "tag": "",
         "furniture": None,

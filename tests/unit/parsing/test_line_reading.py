@@ -56,6 +56,8 @@ async def test_lines_none_of_which_can_be_read_are_said_on_a_page_that_is_done(i
 
 
 INKED = (4.0, 4.0, 36.0, 14.0)
+LETTERS = tuple((4.0 + 4 * place, 5.0, 7.0 + 4 * place, 13.0) for place in range(7))
+"""Drawn as shapes."""
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ async def test_text_that_a_sound_layer_lacks_is_read(score, box, images, raised,
     class Layered(Services):
         async def decode(self, payload):
             line = TextLine(text=prose, box=(2.0, 24.0, 38.0, 34.0), engine="text-layer")
-            layer = TextLayer(lines=(line,), characters=len(prose), unmapped=0)
+            layer = TextLayer(lines=(line,), characters=len(prose), unmapped=0, drawings=LETTERS)
             return replace(await super().decode(payload), text_layer=layer, image_boxes=images)
 
         async def detect_regions(self, pixels):
@@ -141,9 +143,8 @@ async def test_layer_and_reading_are_compared_on_computing_threads():
 
     class Layered(Services):
         async def decode(self, payload):
-            layer = TextLayer(
-                lines=(TextLine(text="Mill Lane", box=(2.0, 24.0, 38.0, 34.0)),), characters=8, unmapped=0
-            )
+            line = TextLine(text="Mill Lane", box=(2.0, 24.0, 38.0, 34.0))
+            layer = TextLayer(lines=(line,), characters=8, unmapped=0, drawings=LETTERS)
             return replace(await super().decode(payload), text_layer=layer)
 
         async def detect_regions(self, pixels):

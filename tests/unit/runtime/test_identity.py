@@ -171,6 +171,7 @@ OTHERS = {
     "crops": False,
     "inline_marks": False,
     "structure": "pixels",
+    "furniture": "likely",
     "layout_engine": "other",
     "layout_model": "FILE",
     "table_engine": "other",

@@ -343,7 +343,7 @@ def _separators(rows: Sequence[PageRow], drawn: Drawn) -> list[float]:
 
 
 def _cut(cell: CellPieces, separators: Sequence[float]) -> list[CellPieces]:
-    """A cell cut where a column ends between two of its words, and not where it lies across the border."""
+    """A cell cut where a column ends between two of its words, but one that is across the border stays whole."""
     parts: list[CellPieces] = [[]]
     for piece in cell:
         start = 0
