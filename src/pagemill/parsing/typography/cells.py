@@ -45,18 +45,12 @@ class Drawn:
 
     horizontal: tuple[Rule, ...]
     vertical: tuple[Rule, ...]
-
-    def within(self, box: Box) -> Rules:
-        """The rules of an area, with some slack."""
-        x1, y1, x2, y2 = box[0] - _TOUCH, box[1] - _TOUCH, box[2] + _TOUCH, box[3] + _TOUCH
-        return Rules(
-            tuple(r for r in self.horizontal if y1 <= r.position <= y2 and r.start < x2 and r.end > x1),
-            tuple(r for r in self.vertical if x1 <= r.position <= x2 and r.start < y2 and r.end > y1),
-        )
+    shades: tuple[Rule, ...]
+    """Upper and lower edges of shaded areas."""
 
 
-def drawn_rules(strokes: Iterable[Box], width: float, *, mirrored: bool) -> Drawn:
-    """Strokes as rules, pieces of one line joined."""
+def drawn_rules(strokes: Iterable[Box], shaded: Iterable[Box], width: float, *, mirrored: bool) -> Drawn:
+    """Strokes as rules, pieces of one line joined, and the level edges of shaded areas."""
     level: list[tuple[float, float, float]] = []
     upright: list[tuple[float, float, float]] = []
     for x1, y1, x2, y2 in list(strokes)[:_MOST_STROKES]:
@@ -66,7 +60,11 @@ def drawn_rules(strokes: Iterable[Box], width: float, *, mirrored: bool) -> Draw
             level.append(((y1 + y2) / 2, x1, x2))
         else:
             upright.append(((x1 + x2) / 2, y1, y2))
-    return Drawn(tuple(_joined(level)), tuple(_joined(upright)))
+    edges = []
+    for x1, y1, x2, y2 in list(shaded)[:_MOST_STROKES]:
+        start, end = (width - x2, width - x1) if mirrored else (x1, x2)
+        edges += [(y1, start, end), (y2, start, end)]
+    return Drawn(tuple(_joined(level)), tuple(_joined(upright)), tuple(_joined(edges)))
 
 
 def _joined(lines: Sequence[tuple[float, float, float]]) -> list[Rule]:
@@ -258,7 +256,12 @@ def _fits(extents: Sequence[tuple[float, float]], known: Sequence[list[tuple[flo
 
 
 def _rule_between(above: PageRow, below: PageRow, drawn: Drawn) -> bool:
-    return any(above.baseline < rule.position < below.baseline for rule in drawn.horizontal)
+    """Whether a rule, or the edge of a shade, runs between most of two rows."""
+    least = 0.5 * min(above.x2 - above.x1, below.x2 - below.x1)
+    return any(
+        above.baseline < rule.position < below.baseline - 0.4 * below.size and rule.length > least
+        for rule in (*drawn.horizontal, *drawn.shades)
+    )
 
 
 def _aligned(cell: tuple[float, float], above: Sequence[tuple[float, float]], size: float) -> bool:

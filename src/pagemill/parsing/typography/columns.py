@@ -103,6 +103,8 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
     sides = [_measures(side) for side in rows]
     if any(count < TYPOGRAPHY.column_rows or width < TYPOGRAPHY.column_width for count, width, _, _ in sides):
         return False
+    if _is_table_cut(*rows) or _is_table_cut(*reversed(rows)):
+        return False
     if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
         return True
     if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
@@ -114,13 +116,24 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
 def _aligned_share(left: Sequence[PageRow], right: Sequence[PageRow]) -> float:
     """Share of the rows of the side with fewer of them that have a row on the other side, on the same baseline."""
     few, many = sorted((left, right), key=len)
-    baselines = sorted(row.baseline for row in many)
+    return _aligned(few, many) / len(few)
+
+
+def _aligned(rows: Sequence[PageRow], others: Sequence[PageRow]) -> int:
+    """How many rows have another one on the same baseline."""
+    baselines = sorted(row.baseline for row in others)
     aligned = 0
-    for row in few:
+    for row in rows:
         place = bisect(baselines, row.baseline)
         near = baselines[max(0, place - 1) : place + 1]
         aligned += any(abs(row.baseline - other) < TYPOGRAPHY.common_baseline * row.size for other in near)
-    return aligned / len(few)
+    return aligned
+
+
+def _is_table_cut(side: Sequence[PageRow], other: Sequence[PageRow]) -> bool:
+    """Whether a gutter would cut a table: most rows of a side are in pieces, and go on on the other side."""
+    pieces = [row for row in side if len(row.pieces) > 1]
+    return 2 * len(pieces) > len(side) and _aligned(pieces, other) >= TYPOGRAPHY.column_rows
 
 
 def _measures(rows: Sequence[PageRow]) -> tuple[int, float, float, float]:

@@ -140,7 +140,7 @@ class _Page:
         self._words = words_of(piece.text for piece in pieces)
         self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
         give_body_size(pieces, self._body)
-        self._drawn = drawn_rules(layer.strokes, width, mirrored=mirrored)
+        self._drawn = drawn_rules(layer.strokes, (box for box, _ in layer.fills), width, mirrored=mirrored)
         least = 6 * (self._body or 10.0)
         self._panels = [box for box, _ in layer.fills if box[2] - box[0] > least and box[3] - box[1] > least / 6]
         self._panels.sort(key=area, reverse=True)  # of nested ones the innermost is noted last
