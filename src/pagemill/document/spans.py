@@ -27,6 +27,8 @@ _NUMBER = re.compile(r"[0-9]+$")
 _LENGTH = re.compile(r"(?<![^\W\d_])[kcdmµμn]?m$")
 _QUANTITY = re.compile(r"(?:[0-9]\s?|[/·])[A-Za-zµμ]{2,3}$")
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
+_LOW_SIGNS = re.compile(r"[.,;:_'’\s]+")
+"""Signs that are low or high by themselves: smaller ones behind a raised note look like scripts."""
 _BASE = 24
 """Characters before a superscript that are looked at."""
 
@@ -197,7 +199,7 @@ def with_scripts(text: str, spans: tuple[Span, ...], notes: Collection[str] = ()
         raised = span.mark is Mark.SUPERSCRIPT
         if span.mark in _SCRIPTS and _IN_UNICODE.fullmatch(said) and _is_script(before, said, raised, notes):
             text = text[: span.start] + said.translate(_RAISED if raised else _LOWERED) + text[span.end :]
-        else:
+        elif span.mark not in _SCRIPTS or not _LOW_SIGNS.fullmatch(said):
             kept.append(span)
     return text, tuple(kept)
 

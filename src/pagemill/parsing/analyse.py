@@ -122,6 +122,11 @@ def may_show_more(page: DecodedPage, lines: Sequence[TextLine]) -> bool:
     least = PARSING.least_picture * em
     if any(min(box[2] - box[0], box[3] - box[1]) >= least for box in page.image_boxes):
         return True
+    # Shades are behind text; the bars of a chart are not.
+    bars = [box for box, _ in layer.fills if min(box[2] - box[0], box[3] - box[1]) >= em]
+    shared = shared_areas(as_array(bars), as_array(line.box for line in lines))
+    if np.count_nonzero(shared <= 0) >= PARSING.least_bars:
+        return True
     large = sum(max(box[2] - box[0], box[3] - box[1]) >= em for box in layer.drawings)
     return max(large, _beside_each_other(layer.drawings, PARSING.letter_gap * em)) >= PARSING.least_drawings
 
@@ -145,7 +150,8 @@ def _pictures(
 ) -> Iterator[tuple[Box, str]]:
     """Boxes of the pictures of a born-digital page, with who found them."""
     assert page.text_layer is not None
-    drawn = as_array([*page.image_boxes, *page.text_layer.drawings])
+    layer = page.text_layer
+    drawn = as_array([*page.image_boxes, *layer.drawings, *(box for box, _ in layer.fills)])
     found = []
     for region in detected:
         # A model takes tables and listings for pictures; where nothing is drawn there is none.

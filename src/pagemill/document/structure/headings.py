@@ -227,6 +227,8 @@ def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int
             of_depth[depth] = level
         if usual:
             of_tier[tier] = of_depth[max(usual, key=lambda depth: (counts[depth], -depth))]
+        elif depths and len(by_tier[tier]) == 1:
+            of_tier[tier] = level + 1  # a line of authors, or a signature, is no level between those with numbers
         else:
             level += 1
             of_tier[tier] = level

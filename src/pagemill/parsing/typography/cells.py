@@ -123,8 +123,10 @@ def ruled_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Fou
 
 
 def _is_inside(piece: Piece, box: Box) -> bool:
+    """Whether a piece stands in a table; it may overflow its cell at the end."""
     middle = piece.baseline - 0.3 * piece.size
-    return box[0] < (piece.x1 + piece.x2) / 2 < box[2] and box[1] < middle < box[3]
+    begins = box[0] - _TOUCH < piece.x1 < box[2] - piece.size
+    return (begins or box[0] < (piece.x1 + piece.x2) / 2 < box[2]) and box[1] < middle < box[3]
 
 
 def _on_page(pieces: Sequence[Piece], box: Box) -> Box:

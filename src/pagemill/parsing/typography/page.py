@@ -151,9 +151,9 @@ class _Page:
         tables = ruled_tables(self._pieces, self._drawn, self._body or 10.0)
         taken = {id(piece) for table in tables for piece in table.pieces}
         free = [piece for piece in self._pieces if id(piece) not in taken]
-        heads, feet, free = self._furniture(free)
-        free, self._numbers = paragraph_numbers(free)
         fixed = [*shown, *map(_table_block, tables)]
+        heads, feet, free = self._furniture(free, [block.box for block in fixed])
+        free, self._numbers = paragraph_numbers(free)
         kept = [_stand_in(block, self._width, self._mirrored) for block in fixed]
         stand_ins = {id(piece): block for piece, block in zip(kept, fixed, strict=True)}
         found: list[Block] = []
@@ -301,7 +301,7 @@ class _Page:
                 self._numbers.remove(piece)
                 return
 
-    def _furniture(self, pieces: Sequence[Piece]) -> tuple[list[Block], list[Block], list[Piece]]:
+    def _furniture(self, pieces: Sequence[Piece], fixed: Sequence[Box]) -> tuple[list[Block], list[Block], list[Piece]]:
         """Rows at the edges of the page, set off from the body, that may be running heads, feet or page numbers."""
         rows = rows_of_pieces(pieces)
         heads: list[Block] = []
@@ -321,6 +321,10 @@ class _Page:
                 gap = abs(inner.baseline - row.baseline)
                 usual = leading_at(leading, inner)
                 number = self._is_page_number(row.text)
+                near = min(
+                    (box[1] - row.box[3] if edge == 0 else row.box[1] - box[3] for box in fixed), key=abs, default=gap
+                )
+                gap = min(gap, max(near, 0.0) + row.size)  # a caption is as close to its table as to nothing else
                 apart = gap > TYPOGRAPHY.furniture_gap * max(usual, 1.2 * row.size)
                 small = row.size <= 1.02 * self._body and not (row.bold and not self._body_bold)
                 if not apart or not (number or small):
