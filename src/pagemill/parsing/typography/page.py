@@ -316,15 +316,15 @@ class _Page:
                     if edge == 0
                     else (row.box[1] > (1 - TYPOGRAPHY.margin) * self._height)
                 )
-                if not inside or inner is None or len(row.text) > 150:
+                if not inside or (inner is None and not fixed) or len(row.text) > 150:
                     break
-                gap = abs(inner.baseline - row.baseline)
-                usual = leading_at(leading, inner)
+                # A caption is close to its table, which is no row.
+                gaps = [max(box[1] - row.box[3] if edge == 0 else row.box[1] - box[3], 0.0) for box in fixed]
+                gap = min(gaps, default=float("inf")) + row.size
+                usual = 1.3 * row.size
+                if inner is not None:
+                    gap, usual = min(gap, abs(inner.baseline - row.baseline)), leading_at(leading, inner)
                 number = self._is_page_number(row.text)
-                near = min(
-                    (box[1] - row.box[3] if edge == 0 else row.box[1] - box[3] for box in fixed), key=abs, default=gap
-                )
-                gap = min(gap, max(near, 0.0) + row.size)  # a caption is as close to its table as to nothing else
                 apart = gap > TYPOGRAPHY.furniture_gap * max(usual, 1.2 * row.size)
                 small = row.size <= 1.02 * self._body and not (row.bold and not self._body_bold)
                 if not apart or not (number or small):
