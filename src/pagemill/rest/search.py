@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 _NICE = 10
 _INDEXING_S = 10.0
 """Longest time that a search in a job waits for it to be indexed."""
+_SETTLING_S = 1.0
+"""The same of a search in all jobs, which has hits to show meanwhile. Not measured."""
 
 
 class JobSearch:
@@ -77,6 +79,8 @@ class JobSearch:
                 raise UnavailableError(
                     "the job is not in the search index yet", remedy="Search again later.", retry_after_s=10
                 )
+        if job is None:
+            await self._settled()
         run = job.id if job else None
 
         def found() -> list[Hit]:
@@ -92,6 +96,11 @@ class JobSearch:
                 top = min(2 * top, DEPTH)
 
         return await asyncio.to_thread(found)
+
+    async def _settled(self) -> None:
+        """Wait a little for jobs that have just ended: who searches a collection then expects to find them."""
+        with contextlib.suppress(RuntimeError):  # closed
+            await asyncio.wait({asyncio.wrap_future(self._thread.submit(lambda: None))}, timeout=_SETTLING_S)
 
     def _is_complete(self, row: JobRow) -> bool:
         """Whether all pages of a job that has ended are in the index."""
