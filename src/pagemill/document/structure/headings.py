@@ -37,6 +37,8 @@ _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
 _TAGGED = re.compile(r"H([1-6])")
 _ENDS = re.compile(r"[.,;]$")
 
+_CODE_SIZE = 1.25
+"""Size of a heading over that of code in it. Browsers set code in 13/16 of the size, with some fonts."""
 Tier = tuple[float, bool, bool, bool, int]
 """What orders styles of headings: size, weight, slant, pitch, colour. Not the family: it changes with the script."""
 
@@ -202,8 +204,18 @@ def _ranked_styles(styled: Mapping[Draft, Tier], colour: int) -> dict[Draft, int
     order = sorted(
         set(rounded.values()), key=lambda tier: (-tier[0], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4])
     )
-    ranks = {tier: rank for rank, tier in enumerate(order)}
-    return {draft: ranks[tier] for draft, tier in rounded.items()}
+    alike = {tier: _without_code(tier, order) for tier in order}
+    ranks = {tier: rank for rank, tier in enumerate(tier for tier in order if alike[tier] == tier)}
+    return {draft: ranks[alike[tier]] for draft, tier in rounded.items()}
+
+
+def _without_code(tier: Tier, tiers: Sequence[Tier]) -> Tier:
+    """The style of headings that one of fixed pitch is of: code in headings is often set smaller."""
+    size, bold, _, fixed, _ = tier
+    if not fixed:
+        return tier
+    others = [other for other in tiers if not other[3] and other[1] == bold and size < other[0] <= _CODE_SIZE * size]
+    return min(others, key=lambda other: other[0], default=tier)
 
 
 def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int], depths: Mapping[Draft, int]) -> None:

@@ -177,7 +177,7 @@ class _Page:
             if above is not None and any(above.baseline < block.box[3] - 1 <= row.baseline for block in fixed):
                 row.parted = True
         leading = leading_of(rows)
-        column = Column(rows, leading, self._body, self._body_style, self._body_bold)
+        column = Column(rows, leading, self._body, self._body_style, self._body_bold, self._layer.styles)
         units: list[tuple[float, Block | list[PageRow]]] = [(block.box[1], block) for block in fixed]
         start = 0
         for first, end, table in [*aligned_tables(rows, self._drawn, leading), (len(rows), len(rows), None)]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from pagemill.document.geometry import Box, union_box
-from pagemill.document.page import Mark
+from pagemill.document.page import Mark, Style
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
 from pagemill.parsing.typography.rows import Leading, PageRow, leading_at, same_size
@@ -76,14 +76,37 @@ class Column:
     """Font size of running text in pixels."""
     body_style: int | None
     body_bold: bool
+    styles: Sequence[Style]
+    """Of the page."""
     left: float = field(init=False)
     right: float = field(init=False)
+    text_edges: frozenset[int] = field(init=False)
+    """Where rows start that go on with the row above them, to two pixels."""
 
     def __post_init__(self) -> None:
         starts = Counter(round(row.x1 / 2) * 2 for row in self.rows)
         self.left = min((x for x, _ in starts.most_common(3)), default=0.0)
+        self.text_edges = frozenset(
+            round(row.x1 / 2) * 2
+            for row in self.rows
+            if row.above is not None
+            and not row.fixed
+            and row.above.style == row.style
+            and abs(row.x1 - row.above.x1) < 2
+            and row.pitch < 1.9 * row.size
+        )
         ends = sorted(row.x2 for row in self.rows)
         self.right = ends[max(0, int(0.97 * len(ends)) - 1)] if len(ends) > 20 else (ends[-1] if ends else 0.0)
+
+    def is_coloured(self, row: PageRow) -> bool:
+        """Whether a row has another colour than running text, and is no link."""
+        if row.style is None or self.body_style is None or row.main.share(Mark.LINK) > 0:
+            return False
+        return self.colour(row) != self.styles[self.body_style].colour
+
+    def colour(self, row: PageRow) -> int:
+        """The colour of most of a row."""
+        return 0 if row.style is None else self.styles[row.style].colour
 
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""
@@ -100,7 +123,7 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
             last = None
         if (
             row.panel is not None
-            or (row.fixed and _is_code(row, last, column))
+            or (row.fixed and _is_code(row, last, after, column))
             or _is_comment(row, after, last, column)
         ):
             if last is not None and last.kind is Kind.CODE and _same_code(last, row, column):
@@ -125,9 +148,11 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     return passages
 
 
-def _is_code(row: PageRow, last: Passage | None, column: Column) -> bool:
+def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: Column) -> bool:
     """Whether a row of fixed pitch is code: no heading, and not the rest of a paragraph that has code in it."""
-    if _heads(row, column) and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
+    alone = after is None or not after.fixed or after.pitch > TYPOGRAPHY.looser * column.usual(row)
+    heads = _heads(row, column) or (alone and column.is_coloured(row))
+    if heads and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
         return False
     if last is None or last.kind is Kind.CODE:
         return True
@@ -301,6 +326,32 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
         below = passages[place + 1] if place + 1 < len(passages) else None
         if passage.kind is Kind.TEXT and _is_heading(passage, below, column, usual_gap):
             passage.kind = Kind.HEADING
+    edges = [
+        passage.rows[0].x1
+        for passage in passages
+        if passage.kind is Kind.HEADING and not any(abs(passage.rows[0].x1 - edge) < 3 for edge in column.text_edges)
+    ]
+    colours = {column.colour(passage.rows[0]) for passage in passages if passage.kind is Kind.HEADING}
+    for place, passage in enumerate(passages):
+        coloured = column.is_coloured(passage.rows[0]) and column.colour(passage.rows[0]) in colours
+        alone = passage.kind is Kind.TEXT and len(passage.rows) == 1 and passage.gap > 1.25
+        hangs = _hangs_out(passages, place) and any(abs(x - passage.rows[0].x1) < 2 for x in edges)
+        if hangs or (alone and coloured):
+            passage.kind = Kind.HEADING
+        elif passage.kind is Kind.TEXT and passage.rows[0].fixed and column.is_coloured(passage.rows[0]):
+            passage.kind = Kind.CODE
+
+
+def _hangs_out(passages: Sequence[Passage], place: int) -> bool:
+    """Whether a single row begins left of the text below it, and of that above but for headings, as in manual pages."""
+    passage = passages[place]
+    if passage.kind not in (Kind.TEXT, Kind.CODE) or len(passage.rows) > 1 or place + 1 == len(passages):
+        return False
+    x1, em = passage.rows[0].x1, passage.size
+    above = passages[place - 1] if place else None
+    inside = above is None or above.kind is Kind.HEADING or above.rows[0].x1 > x1 + em
+    below = passages[place + 1]  # items and code are indented below any paragraph
+    return inside and below.kind is Kind.TEXT and min(row.x1 for row in below.rows) > x1 + em
 
 
 def _usual_gap(passages: Sequence[Passage]) -> float:
