@@ -90,7 +90,7 @@ def table_scores(data: Path) -> Iterator[Score]:
 
 def olmocr_scores(data: Path) -> Iterator[Score]:
     """olmOCR-bench; tests of formulas count where they can be judged without a browser."""
-    figures = figures_of("olmocr-bench", data, "--lang", "en")
+    figures = figures_of("olmocr-bench", data, "--lang", "en", "--furniture", "likely")
     pages = len(list((data / "pdfs").rglob("*.pdf")))
     yield Score("olmOCR-bench sample", "en", "tests passed", figures["overall"]["value"], pages, "PDFs")
 

@@ -19,8 +19,8 @@ import pytest
 
 import pagemill
 from pagemill.export.docjson import pages_from_docjson
-from pagemill.store.paths import DOCUMENTS, RESULTS
-from pagemill.store.records import decode_page
+from pagemill.store.paths import DOCUMENTS
+from pagemill.store.reading import RunReader
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -52,7 +52,8 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_docjson_gives_the_records_back(samples: Path) -> None:
-    records = {page.page_id: page for page in map(decode_page, (samples / RESULTS).read_bytes().splitlines())}
+    with RunReader.open(samples) as reader:  # documents show records through the structure of their documents
+        records = {page.page_id: page for page in reader.pages()}
     read = [page for file in (samples / DOCUMENTS).glob("*.json") for page in pages_from_docjson(file.read_bytes())]
     assert {page.page_id: page for page in read} == records
     assert len(read) == len(records) >= 12

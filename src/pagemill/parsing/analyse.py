@@ -33,7 +33,7 @@ from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.thresholds import PARSING
-from pagemill.parsing.typography.page import typographic_blocks
+from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.sources.base import PageRef
 from pagemill.tables.find import find_tables
 from pagemill.tables.prose import prose_share
@@ -151,16 +151,25 @@ def _pictures(
     """Boxes of the pictures of a born-digital page, with who found them."""
     assert page.text_layer is not None
     layer = page.text_layer
-    drawn = as_array([*page.image_boxes, *layer.drawings, *(box for box, _ in layer.fills)])
+    height, width = page.pixels.shape[:2]
+    images = [box for box in page.image_boxes if area(box) <= PARSING.picture_area * width * height]
+    drawn = as_array([*images, *layer.drawings, *(box for box, _ in layer.fills)])
     found = []
     for region in detected:
-        # A model takes tables and listings for pictures; where nothing is drawn there is none.
-        if region.label in FIGURES and shared_areas(as_array([region.box]), drawn)[0] > PARSING.drawn * area(
-            region.box
-        ):
+        # A model takes tables, listings and slides for pictures; where nothing is drawn, or text is, there is none.
+        covered = shared_areas(as_array([region.box]), drawn)[0] > PARSING.drawn * area(region.box)
+        if region.label in FIGURES and covered and not _is_text(region.box, lines):
             found.append(region)
     found += _missed_pictures(found, page.image_boxes, lines, page.pixels)
-    return ((clip(region.box, *page.pixels.shape[1::-1]), region.source) for region in found)
+    return ((clip(region.box, width, height), region.source) for region in found)
+
+
+def _is_text(box: Box, lines: Sequence[TextLine]) -> bool:
+    """Whether what is in a box is text: lines cover much of it, or most of them have several words."""
+    inside = _inside(box, lines)
+    if sum(intersection(box, line.box) for line in inside) >= PARSING.lettering * area(box):
+        return True
+    return 2 * sum(is_sentence(line.text) for line in inside) > len(inside)
 
 
 def _zone_blocks(zone: Zone) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ from pagemill.tables.rules import Rule, Rules
 from pagemill.tables.table import Cell, Table, build_table
 from pagemill.tables.words import TableWord, is_number, spans_of_word
 
+LEADERS = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?\s*$")
+"""Dots up to a page number at the end of a row of a table of contents."""
 _NO_PIXELS = np.full((1, 1), 255, dtype=np.uint8)
 _TOUCH = 3.0
 """Pixels between two strokes that meet: borders of neighbouring cells overlap or leave a hair."""
@@ -186,6 +189,8 @@ def aligned_tables(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> l
         end = _run_from(rows, start, drawn, leading)
         head = _with_heads(rows, start, behind) if end - start > 1 else start
         table = _aligned_table(rows[head:end], drawn, leading) if end - head >= TYPOGRAPHY.table_rows else None
+        if table is None and head < start:
+            head, table = start, _aligned_table(rows[start:end], drawn, leading)
         if table is None:
             start += 1
         else:
@@ -228,7 +233,7 @@ def _extents(row: PageRow) -> list[tuple[float, float]]:
 def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leading) -> int:
     """Behind the last row of a table that may begin at a row; the same row where none does."""
     first = _extents(rows[start])
-    if len(first) < 2 or rows[start].fixed:
+    if len(first) < 2 or rows[start].fixed or LEADERS.search(rows[start].text):
         return start
     known = [first]
     end, place = start + 1, start + 1
@@ -236,6 +241,8 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
         row = rows[place]
         extents = _extents(row)
         other = not same_size(row.size, rows[place - 1].size) and row.pitch > 2.0 * row.size
+        if LEADERS.search(row.text):
+            break
         if (other or row.pitch > 4.5 * row.size) and not _rule_between(rows[place - 1], row, drawn):
             break
         if len(extents) > 1 and _fits(extents, known, row.size):

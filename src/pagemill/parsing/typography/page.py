@@ -14,7 +14,7 @@ from pagemill.document.page import ANNOTATION, Furniture, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import direction, words_of
-from pagemill.parsing.typography.cells import FoundTable, aligned_tables, drawn_rules, ruled_tables
+from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, drawn_rules, ruled_tables
 from pagemill.parsing.typography.columns import flows_of
 from pagemill.parsing.typography.prose import Column, Kind, Passage, code_text, mark_headings, nest, passages_of
 from pagemill.parsing.typography.rows import (
@@ -31,7 +31,6 @@ from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 SOURCE = "typography"
 """``Region.source`` of what was found by fonts and places."""
-_LEADERS = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?\s*$")
 _ROMAN = re.compile("[ivxlcdm]{1,7}", re.IGNORECASE)
 _NUMBER_WORDS, _NUMBER_CHARACTERS = 5, 30
 """Most of a page number with what goes with it: «Page 3 of 12»."""
@@ -81,9 +80,16 @@ def typographic_blocks(
     return _with_furniture(blocks, furniture, height, width, mirrored)
 
 
+def is_sentence(text: str) -> bool:
+    """Whether a line has so many words that it is no lettering of a picture."""
+    return len(text.split()) >= TYPOGRAPHY.sentence_words
+
+
 def _picture_of(line: TextLine, pictures: Sequence[Block]) -> int | None:
-    """The picture that holds most of a line."""
+    """The picture that holds most of a line which may be its lettering: text over a photograph is none."""
     for place, picture in enumerate(pictures):
+        if is_sentence(line.text):
+            break
         if intersection(line.box, picture.box) > 0.7 * area(line.box):
             return place
     return None
@@ -97,6 +103,7 @@ def _turned_block(line: TextLine, body: Sequence[TextLine]) -> Block:
     label = Label.ASIDE_TEXT if outside else Label.VERTICAL_TEXT
     block = Block(line.box, label, [PageRow([piece]).as_row()], SOURCE)
     block.text = line.text.strip()
+    block.furniture = Furniture.LIKELY if outside else None  # it may be a title on the spine
     return block
 
 
@@ -143,6 +150,7 @@ class _Page:
         self._drawn = drawn_rules(layer.strokes, (box for box, _ in layer.fills), width, mirrored=mirrored)
         least = 6 * (self._body or 10.0)
         self._panels = [box for box, _ in layer.fills if box[2] - box[0] > least and box[3] - box[1] > least / 6]
+        self._panels = _stacked(self._panels)
         self._panels.sort(key=area, reverse=True)  # of nested ones the innermost is noted last
         self._shapes = [box for box in (*layer.drawings, *(box for box, _ in layer.fills)) if self._is_bullet(box)]
 
@@ -225,7 +233,7 @@ class _Page:
         """Rows of a table of contents, with leaders and page numbers, as one block of lines."""
         result: list[Block] = []
         for block in blocks:
-            if block.label is Label.TEXT and not block.is_list and block.rows and _LEADERS.search(block.plain):
+            if block.label is Label.TEXT and not block.is_list and block.rows and LEADERS.search(block.plain):
                 block.label = Label.CONTENT
                 block.text = re.sub(r"(?:\s*[.·…]){4,}\s*", " … ", block.text)
                 if result and result[-1].label is Label.CONTENT:
@@ -343,6 +351,18 @@ class _Page:
         if not numbers or len(parts) > _NUMBER_WORDS or len(text) > _NUMBER_CHARACTERS:
             return False
         return len(parts) == 1 or str(self._number) in numbers
+
+
+def _stacked(boxes: Sequence[Box]) -> list[Box]:
+    """Boxes that touch below each other, with the same sides, as one: some producers shade code row by row."""
+    joined: list[Box] = []
+    for box in sorted(boxes, key=lambda box: (round(box[0]), round(box[2]), box[1])):
+        last = joined[-1] if joined else None
+        if last is not None and abs(last[0] - box[0]) < 2 and abs(last[2] - box[2]) < 2 and box[1] <= last[3] + 2:
+            joined[-1] = (last[0], last[1], last[2], max(last[3], box[3]))
+        else:
+            joined.append(box)
+    return joined
 
 
 def paragraph_numbers(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:

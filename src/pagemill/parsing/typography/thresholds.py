@@ -68,6 +68,9 @@ class TypographyThresholds:
     smallest_heading = 0.62
     """Size of a bold heading over that of running text: the sixth level of HTML has 0.67."""
 
+    sentence_words = 5
+    """Words of a line from which it is no lettering of a picture; labels of drawn diagrams have up to four."""
+
     # Furniture.
     margin = 0.115
     """Share of the page's height at its head and foot in which running heads and feet stand."""
