@@ -201,14 +201,17 @@ def aligned_tables(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> l
 
 def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
     """The first row of a table whose head spans columns, and so has other places than the rows below."""
-    below = rows[start]
     while start > behind:
-        head = rows[start - 1]
+        below = rows[start]
+        # A title of rows, one cell across the table, may stand below the head.
+        step = 2 if len(_extents(rows[start - 1])) < 2 and start - 2 >= behind else 1
+        head = rows[start - step]
         extents = _extents(head)
         over = [any(x1 < end and begin < x2 for begin, end in extents) for x1, x2 in _extents(below)[1:]]
-        if len(extents) < 2 or below.pitch > 2.5 * below.size or head.fixed or not any(over):
+        far = below.baseline - head.baseline > 2.5 * step * below.size
+        if len(extents) < 2 or far or head.fixed or not any(over):
             break
-        start, below = start - 1, head
+        start -= step
     return start
 
 

@@ -333,9 +333,12 @@ class _Page:
                 if inner is not None:
                     gap, usual = min(gap, abs(inner.baseline - row.baseline)), leading_at(leading, inner)
                 number = self._is_page_number(row.text)
-                apart = gap > TYPOGRAPHY.furniture_gap * max(usual, 1.2 * row.size)
+                least = TYPOGRAPHY.number_gap if number else TYPOGRAPHY.furniture_gap
+                outer = row.box[3] if edge == 0 else self._height - row.box[1]
+                apart = gap > least * max(usual, 1.2 * row.size) or outer < TYPOGRAPHY.edge * self._height
                 small = row.size <= 1.02 * self._body and not (row.bold and not self._body_bold)
-                if not apart or not (number or small):
+                foot = edge == 1 and outer < TYPOGRAPHY.foot * self._height  # where no title is
+                if not apart or not (number or small or foot):
                     break
                 label = Label.NUMBER if number else Label.HEADER if edge == 0 else Label.FOOTER
                 block = _block([row], label)

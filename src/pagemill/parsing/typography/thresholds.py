@@ -74,8 +74,12 @@ class TypographyThresholds:
     # Furniture.
     margin = 0.115
     """Share of the page's height at its head and foot in which running heads and feet stand."""
-    furniture_gap = 1.5
-    """Gap between furniture and the body, in distances of rows."""
+    furniture_gap, number_gap = 1.5, 1.15
+    """Gap between furniture and the body, and between a page number and it, in distances of rows."""
+    foot = 0.075
+    """Share of the page's height at its foot in which rows may be furniture whatever their size."""
+    edge = 0.03
+    """Share of the page's height within which rows are furniture whatever their gap."""
     note_size = 0.94
     """Size of a footnote over that of running text."""
 
