@@ -246,7 +246,7 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
         other = not same_size(row.size, rows[place - 1].size) and row.pitch > 2.0 * row.size
         if LEADERS.search(row.text):
             break
-        if (other or row.pitch > 4.5 * row.size) and not _rule_between(rows[place - 1], row, drawn):
+        if other or (row.pitch > 4.5 * row.size and not _rule_between(rows[place - 1], row, drawn)):
             break
         if len(extents) > 1 and _fits(extents, known, row.size):
             known = [*known[-_ROWS_COMPARED:], extents]
