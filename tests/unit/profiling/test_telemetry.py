@@ -166,4 +166,4 @@ def test_a_run_sends_a_trace_of_each_page_to_the_configured_address(tmp_path: Pa
     roots = [each for each in spans if each.name == "page"]
     assert len(roots) == 2
     stages = {each.name for each in spans if each.parent_span_id == roots[0].span_id}
-    assert {"decode", "layout"} <= stages, stages
+    assert {"decode", "analysis"} <= stages, stages
