@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import os
 import signal
@@ -19,7 +18,6 @@ from pagemill_process import PATIENCE_S, kill, wait_for
 from run_pipeline import PAGES, Mill, draw_page
 from serving_world import QUICK, until
 
-from pagemill.app import run as app_run
 from pagemill.app.run import PlannedStep, Step, StepRunner
 from pagemill.errors import ExitCode, ServerError, WorkerCrashError
 from pagemill.runtime.supervisor import SAME_REQUEST_S
@@ -140,7 +138,7 @@ def test_sigkill_leaves_nothing_behind(mill: Mill, moment: str):
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers of a step in this process are given up sooner."""
-    monkeypatch.setattr(app_run, "ModelServers", functools.partial(ModelServers, patience=QUICK))
+    monkeypatch.setitem(ModelServers.__init__.__kwdefaults__, "patience", QUICK)
 
 
 def use_environment(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
