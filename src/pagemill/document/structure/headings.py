@@ -55,7 +55,7 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
         return
     tiers = _tiers(book, headings)
     if tiers:
-        _set_levels(book, headings, tiers, depths or _numbered(headings, tiers))
+        _set_levels(book, headings, tiers, depths or _numbered(book, headings, tiers))
 
 
 def _tagged(book: Book) -> dict[Draft, int]:
@@ -99,15 +99,17 @@ def _is_numbered(text: str, title: str) -> bool:
     return len(title) > 1 and len(rest) < len(text) and len(rest) <= 8 and any(map(str.isdigit, rest))
 
 
-def _numbered(headings: Iterable[Draft], tiers: Mapping[Draft, int]) -> dict[Draft, int]:
+def _numbered(book: Book, headings: Iterable[Draft], tiers: Mapping[Draft, int]) -> dict[Draft, int]:
     """The depths of numbers before headings; none where fewer than two are numbered.
 
-    Numbers of one part in another style than the first such heading has are steps below other headings.
+    Numbers of one part in another style than the first such heading has are steps below other headings. Heights of
+    lines, measured in pixels, are too coarse to tell.
     """
     matches = ((draft, _NUMBER.match(draft.facts.head)) for draft in headings)
     found = {draft: match[0].count(".") + 1 for draft, match in matches if match}
-    highest = min((tiers[draft] for draft in found if found[draft] == 1 and draft in tiers), default=None)
-    found = {draft: depth for draft, depth in found.items() if depth > 1 or tiers.get(draft) == highest}
+    if any(book.style(draft) for draft in found):
+        highest = min((tiers[draft] for draft in found if found[draft] == 1 and draft in tiers), default=None)
+        found = {draft: depth for draft, depth in found.items() if depth > 1 or tiers.get(draft) == highest}
     return found if len(found) > 1 else {}
 
 
@@ -187,10 +189,14 @@ def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
     if styled:
         return _ranked_styles(styled, book.body.colour if book.body else 0)
     ranks: dict[Draft, int] = {}
-    rank, highest = -1, 0.0
-    for draft in sorted(measured, key=lambda draft: (-measured[draft], draft.page, draft.index)):
-        if rank < 0 or measured[draft] < _SAME_HEIGHT * highest:
-            rank, highest = rank + 1, measured[draft]
+    rank, highest, title = -1, 0.0, True
+    # What the model takes for the title is above all others: heights tell too little between it and a high line.
+    order = sorted(
+        measured, key=lambda draft: (draft.label is not Label.DOC_TITLE, -measured[draft], draft.page, draft.index)
+    )
+    for draft in order:
+        if rank < 0 or title != (draft.label is Label.DOC_TITLE) or measured[draft] < _SAME_HEIGHT * highest:
+            rank, highest, title = rank + 1, measured[draft], draft.label is Label.DOC_TITLE
         ranks[draft] = rank
     return ranks
 
