@@ -35,7 +35,7 @@ _USUAL_DEPTH = 0.2
 
 _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
 _TAGGED = re.compile(r"H([1-6])")
-_ENDS = re.compile(r"[.,;]$")
+_ENDS = re.compile("[.,;。，、；：]$")
 
 _CODE_SIZE = 1.25
 """Size of a heading over that of code in it. Browsers set code in 13/16 of the size, with some fonts."""
@@ -137,7 +137,7 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
             alike = (
                 style is not None
                 and style != book.body
-                and not style.fixed_pitch
+                and (not style.fixed_pitch or style.bold or style.italic)  # a row of inline code is no heading
                 and in_style[style] >= (1 if style in sure else _OWN_STYLES)
                 and long[style] <= _LONG_SHARE * in_style[style]
                 and not _ENDS.search(draft.facts.tail)

@@ -12,6 +12,8 @@ from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 _MOST_GUTTERS = 6
 """Candidates looked at on one level."""
 _MOST_DEPTH = 4
+_CELLS = frozenset(("TD", "TH"))
+"""Standard types of structure elements that are cells of a table."""
 
 
 def flows_of(pieces: Sequence[Piece], depth: int = 0) -> list[list[Piece]]:
@@ -95,6 +97,8 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
     The rows of a table have a common baseline on both sides. Columns that have that, too, hold rows that fill them.
     """
     if not left or not right:
+        return False
+    if any(2 * sum(piece.line.tag in _CELLS for piece in side) > len(side) for side in (left, right)):
         return False
     size = median(piece.size for piece in left)
     if min(piece.x1 for piece in right) - max(piece.x2 for piece in left) < TYPOGRAPHY.gutter * size * 0.9:

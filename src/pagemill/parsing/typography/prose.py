@@ -19,6 +19,7 @@ from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 _DASHES = frozenset("-–—*+")
 _TAG_HEADING = re.compile(r"H[1-6]?$|Title$")
+_ENDS = re.compile(r"[.,;:。，、；：]\s*$")
 _NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 
 
@@ -107,6 +108,10 @@ class Column:
     def colour(self, row: PageRow) -> int:
         """The colour of most of a row."""
         return 0 if row.style is None else self.styles[row.style].colour
+
+    def is_emphatic(self, row: PageRow) -> bool:
+        """Whether most of a row is bold or italic."""
+        return row.style is not None and (self.styles[row.style].bold or self.styles[row.style].italic)
 
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""
@@ -203,7 +208,9 @@ def _item(
     tagged = row.tag in ("LI", "Lbl", "LBody", "L")
     if tagged or (BULLET.match(row.text) and sign[0] not in _DASHES):
         return item
-    if (_heads(row, column) or _TAG_HEADING.match(row.tag)) and sign[0].isdigit():
+    indented = row.x1 > column.left + 0.8 * row.size
+    bold_item = indented and row.size < TYPOGRAPHY.larger * column.body  # with a paragraph or code below it
+    if ((_heads(row, column) and not bold_item) or _TAG_HEADING.match(row.tag)) and sign[0].isdigit():
         return None
     followed = sign[0] not in _DASHES and _follower(row, start, column)
     if last is not None and not followed and _wrapped(last, row, column):
@@ -214,7 +221,6 @@ def _item(
     if any(follows(other.start, start) for other in siblings[-1:]):
         return item
     hangs = after is not None and after.above is row and abs(after.x1 - text_x) < 0.4 * row.size and after.x1 > row.x1
-    indented = row.x1 > column.left + 0.8 * row.size
     if sign[0] in _DASHES or start.value in (None, 1) or hangs or indented or siblings:
         return item
     return item if followed else None
@@ -333,7 +339,10 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
     ]
     colours = {column.colour(passage.rows[0]) for passage in passages if passage.kind is Kind.HEADING}
     for place, passage in enumerate(passages):
-        coloured = column.is_coloured(passage.rows[0]) and column.colour(passage.rows[0]) in colours
+        coloured = column.is_coloured(passage.rows[0]) and (
+            column.colour(passage.rows[0]) in colours
+            or (column.is_emphatic(passage.rows[0]) and not _ENDS.search(passage.text))
+        )
         alone = passage.kind is Kind.TEXT and len(passage.rows) == 1 and passage.gap > 1.25
         hangs = _hangs_out(passages, place) and any(abs(x - passage.rows[0].x1) < 2 for x in edges)
         if hangs or (alone and coloured):
@@ -376,16 +385,14 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
         return True
     if passage.size >= TYPOGRAPHY.larger * column.body:
         return True
-    apart = min(passage.gap, passage.gap_below or passage.gap) > 1.25 and not text.rstrip().endswith(
-        (".", ",", ";", ":")
-    )
+    apart = min(passage.gap, passage.gap_below or passage.gap) > 1.25 and not _ENDS.search(text)
     if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
         return True
     if not all(_heads(row, column) for row in rows) or len(rows) > 2:
         return False
     if tags <= {"P", "LI", "LBody", "TD", "Span"} and tags:
         return False
-    if text.rstrip().endswith((".", ",", ";", ":")) and not _NUMBERED.match(text):
+    if _ENDS.search(text) and not _NUMBERED.match(text):
         return False
     if _NUMBERED.match(text):
         return True

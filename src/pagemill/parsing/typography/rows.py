@@ -243,11 +243,15 @@ def leading_of(rows: Sequence[PageRow]) -> Leading:
     Rows closer to each other than their font size overlap and tell nothing.
     """
     pitches: dict[tuple[float, bool], Counter[float]] = {}
+    right = max((row.x2 for row in rows), default=0.0)
     for row in rows:
-        if row.above is None or not same_size(row.size, row.above.size) or row.fixed != row.above.fixed:
+        above = row.above
+        if above is None or abs(row.size - above.size) > TYPOGRAPHY.scaled * row.size or row.fixed != above.fixed:
             continue
         ratio = row.pitch / row.size
-        if 0.85 < ratio < 2.6:
+        # Where the next word had room, a wide gap is that of paragraphs; code is not wrapped.
+        spaced = ratio > TYPOGRAPHY.widest_leading and right - above.x2 > row.first_chunk() + row.size
+        if 0.85 < ratio < 2.6 and (row.fixed or not spaced):
             pitches.setdefault((round(row.size, 1), row.fixed), Counter())[round(ratio, 2)] += 1
     result: Leading = {}
     for (size, fixed), counts in pitches.items():

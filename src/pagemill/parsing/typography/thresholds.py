@@ -34,6 +34,11 @@ class TypographyThresholds:
     """Difference of two font sizes, as a share of the larger one, within which they are one."""
     leading = 0.12
     """Share of the distances between baselines from which the smallest such distance is that of a paragraph's rows."""
+    scaled = 0.02
+    """Difference of two font sizes, as a share, up to which their rows tell a leading: a heading 5 % larger than the
+    text does not."""
+    widest_leading = 1.6
+    """Leading, in font sizes, from which rows count only where the next word had no room. Not measured."""
     looser = 1.16
     """Distance of baselines, in those of a paragraph's rows, from which a paragraph ends."""
     indent = (0.8, 4.0)
