@@ -33,7 +33,7 @@ _OVERLAP = 0.1
 _SAME_BASELINE = 0.25
 _RAISED = 0.6
 """Farthest that a superscript or subscript stands off the baseline."""
-_BODY = 0.85
+_BODY = 0.9
 """Share of the largest size of a line above which its letters are no superscripts."""
 _SMALLEST_SCRIPT = 0.45
 """Least size of a superscript; a greater difference is a drop cap beside a line."""

@@ -6,7 +6,7 @@ from bisect import bisect
 from collections.abc import Sequence
 from statistics import median
 
-from pagemill.parsing.typography.rows import PageRow, Piece, rows_of_pieces
+from pagemill.parsing.typography.rows import PageRow, Piece, begins, leading_of, rows_of_pieces
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 _MOST_GUTTERS = 6
@@ -105,11 +105,13 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False
     rows = [rows_of_pieces(side) for side in (left, right)]
     sides = [_measures(side) for side in rows]
+    if any(_is_beside(rows[one], sides[one], rows[other], sides[other]) for one, other in ((0, 1), (1, 0))):
+        return True
     if any(count < TYPOGRAPHY.column_rows or width < TYPOGRAPHY.column_width for count, width, _, _ in sides):
         return False
     if _is_table_cut(*rows) or _is_table_cut(*reversed(rows)):
         return False
-    if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
+    if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows or any(_in_pieces(side) for side in rows):
         return True
     if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
         return False
@@ -136,12 +138,46 @@ def _aligned(rows: Sequence[PageRow], others: Sequence[PageRow]) -> int:
 
 def _is_table_cut(side: Sequence[PageRow], other: Sequence[PageRow]) -> bool:
     """Whether a gutter would cut a table: most rows of a side are in pieces, and go on on the other side."""
+    pieces = _in_pieces(side)
+    if _aligned(pieces, other) < TYPOGRAPHY.column_rows:
+        return False
+    inner = flows_of([piece for row in side for piece in row.pieces], _MOST_DEPTH - 1)
+    return len(inner) < 2 or _begin_together(side, other)  # more columns of text
+
+
+def _in_pieces(side: Sequence[PageRow]) -> list[PageRow]:
+    """The rows in several pieces, if most are."""
     pieces = [row for row in side if len(row.pieces) > 1]
-    return 2 * len(pieces) > len(side) and _aligned(pieces, other) >= TYPOGRAPHY.column_rows
+    return pieces if 2 * len(pieces) > len(side) else []
 
 
-def _measures(rows: Sequence[PageRow]) -> tuple[int, float, float, float]:
-    """Rows, width in em, share of rows that fill it, and share of its height that the rows take up."""
+def _is_beside(prose: Sequence[PageRow], wide: Measures, note: Sequence[PageRow], narrow: Measures) -> bool:
+    """Whether a side is running text, and the other one stands beside it: notes in a margin, a table in a corner."""
+    if wide[1] < TYPOGRAPHY.prose_width or wide[2] < TYPOGRAPHY.prose_rows or narrow[0] < TYPOGRAPHY.column_rows:
+        return False
+    if narrow[1] < TYPOGRAPHY.note_width or _begin_together(prose, note):
+        return False
+    if len(_first_rows(prose)) > (1 - TYPOGRAPHY.prose_rows) * len(prose):
+        return False
+    return 2 * len(_first_rows(note)) <= len(note) or narrow[3] > TYPOGRAPHY.note_density
+
+
+def _begin_together(left: Sequence[PageRow], right: Sequence[PageRow]) -> bool:
+    """Whether the paragraphs of both sides begin on the same baselines, as cells of a table do."""
+    few, many = sorted((_first_rows(left), _first_rows(right)), key=len)
+    return len(few) > 2 and _aligned(few, many) >= TYPOGRAPHY.fills * len(few)
+
+
+def _first_rows(rows: Sequence[PageRow]) -> list[PageRow]:
+    leading, right = leading_of(rows), max(row.x2 for row in rows)
+    return [row for row in rows if begins(row, leading, right)]
+
+
+Measures = tuple[int, float, float, float]
+"""Rows, width in em, share of rows that fill it, and share of its height that the rows take up."""
+
+
+def _measures(rows: Sequence[PageRow]) -> Measures:
     size = median(row.size for row in rows)
     left, right = min(row.x1 for row in rows), max(row.x2 for row in rows)
     # Rows of a table are wide as well, but in several pieces.

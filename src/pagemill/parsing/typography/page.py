@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -10,17 +11,19 @@ from itertools import pairwise
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, area, intersection, union_box
 from pagemill.document.labels import Label
-from pagemill.document.page import ANNOTATION, Furniture, TextLine
+from pagemill.document.page import ANNOTATION, Furniture, Mark, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import direction, words_of
-from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, drawn_rules, ruled_tables
+from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, cells_of, drawn_rules, ruled_tables
 from pagemill.parsing.typography.columns import flows_of
 from pagemill.parsing.typography.prose import Column, Kind, Passage, code_text, mark_headings, nest, passages_of
 from pagemill.parsing.typography.rows import (
     PageRow,
     Piece,
+    begins,
     body_of,
+    cut_piece,
     give_body_size,
     leading_at,
     leading_of,
@@ -144,6 +147,7 @@ class _Page:
         self._width, self._height, self._mirrored = width, height, mirrored
         self._number = page_number
         self._numbers: list[Piece] = []
+        self._initials: list[tuple[Piece, list[Piece]]] = []
         self._words = words_of(piece.text for piece in pieces)
         self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
         give_body_size(pieces, self._body)
@@ -161,14 +165,20 @@ class _Page:
         free = [piece for piece in self._pieces if id(piece) not in taken]
         fixed = [*shown, *map(_table_block, tables)]
         heads, feet, free = self._furniture(free, [block.box for block in fixed])
-        free, self._numbers = paragraph_numbers(free)
+        free, self._initials = drop_caps(free, self._body)
+        free, numbers, of_paragraphs = margin_numbers(free, self._width, mirrored=self._mirrored)
+        self._numbers = numbers if of_paragraphs else []
         kept = [_stand_in(block, self._width, self._mirrored) for block in fixed]
         stand_ins = {id(piece): block for piece, block in zip(kept, fixed, strict=True)}
         found: list[Block] = []
         for flow in flows_of([*free, *kept]):
             own = [stand_ins[id(piece)] for piece in flow if id(piece) in stand_ins]
             found += self._flow([piece for piece in flow if id(piece) not in stand_ins], own)
-        lines = [_block([PageRow([piece])], Label.ASIDE_TEXT) for piece in self._numbers]  # those of no paragraph
+        if of_paragraphs:  # those of no paragraph
+            return [*heads, *found, *(_block([PageRow([piece])], Label.ASIDE_TEXT) for piece in self._numbers), *feet]
+        lines = [_block(rows_of_pieces(numbers), Label.ASIDE_TEXT)] if numbers else []
+        for block in lines:
+            block.furniture = Furniture.PROVEN
         return [*heads, *found, *lines, *feet]
 
     def _flow(self, pieces: Sequence[Piece], fixed: Sequence[Block]) -> list[Block]:
@@ -177,6 +187,7 @@ class _Page:
         for row in rows:
             self._give_bullet(row)
             self._give_number(row)
+            row.initial = next((initial for initial, beside in self._initials if row.pieces[0] is beside[0]), None)
         self._give_panels(rows)
         for row in rows:
             above = row.above
@@ -188,7 +199,9 @@ class _Page:
         column = Column(rows, leading, self._body, self._body_style, self._body_bold, self._layer.styles)
         units: list[tuple[float, Block | list[PageRow]]] = [(block.box[1], block) for block in fixed]
         start = 0
-        for first, end, table in [*aligned_tables(rows, self._drawn, leading), (len(rows), len(rows), None)]:
+        is_wide = rows and max(row.x2 for row in rows) - min(row.x1 for row in rows) > TYPOGRAPHY.column_width * self._body
+        tables = aligned_tables(rows, self._drawn, leading) if is_wide else []  # narrow justified notes have wide gaps
+        for first, end, table in [*tables, (len(rows), len(rows), None)]:
             for row in rows[start:first]:
                 if row.parted or row is rows[start] or not isinstance(units[-1][1], list):
                     units.append((row.box[1], []))
@@ -252,13 +265,15 @@ class _Page:
             if block.size > TYPOGRAPHY.note_size * self._body or block.box[1] < self._height / 2:
                 break
             first = block.rows[0].lines[0]
-            raised = any(span.mark.value == "superscript" and span.start == 0 for span in first.spans)
+            raised = max((span.end for span in first.spans if span.mark is Mark.SUPERSCRIPT and not span.start), default=0)
             ruled = any(
                 0 < block.box[1] - rule.position < 3 * block.size and rule.length < 0.6 * self._width
                 for rule in self._drawn.horizontal
             )
             if raised or ruled or re.match(r"[\d*†‡§]", block.text):
                 block.label = Label.FOOTNOTE
+                if 0 < raised < len(block.text) and block.text.startswith(first.text[:raised]):
+                    block.text = f"{block.text[:raised]} {block.text[raised:].lstrip()}"
             else:
                 break
         return blocks
@@ -302,9 +317,7 @@ class _Page:
     def _give_number(self, row: PageRow) -> None:
         """Give a row that begins a paragraph the number beside it in the margin."""
         for piece in self._numbers:
-            if abs(piece.baseline - row.baseline) < 0.5 * row.size and (
-                row.above is None or row.pitch > 1.1 * row.size
-            ):
+            if _is_beside(piece, row) and (row.above is None or row.pitch > 1.1 * row.size):
                 row.number = piece
                 self._numbers.remove(piece)
                 return
@@ -319,11 +332,10 @@ class _Page:
         for edge, blocks, ordered in ((0, heads, rows), (1, feet, rows[::-1])):
             for place, row in enumerate(ordered[:3]):
                 inner = ordered[place + 1] if place + 1 < len(ordered) else None
-                inside = (
-                    row.box[3] < TYPOGRAPHY.margin * self._height
-                    if edge == 0
-                    else (row.box[1] > (1 - TYPOGRAPHY.margin) * self._height)
-                )
+                number = self._is_page_number(row.text)
+                outer = row.box[3] if edge == 0 else self._height - row.box[1]
+                lone = number and row.text.isalnum()
+                inside = outer < (TYPOGRAPHY.number_margin if lone and edge == 1 else TYPOGRAPHY.margin) * self._height
                 if not inside or (inner is None and not fixed) or len(row.text) > 150:
                     break
                 # A caption is close to its table, which is no row.
@@ -332,13 +344,11 @@ class _Page:
                 usual = 1.3 * row.size
                 if inner is not None:
                     gap, usual = min(gap, abs(inner.baseline - row.baseline)), leading_at(leading, inner)
-                number = self._is_page_number(row.text)
                 least = TYPOGRAPHY.number_gap if number else TYPOGRAPHY.furniture_gap
-                outer = row.box[3] if edge == 0 else self._height - row.box[1]
                 apart = gap > least * max(usual, 1.2 * row.size) or outer < TYPOGRAPHY.edge * self._height
                 small = row.size <= 1.02 * self._body and not (row.bold and not self._body_bold)
                 foot = edge == 1 and outer < TYPOGRAPHY.foot * self._height  # where no title is
-                if not apart or not (number or small or foot):
+                if not apart or not (lone or small or foot):
                     break
                 label = Label.NUMBER if number else Label.HEADER if edge == 0 else Label.FOOTER
                 block = _block([row], label)
@@ -368,20 +378,77 @@ def _stacked(boxes: Sequence[Box]) -> list[Box]:
     return joined
 
 
-def paragraph_numbers(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
-    """Part the numbers of paragraphs or lines in a margin from the text: in one column of their own, ascending."""
-    numbers = [piece for piece in pieces if piece.text.isdigit() and len(piece.text) < 5]
-    text = [piece for piece in pieces if not piece.text.isdigit()]
-    if len(numbers) < TYPOGRAPHY.margin_numbers or len(text) < 2 * len(numbers):
-        return pieces, []
-    left, right = min(piece.x1 for piece in text), max(piece.x2 for piece in text)
-    for own in ([p for p in numbers if p.x2 < left], [p for p in numbers if p.x1 > right]):
+def drop_caps(pieces: list[Piece], body: float) -> tuple[list[Piece], list[tuple[Piece, list[Piece]]]]:
+    """Part the initials as high as several rows from the text, each with the first pieces of the rows beside it.
+
+    These are moved to where the initial starts, which the rows below them do.
+    """
+    found: list[tuple[Piece, list[Piece]]] = []
+    for initial in pieces:
+        if not 0 < len(initial.text) <= 2 or not initial.text[-1].isalpha() or initial.size < TYPOGRAPHY.drop_cap * body:
+            continue
+        top, bottom = initial.line.box[1], initial.baseline
+        beside = [
+            piece
+            for piece in pieces
+            if piece is not initial
+            and top < piece.baseline <= bottom + 0.3 * piece.size
+            and piece.size < 0.7 * initial.size
+            and initial.x1 - 1 <= piece.x1 < initial.x2 + 1.2 * piece.size
+        ]
+        beside.sort(key=lambda piece: piece.baseline)
+        if len(beside) > 1 and beside[0].text[0].isalpha():
+            for piece in beside:
+                piece.x1 = initial.x1
+            found.append((initial, beside))
+    initials = {id(initial) for initial, _ in found}
+    return [piece for piece in pieces if id(piece) not in initials], found
+
+
+def margin_numbers(pieces: list[Piece], width: int, *, mirrored: bool) -> tuple[list[Piece], list[Piece], bool]:
+    """Part the ascending numbers of paragraphs or lines in a margin from the text.
+
+    Returns:
+        The text, the numbers, and whether these are of paragraphs: most stand beside the first row of one.
+    """
+    digits = [piece for piece in pieces if _is_number(piece.text)]
+    for outer in (min, max):
+        if len(digits) < TYPOGRAPHY.margin_numbers:
+            break
+        edge = outer(digits, key=lambda piece: piece.x1)
+        parts: list[Piece] = []
+        for piece in pieces:  # a small number is glued to a large heading
+            first, start, end = piece.words[0]
+            glued = len(piece.words) > 1 and _is_number(first) and start < edge.x2 and edge.x1 < end
+            parts += cut_piece(piece, 1, width, right_to_left=mirrored) if glued else [piece]
+        own = [piece for piece in parts if _is_number(piece.text) and piece.x1 < edge.x2 and edge.x1 < piece.x2]
+        chosen = set(map(id, own))
+        text = [piece for piece in parts if id(piece) not in chosen]
         values = [int(piece.text) for piece in sorted(own, key=lambda piece: piece.baseline)]
-        steps = {below - above for above, below in pairwise(values)}
-        if len(values) >= TYPOGRAPHY.margin_numbers and len(steps) == 1 and min(steps) > 0:
-            chosen = set(map(id, own))
-            return [piece for piece in pieces if id(piece) not in chosen], own
-    return pieces, []
+        steps = Counter(below - above for above, below in pairwise(values))
+        usual = max(steps, key=lambda step: (steps[step], -step), default=0)
+        if len(own) < TYPOGRAPHY.margin_numbers or usual < 1 or steps[usual] < TYPOGRAPHY.even_steps * steps.total():
+            continue
+        x1, x2 = min(piece.x1 for piece in own), max(piece.x2 for piece in own)
+        if len(own) < 3 * sum(piece.x1 < x2 and x1 < piece.x2 for piece in text):
+            continue  # what stands in the margin is more than numbers
+        rows = rows_of_pieces(text)
+        leading, right = leading_of(rows), max((row.x2 for row in rows), default=0.0)
+        beside = [row for row in rows if any(_is_beside(piece, row) for piece in own)]
+        if 3 * sum(len(cells_of(row)) > 1 for row in beside) > len(beside):
+            continue  # a table counts its rows
+        of_paragraphs = 3 * sum(begins(row, leading, right) for row in beside) > 2 * len(beside)
+        if not of_paragraphs or 2 * len(rows) > 3 * len(own):
+            return text, own, of_paragraphs
+    return pieces, [], False
+
+
+def _is_number(text: str) -> bool:
+    return text.isdigit() and len(text) < 5
+
+
+def _is_beside(number: Piece, row: PageRow) -> bool:
+    return abs(number.baseline - row.baseline) < 0.5 * row.size
 
 
 def _stand_in(block: Block, width: int, mirrored: bool) -> Piece:

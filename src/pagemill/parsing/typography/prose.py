@@ -269,6 +269,8 @@ def _ended(above: PageRow, row: PageRow, column: Column) -> bool:
 def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column) -> bool:
     """Whether a row belongs to the paragraph or item above it."""
     above = last.rows[-1]
+    if above.initial is not None:
+        return True  # a drop cap is as high as two rows
     inline = row.fixed and not above.fixed and 0.7 * above.size < row.size  # a row of nothing but inline code
     if not (inline or same_size(above.size, row.size) or same_size(last.size, row.size)):
         return False

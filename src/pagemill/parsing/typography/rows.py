@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
+import msgspec
+
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import Mark, Style, TextLine
+from pagemill.document.spans import cut
 from pagemill.parsing.lines import Row
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
@@ -92,6 +95,8 @@ class PageRow:
     bullet_x: float = 0.0
     number: Piece | None = None
     """Of the paragraph that it begins, printed in the margin."""
+    initial: Piece | None = None
+    """The drop cap that its first word begins with."""
     panel: int | None = None
     """The shaded area of a block of code that it stands in."""
     above: PageRow | None = field(default=None, repr=False)
@@ -180,11 +185,12 @@ class PageRow:
         return end - start
 
     def as_row(self) -> Row:
-        """The row as the rest of page assembly knows it, behind its number."""
-        pieces = self.pieces if self.number is None else [self.number, *self.pieces]
+        """The row as the rest of page assembly knows it, behind its number and its drop cap."""
+        before = [piece for piece in (self.number, self.initial) if piece is not None]
+        text = self.text if self.initial is None else self.initial.text + self.text
         return Row(
-            lines=[piece.line for piece in pieces],
-            text=" ".join(piece.text for piece in pieces),
+            lines=[piece.line for piece in (*before, *self.pieces)],
+            text=text if self.number is None else f"{self.number.text} {text}",
             box=self.box,
             size=self.size,
             bold=self.bold,
@@ -207,6 +213,27 @@ def pieces_of(lines: Iterable[TextLine], width: float, *, right_to_left: bool) -
         start, end = _along(line.box, width, right_to_left)
         pieces.append(Piece(line, start, end, tuple(placed) or ((line.text.strip(), start, end),)))
     return pieces
+
+
+def cut_piece(piece: Piece, at: int, width: float, *, right_to_left: bool) -> list[Piece]:
+    """A piece as two, the second of which begins with one of its words; the one piece where words tell no boxes."""
+    line = piece.line
+    words = [word for word in line.words if word.text.strip()]
+    start = 0
+    for word in words[:at]:
+        start = line.text.find(word.text, start) + len(word.text)
+    lines = []
+    for own, first, end in ((words[:at], 0, start), (words[at:], start, len(line.text))):
+        if not own or start < at:
+            return [piece]
+        first += len(line.text[first:end]) - len(line.text[first:end].lstrip())
+        box = union_box(word.box for word in own)
+        spans = cut(line.spans, first, end)
+        # Their sizes may differ by far; the height of a box of words is about one.
+        size = line.font_size and min(max(line.font_size, 0.9 * (box[3] - box[1])), 1.1 * (box[3] - box[1]))
+        text = line.text[first:end]
+        lines.append(msgspec.structs.replace(line, text=text, box=box, words=tuple(own), spans=spans, font_size=size))
+    return pieces_of(lines, width, right_to_left=right_to_left)
 
 
 def _along(box: Box, width: float, mirrored: bool) -> tuple[float, float]:
@@ -270,6 +297,19 @@ def leading_at(leading: Leading, row: PageRow) -> float:
         return known
     near = [pitch / size for (size, _), pitch in leading.items() if size]
     return row.size * (median(near) if near else 1.33)
+
+
+def begins(row: PageRow, leading: Leading, right: float) -> bool:
+    """Whether a row is the first one of a paragraph: by its distance, or as its first word had room above.
+
+    Args:
+        row: Of a column.
+        leading: Of that column.
+        right: Its edge.
+    """
+    if row.above is None or row.pitch > TYPOGRAPHY.looser * leading_at(leading, row):
+        return True
+    return right - row.above.x2 > row.first_chunk() + row.size
 
 
 def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, int | None, bool]:

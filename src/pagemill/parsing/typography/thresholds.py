@@ -26,6 +26,11 @@ class TypographyThresholds:
     """Share of the column's width from which a row fills it."""
     column_density = 0.55
     """Share of a column's height that its rows take up; the short column of a table is sparse."""
+    prose_width, prose_rows = 15.0, 0.6
+    """Least width of running text beside which there may be notes, and share of its rows that fill it and go on."""
+    note_width, note_density = 3.0, 0.8
+    """Least width of a note in the margin, and share of its height that rows take up if each is a paragraph. Not
+    measured."""
     most_turned = 0.2
     """Share of a page's characters in turned lines from which pixels decide."""
 
@@ -47,6 +52,9 @@ class TypographyThresholds:
     """Distance within which the starts of two rows are one edge."""
     word_fits = 0.35
     """Room left beside the first word of the next row from which a row was ended on purpose."""
+
+    drop_cap = 1.6
+    """Size of an initial over that of running text from which the rows beside it begin with it. Not measured."""
 
     # Lists.
     bullet_size = (0.12, 0.9)
@@ -81,6 +89,8 @@ class TypographyThresholds:
     """Share of the page's height at its head and foot in which running heads and feet stand."""
     furniture_gap, number_gap = 1.5, 1.15
     """Gap between furniture and the body, and between a page number and it, in distances of rows."""
+    number_margin = 0.18
+    """The same of page numbers: LaTeX sets them 0.175 above the edge of A4."""
     foot = 0.075
     """Share of the page's height at its foot in which rows may be furniture whatever their size."""
     edge = 0.03
@@ -90,6 +100,8 @@ class TypographyThresholds:
 
     margin_numbers = 3
     """Ascending numbers in a margin from which they are those of paragraphs or lines. Not measured."""
+    even_steps = 0.7
+    """Share of them with the same step from one to the next; a page that begins a chapter may count anew."""
 
     # Tables.
     word_gap = 0.3
