@@ -111,11 +111,11 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False
     if _is_table_cut(*rows) or _is_table_cut(*reversed(rows)):
         return False
-    if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows or any(_in_pieces(side) for side in rows):
+    if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
         return True
     if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
         return False
-    full = [full for _, _, full, _ in sides]
+    full = [min(_measures(column)[2] for column in _inner(side)) for side in rows]
     return min(full) >= TYPOGRAPHY.full_rows / 2 and max(full) >= TYPOGRAPHY.full_rows
 
 
@@ -138,11 +138,9 @@ def _aligned(rows: Sequence[PageRow], others: Sequence[PageRow]) -> int:
 
 def _is_table_cut(side: Sequence[PageRow], other: Sequence[PageRow]) -> bool:
     """Whether a gutter would cut a table: most rows of a side are in pieces, and go on on the other side."""
-    pieces = _in_pieces(side)
-    if _aligned(pieces, other) < TYPOGRAPHY.column_rows:
+    if _aligned(_in_pieces(side), other) < TYPOGRAPHY.column_rows:
         return False
-    inner = flows_of([piece for row in side for piece in row.pieces], _MOST_DEPTH - 1)
-    return len(inner) < 2 or _begin_together(side, other)  # more columns of text
+    return len(_inner(side)) < 2 or _begin_together(side, other)
 
 
 def _in_pieces(side: Sequence[PageRow]) -> list[PageRow]:
@@ -151,9 +149,18 @@ def _in_pieces(side: Sequence[PageRow]) -> list[PageRow]:
     return pieces if 2 * len(pieces) > len(side) else []
 
 
+def _inner(side: Sequence[PageRow]) -> list[list[PageRow]]:
+    """The columns that a side consists of: of three columns two are on one side of a gutter."""
+    if not _in_pieces(side):
+        return [list(side)]
+    return [rows_of_pieces(flow) for flow in flows_of([p for row in side for p in row.pieces], _MOST_DEPTH - 1)]
+
+
 def _is_beside(prose: Sequence[PageRow], wide: Measures, note: Sequence[PageRow], narrow: Measures) -> bool:
     """Whether a side is running text, and the other one stands beside it: notes in a margin, a table in a corner."""
-    if wide[1] < TYPOGRAPHY.prose_width or wide[2] < TYPOGRAPHY.prose_rows or narrow[0] < TYPOGRAPHY.column_rows:
+    if wide[1] < TYPOGRAPHY.prose_width or wide[2] < TYPOGRAPHY.prose_rows or len(prose) < TYPOGRAPHY.prose_lines:
+        return False
+    if len(note) < TYPOGRAPHY.column_rows:
         return False
     if narrow[1] < TYPOGRAPHY.note_width or _begin_together(prose, note):
         return False

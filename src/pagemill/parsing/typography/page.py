@@ -199,7 +199,9 @@ class _Page:
         column = Column(rows, leading, self._body, self._body_style, self._body_bold, self._layer.styles)
         units: list[tuple[float, Block | list[PageRow]]] = [(block.box[1], block) for block in fixed]
         start = 0
-        is_wide = rows and max(row.x2 for row in rows) - min(row.x1 for row in rows) > TYPOGRAPHY.column_width * self._body
+        is_wide = (
+            rows and max(row.x2 for row in rows) - min(row.x1 for row in rows) > TYPOGRAPHY.column_width * self._body
+        )
         tables = aligned_tables(rows, self._drawn, leading) if is_wide else []  # narrow justified notes have wide gaps
         for first, end, table in [*tables, (len(rows), len(rows), None)]:
             for row in rows[start:first]:
@@ -265,7 +267,9 @@ class _Page:
             if block.size > TYPOGRAPHY.note_size * self._body or block.box[1] < self._height / 2:
                 break
             first = block.rows[0].lines[0]
-            raised = max((span.end for span in first.spans if span.mark is Mark.SUPERSCRIPT and not span.start), default=0)
+            raised = max(
+                (span.end for span in first.spans if span.mark is Mark.SUPERSCRIPT and not span.start), default=0
+            )
             ruled = any(
                 0 < block.box[1] - rule.position < 3 * block.size and rule.length < 0.6 * self._width
                 for rule in self._drawn.horizontal
@@ -385,7 +389,11 @@ def drop_caps(pieces: list[Piece], body: float) -> tuple[list[Piece], list[tuple
     """
     found: list[tuple[Piece, list[Piece]]] = []
     for initial in pieces:
-        if not 0 < len(initial.text) <= 2 or not initial.text[-1].isalpha() or initial.size < TYPOGRAPHY.drop_cap * body:
+        if (
+            not 0 < len(initial.text) <= 2
+            or not initial.text[-1].isalpha()
+            or initial.size < TYPOGRAPHY.drop_cap * body
+        ):
             continue
         top, bottom = initial.line.box[1], initial.baseline
         beside = [
@@ -411,17 +419,17 @@ def margin_numbers(pieces: list[Piece], width: int, *, mirrored: bool) -> tuple[
     Returns:
         The text, the numbers, and whether these are of paragraphs: most stand beside the first row of one.
     """
-    digits = [piece for piece in pieces if _is_number(piece.text)]
+    parts: list[Piece] = []
+    for piece in pieces:  # small numbers are glued to large text
+        (first, _, end), (_, start, _) = (*piece.words, *piece.words)[:2]
+        glued = _is_number(first) and piece.line.words and start - end > _height(piece.line.words[0].box)
+        parts += cut_piece(piece, 1, width, right_to_left=mirrored) if glued else [piece]
+    digits = [piece for piece in parts if _is_number(piece.text)]
     for outer in (min, max):
         if len(digits) < TYPOGRAPHY.margin_numbers:
             break
         edge = outer(digits, key=lambda piece: piece.x1)
-        parts: list[Piece] = []
-        for piece in pieces:  # a small number is glued to a large heading
-            first, start, end = piece.words[0]
-            glued = len(piece.words) > 1 and _is_number(first) and start < edge.x2 and edge.x1 < end
-            parts += cut_piece(piece, 1, width, right_to_left=mirrored) if glued else [piece]
-        own = [piece for piece in parts if _is_number(piece.text) and piece.x1 < edge.x2 and edge.x1 < piece.x2]
+        own = [piece for piece in digits if piece.x1 < edge.x2 and edge.x1 < piece.x2]
         chosen = set(map(id, own))
         text = [piece for piece in parts if id(piece) not in chosen]
         values = [int(piece.text) for piece in sorted(own, key=lambda piece: piece.baseline)]
@@ -441,6 +449,10 @@ def margin_numbers(pieces: list[Piece], width: int, *, mirrored: bool) -> tuple[
         if not of_paragraphs or 2 * len(rows) > 3 * len(own):
             return text, own, of_paragraphs
     return pieces, [], False
+
+
+def _height(box: Box) -> float:
+    return box[3] - box[1]
 
 
 def _is_number(text: str) -> bool:

@@ -16,8 +16,12 @@ from pagemill.document.spans import cut
 from pagemill.parsing.lines import Row
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
-_BREAKS_ANYWHERE = ((0x2E80, 0xA4CF), (0xAC00, 0xD7A4), (0xF900, 0xFB00), (0xFF00, 0xFFF0), (0xE00, 0xE80))
+_BREAKS_ANYWHERE = ((0x2E80, 0xA4CF), (0xF900, 0xFB00), (0xFF00, 0xFFF0), (0xE00, 0xE80))
 """Scripts whose lines may end after any character."""
+
+
+def _breaks(char: str) -> bool:
+    return any(low <= ord(char) < high for low, high in _BREAKS_ANYWHERE)
 
 
 @dataclass(eq=False)
@@ -180,9 +184,8 @@ class PageRow:
     def first_chunk(self) -> float:
         """Width of what would have to fit at the end of the row above: the first word, or character."""
         text, start, end = self.words[0]
-        if any(low <= ord(text[0]) < high for low, high in _BREAKS_ANYWHERE):
-            return (end - start) / max(1, len(text)) if not "\uac00" <= text[0] <= "\ud7a3" else end - start
-        return end - start
+        kept = next((place for place, char in enumerate(text) if _breaks(char)), len(text))
+        return (end - start) * max(1, kept) / max(1, len(text))
 
     def as_row(self) -> Row:
         """The row as the rest of page assembly knows it, behind its number and its drop cap."""

@@ -26,8 +26,9 @@ class TypographyThresholds:
     """Share of the column's width from which a row fills it."""
     column_density = 0.55
     """Share of a column's height that its rows take up; the short column of a table is sparse."""
-    prose_width, prose_rows = 15.0, 0.6
-    """Least width of running text beside which there may be notes, and share of its rows that fill it and go on."""
+    prose_width, prose_lines, prose_rows = 15.0, 5, 0.6
+    """Least width and rows of running text beside which there may be notes, and share of its rows that fill it, and
+    that go on."""
     note_width, note_density = 3.0, 0.8
     """Least width of a note in the margin, and share of its height that rows take up if each is a paragraph. Not
     measured."""

@@ -6,9 +6,12 @@ import itertools
 
 import pytest
 from drawn_sheets import PROSE, Sheet, markdown, records
+from reportlab.lib.utils import simpleSplit
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Furniture
+
+PROSE_LINES = simpleSplit(PROSE, "Helvetica", 11, 430)
 
 TITLES = list(
     itertools.product(
@@ -131,3 +134,103 @@ def test_numbers_of_paragraphs_go_before_them(tmp_path):
         y = sheet.prose(90, y, 420) + 10
     text = markdown(sheet, tmp_path)
     assert [paragraph.split()[0] for paragraph in text.strip().split("\n\n")] == ["11", "12", "13"]
+
+
+@pytest.mark.parametrize("every", [1, 5])
+@pytest.mark.parametrize("x", [40, 560])
+def test_numbers_of_lines_are_left_out(tmp_path, every, x):
+    sheet = Sheet()
+    for number, line in enumerate(PROSE_LINES * 4, start=1):
+        sheet.put(72, 80 + 15 * number, line)
+        if number % every == 0:
+            sheet.put(x, 80 + 15 * number, str(number), size=7)
+    sheet.put(72, 500, "4", "Helvetica-Bold", 16)
+    sheet.put(100, 500, "The sluice", "Helvetica-Bold", 16)
+    assert markdown(sheet, tmp_path) == f"{PROSE}\n\n" * 4 + "# 4 The sluice\n"
+
+
+def test_a_small_number_beside_a_large_heading_is_one_of_lines(tmp_path):
+    sheet = Sheet()
+    for number, line in enumerate(["2 The sluice", *PROSE_LINES], start=1):
+        sheet.put(60, 80 + 20 * number, str(number), size=5)
+        sheet.put(72, 80 + 20 * number, line, *(("Helvetica-Bold", 20) if number == 1 else ("Helvetica", 11)))
+    assert markdown(sheet, tmp_path) == f"# 2 The sluice\n\n{PROSE}\n"
+
+
+def test_a_table_that_counts_its_rows_stays(tmp_path):
+    sheet = Sheet()
+    rows = [["No.", "Part", "Count"], *([str(n), f"Part {n}", str(7 * n)] for n in range(1, 6))]
+    sheet.table([72, 150, 300], 100, rows, ruled=False)
+    assert "| 3 | Part 3 | 21 |" in markdown(sheet, tmp_path)
+
+
+def test_a_drop_cap_begins_the_first_word(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 94, "T", size=34)
+    for number, line in enumerate(PROSE_LINES):
+        sheet.put(95 if number < 2 else 72, 80 + 14 * number, line.removeprefix("T"))
+    assert markdown(sheet, tmp_path) == f"{PROSE}\n"
+
+
+def test_notes_in_the_margin_are_no_cells(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 380)
+    sheet.prose(72, 94 + 13.75 * 7, 380)
+    for number, line in enumerate(("The board is", "painted anew", "in the spring")):
+        sheet.put(470, 80 + 13.75 * (2 + number), line, size=9)
+    assert markdown(sheet, tmp_path) == f"{PROSE}\n\n{PROSE}\n\nThe board is painted anew in the spring\n"
+
+
+def test_prose_in_cards_is_read_card_by_card(tmp_path):
+    sheet = Sheet()
+    for x, name in ((60, "mill"), (225, "washers"), (390, "children")):
+        sheet.put(x, 100, f"The {name}", "Helvetica-Bold", 13)
+        sheet.prose(x, 120, 140, f"The {name} have their hours. " + PROSE[:200])
+    text = markdown(sheet, tmp_path)
+    assert "|" not in text
+    assert [part.split()[2] for part in text.split("\n\n")] == ["mill", "have", "washers", "have", "children", "have"]
+
+
+def test_the_mark_of_a_footnote_stands_apart_from_it(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    sheet.put(72, 746, "1", size=5)
+    sheet.put(75, 750, "Measured in the year of the flood.", size=8)
+    assert markdown(sheet, tmp_path).endswith("<sup>1</sup> Measured in the year of the flood.\n")
+
+
+def test_a_page_number_far_above_the_edge_is_left_out(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    sheet.centre(712, "1", "Helvetica", 11)
+    assert markdown(sheet, tmp_path) == f"{PROSE}\n"
+
+
+def test_a_heading_hardly_larger_than_the_text_is_told_by_the_rows_that_wrap(tmp_path):
+    sheet = Sheet()
+    y = 80.0
+    for name in ("mill", "washers", "children"):
+        sheet.put(72, y, f"The {name}", "Helvetica-Bold", 11.5)
+        y = sheet.prose(72, y + 26, 450) + 12
+    headings = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert [line.lstrip("# ") for line in headings] == ["The mill", "The washers", "The children"]
+
+
+def test_an_emphatic_coloured_row_is_a_heading(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    sheet.setFillColorRGB(0.1, 0.3, 0.7)
+    sheet.put(72, y, "The sluice", "Helvetica-Oblique")
+    sheet.setFillColorRGB(0, 0, 0)
+    sheet.prose(72, y + 24, 450, PROSE.replace("mill", "brook"))
+    assert "# *The sluice*" in markdown(sheet, tmp_path)
+
+
+def test_a_bold_item_with_code_below_it_stays_an_item(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    for number, name in enumerate(("Fetch", "Build"), start=1):
+        sheet.put(90, y, f"{number}. {name}", "Helvetica-Bold")
+        sheet.put(110, y + 20, f"make {name.lower()}", "Courier", 10)
+        y += 44
+    assert "1. **Fetch**" in markdown(sheet, tmp_path)
