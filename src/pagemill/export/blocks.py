@@ -167,7 +167,9 @@ class _Blocks(PageRenderer[Block]):
             latex = text if region.content_format is ContentFormat.LATEX else latex_of_text(text)
             return self._block(region, Kind.FORMULA, latex.strip() + (f" \\tag{{{number}}}" if number else ""))
         if region.label is Label.ALGORITHM:
-            return self._block(region, Kind.CODE, text)
+            block = self._block(region, Kind.CODE, text)
+            block.is_code = True
+            return block
         if heading_level(region) is not None:
             return self._block(region, Kind.HEADING, " ".join(text.split()))
         lines = [line for line in text.split("\n") if line.strip()]

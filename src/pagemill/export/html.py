@@ -81,6 +81,8 @@ class _Block(TextPart):
         before = "".join(mark for place, mark in self.marks if place == 0)
         if self.is_list:
             return before + list_html(self.text.split("\n"), self.spans, self.inner)
+        if self.is_code:
+            return f"{before}<pre>{_text(self.text)}</pre>"
         if self.markup or not self.text:
             return before + self.markup
         pieces: list[str] = []
@@ -246,7 +248,7 @@ class _Html(PageRenderer[_Block]):
             tag = f" \\tag{{{number}}}" if number else ""
             return _markup(f'<pre class="{_FORMULA_CLASS[region.content_format]}">{_text(content + tag)}</pre>')
         if region.label is Label.ALGORITHM:
-            return _markup(f"<pre>{_text(content)}</pre>")
+            return _Block(content, is_code=True)
         if region.level:
             level = min(region.level, 6)
             title = " ".join(content.split())

@@ -90,6 +90,8 @@ class _Part(TextPart):
     @property
     def markdown(self) -> str:
         """The part as Markdown."""
+        if self.is_code:
+            return fenced(self.text)
         return not_a_list(marked(self.text, self.spans)) if self.is_plain else self.text
 
     def take_up(self, rest: _Part) -> None:
@@ -139,6 +141,8 @@ class _Markdown(PageRenderer[_Part]):
             return _Part(region.content or "", True, region.continues, spans=region.spans, is_plain=True)
         if region.label is Label.TABLE and (table := table_of(region)) is not None:
             return _Part(_table_text(table), table=table)
+        if region.label is Label.ALGORITHM and region.content_format is ContentFormat.TEXT:
+            return _Part(region.content or "", is_code=True)
         flows = region.label in RUNNING_TEXT and not region.list_item
         return _Part(region_markdown(region, number), flows, flows and region.continues, is_list)
 

@@ -34,6 +34,8 @@ class TextPart:
     """The paragraph goes on in the next flowing part."""
     is_list: bool = False
     """A list, one item a line."""
+    is_code: bool = False
+    """The text is code, and shown as it is."""
     spans: tuple[Span, ...] = ()
     """Inline marks of the text."""
     depth: int = 0
@@ -64,7 +66,7 @@ class TextPart:
         return False
 
     def add_items(self, rest: Self) -> None:
-        """Take up the list that layout cut off from this one."""
+        """Take up the list that layout cut off from this one, or the rest of code."""
         self.text += f"\n{rest.text}"
         self._add_spans(rest)
 
@@ -208,7 +210,7 @@ def captions_of(regions: Iterable[Region]) -> dict[int, list[Region]]:
 def joined(parts: Sequence[PartT]) -> list[PartT]:
     """Join each part with the one in which it goes on; what stands between them comes after.
 
-    An open paragraph goes on in the next flowing part, if that reads so; a list or table where its document tells.
+    An open paragraph goes on in the next flowing part, if that reads so; a list, table or code where its document tells.
     """
     result: list[PartT] = []
     pending: PartT | None = None
@@ -229,10 +231,10 @@ def joined(parts: Sequence[PartT]) -> list[PartT]:
 
 
 def _is_taken_up(before: PartT, part: PartT) -> bool:
-    """Add the rest of a list or table to it; False where it is neither."""
+    """Add the rest of a list, a table or code to it; False where it is none."""
     if before.table is not None and part.table is not None:
         before.add_rows(part, join_tables(before.table, part.table))
-    elif before.is_list and part.is_list:
+    elif (before.is_list and part.is_list) or (before.is_code and part.is_code):
         before.add_items(part)
     elif before.is_list and part.flows:
         before.take_up(part)
@@ -257,12 +259,12 @@ def stream_joined(pages: Iterable[tuple[PageResult, Sequence[PartT]]]) -> Iterat
 def left_open(parts: list[PartT]) -> list[PartT]:
     """The part whose rest may come on the next page and what follows it; bounded in number and size.
 
-    That is an open paragraph, or a list or table below which there are only notes.
+    That is an open paragraph, or a list, table or code below which there are only notes.
     """
     keep = next((i for i in range(len(parts) - 1, -1, -1) if parts[i].flows), None)
     last = next((i for i in range(len(parts) - 1, -1, -1) if not parts[i].is_note), None)
     wanted = [keep] if keep is not None and parts[keep].open else []
-    wanted += [last] if last is not None and (parts[last].is_list or parts[last].table) else []
+    wanted += [last] if last is not None and (parts[last].is_list or parts[last].is_code or parts[last].table) else []
     if not wanted:
         return []
     held = parts[min(wanted) :]

@@ -1,4 +1,4 @@
-"""Paragraphs, lists and tables that go on over a page break."""
+"""Paragraphs, lists, tables and code that go on over a page break, code also over a break between columns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _FOOT = 200
 measured."""
 _HEAD = 100
 """Likewise above its rest."""
+_FULL = 40
+"""The same below code that goes on: two of its rows, as any may be the last of a page. Not measured."""
 _SAME_EDGES = 0.5
 """Share of the left edges of a row's texts that must be at those of a row on the next page."""
 _ITEM = re.compile(r"[(\[]?(?:(?P<number>\d{1,3})|(?P<letter>[a-zA-Z]))[.)\]]\s|(?P<bullet>[^\w\s\"'“‘«(\[])\s")
@@ -30,6 +32,10 @@ def join(book: Book) -> None:
     tops = [draft.facts.box[1] for draft in book.each() if draft.is_content]
     bottoms = [draft.facts.box[3] for draft in book.each() if draft.is_content]
     top, bottom = min(tops, default=0), max(bottoms, default=1000)
+    for drafts in book.drafts:
+        for last, first in pairwise(_contents(drafts)):
+            if first.facts.box[1] < last.facts.box[3] and first.facts.box[0] >= last.facts.box[2]:
+                _join_code(book, last, first, bottom)
     for position, (page, following) in enumerate(pairwise(book.pages)):
         if page is None or following is None or not (page.done and following.done):
             continue
@@ -43,11 +49,20 @@ def join(book: Book) -> None:
             at_break = last.facts.box[3] >= bottom - _FOOT and first.facts.box[1] <= top + _HEAD
             if at_break and _is_one_table(book, last, first):
                 first.joined_to = book.name(last)
+        elif last.label is first.label is Label.ALGORITHM:
+            if first.facts.box[1] <= top + _FULL:
+                _join_code(book, last, first, bottom)
         elif last.facts.is_list and last.label in RUNNING_TEXT:
             if first.label in RUNNING_TEXT and _list_goes_on(last, first):
                 first.joined_to = book.name(last)
         else:
             _join_paragraph(book, before, after)
+
+
+def _join_code(book: Book, last: Draft, first: Draft, bottom: int) -> None:
+    alike = last.label is first.label is Label.ALGORITHM and book.style(last) == book.style(first) is not None
+    if alike and last.facts.box[3] >= bottom - _FULL:
+        first.joined_to = book.name(last)
 
 
 def _contents(drafts: Iterable[Draft]) -> list[Draft]:

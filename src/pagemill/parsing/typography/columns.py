@@ -113,6 +113,8 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False
     if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
         return True
+    if all(row.fixed for side in rows for row in side):
+        return False  # code with comments in a column
     if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
         return False
     full = [min(_measures(column)[2] for column in _inner(side)) for side in rows]

@@ -322,6 +322,8 @@ def _justified_pair(last: Passage, column: Column) -> bool:
 
 def _heads(row: PageRow, column: Column) -> bool:
     """Whether a row is set as headings are: larger than running text, or bold where that is not."""
+    if not column.body:  # a page of nothing but code
+        return False
     if row.size >= TYPOGRAPHY.larger * column.body:
         return True
     return row.bold and not column.body_bold and row.size >= TYPOGRAPHY.smallest_heading * column.body

@@ -66,7 +66,7 @@ class TypographyThresholds:
     """Indent of an item's marker from which it is nested in the item above."""
 
     # Code.
-    blank_line = 0.22
+    blank_line = 0.2
     """Difference of the distance between two rows of code from a whole number of rows, within which there are blank
     lines between them."""
     code_bridge = 4.5

@@ -234,3 +234,14 @@ def test_a_bold_item_with_code_below_it_stays_an_item(tmp_path):
         sheet.put(110, y + 20, f"make {name.lower()}", "Courier", 10)
         y += 44
     assert "1. **Fetch**" in markdown(sheet, tmp_path)
+
+
+def test_code_goes_on_in_the_next_column_and_on_the_next_page(tmp_path):
+    sheet = Sheet()
+    rows = [f"step_{number} = wheel.turn({number})" for number in range(1, 100)]
+    for place, row in enumerate(rows):
+        row_on_page = place % 66
+        if place == 66:
+            sheet.showPage()
+        sheet.put(72 + 240 * (row_on_page >= 33), 72 + 21 * (row_on_page % 33) + 8 * (row_on_page >= 33), row, "Courier", 10)
+    assert markdown(sheet, tmp_path) == "```\n" + "\n".join(rows) + "\n```\n"
