@@ -167,12 +167,14 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
 
 
 def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, column: Column) -> bool:
-    """Whether a row is a comment in another script between two rows of code, and as close to them."""
-    if last is None or last.kind is not Kind.CODE or after is None or not row.foreign:
+    """Whether a row is a comment in another script between two rows of code, or below one, and as close to them."""
+    if last is None or last.kind is not Kind.CODE or not row.foreign:
         return False
     usual = _code_pitch(last, column)
     inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size
-    return after.fixed and row.pitch < 2.2 * usual and after.pitch < 1.2 * usual and inside
+    if inside and row.pitch < 1.3 * usual and all(piece.may_be_code for piece in row.pieces):
+        return True
+    return after is not None and after.fixed and row.pitch < 2.2 * usual and after.pitch < 1.2 * usual and inside
 
 
 def _code_pitch(block: Passage, column: Column) -> float:
@@ -184,11 +186,11 @@ def _same_code(block: Passage, row: PageRow, column: Column) -> bool:
     """Whether a row belongs to the block of code above it: blank lines are as high as others, other gaps are not."""
     if row.panel is not None or block.rows[-1].panel is not None:
         return row.panel == block.rows[-1].panel
-    if not same_size(row.size, block.rows[-1].size):
+    mixed = row.foreign or block.rows[-1].foreign  # letters of other fonts are larger, and make rows higher
+    if not mixed and not same_size(row.size, block.rows[-1].size):
         return False
     lines = row.pitch / _code_pitch(block, column)
-    mixed = row.foreign or block.rows[-1].foreign  # letters of other fonts make rows higher
-    whole = abs(lines - round(lines)) < TYPOGRAPHY.blank_line or (mixed and lines < 2)
+    whole = abs(lines - round(lines)) < TYPOGRAPHY.blank_line or (mixed and lines < TYPOGRAPHY.mixed_lines)
     return whole and lines <= TYPOGRAPHY.code_bridge
 
 

@@ -20,6 +20,10 @@ _BREAKS_ANYWHERE = ((0x2E80, 0xA4CF), (0xF900, 0xFB00), (0xFF00, 0xFFF0), (0xE00
 """Scripts whose lines may end after any character."""
 
 
+def _is_common(char: str) -> bool:
+    return not char.isspace() and char < "\u2e80"
+
+
 def _breaks(char: str) -> bool:
     return any(low <= ord(char) < high for low, high in _BREAKS_ANYWHERE)
 
@@ -66,17 +70,24 @@ class Piece:
         return marked / max(1, len(self.text))
 
     @cached_property
+    def _coded(self) -> tuple[int, int]:
+        """How many characters are of fixed pitch, and how many there are that fonts of fixed pitch have."""
+        text = self.line.text
+        spans = [text[span.start : span.end] for span in self.line.spans if span.mark is Mark.CODE]
+        return sum(not char.isspace() for part in spans for char in part), sum(map(_is_common, text))
+
+    @property
+    def may_be_code(self) -> bool:
+        """Whether all of it is set in a font of fixed pitch, but for what such fonts lack."""
+        marked, common = self._coded
+        return marked >= 0.97 * common
+
+    @cached_property
     def fixed(self) -> bool:
         """Whether all of it is set in a font of fixed pitch."""
         text = self.line.text
-        marked = sum(
-            not char.isspace()
-            for span in self.line.spans
-            if span.mark is Mark.CODE
-            for char in text[span.start : span.end]
-        )
-        ascii_signs = sum(not char.isspace() and char < "\u2e80" for char in text)
-        if not marked or marked < 0.97 * ascii_signs:
+        marked, _ = self._coded
+        if not marked or not self.may_be_code:
             return False
         # East Asian comments in code are set in another font. A line of prose with code in it has more of that.
         first = next((span for span in self.line.spans if span.mark is Mark.CODE), None)

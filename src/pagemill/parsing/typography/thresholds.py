@@ -69,6 +69,8 @@ class TypographyThresholds:
     blank_line = 0.2
     """Difference of the distance between two rows of code from a whole number of rows, within which there are blank
     lines between them."""
+    mixed_lines = 2.6
+    """The same at rows with letters of a larger font: LibreOffice has 2.4 with a blank line."""
     code_bridge = 4.5
     """Distance of two rows of code, in distances of rows, over which blank lines are bridged."""
 
