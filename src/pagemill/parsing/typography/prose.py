@@ -126,11 +126,8 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
         last = passages[-1] if passages else None
         if last is not None and (row.parted or row.above is not last.rows[-1]):
             last = None
-        if (
-            row.panel is not None
-            or (row.fixed and _is_code(row, last, after, column))
-            or _is_comment(row, after, last, column)
-        ):
+        coded = (row.fixed and _is_code(row, last, after, column)) or _is_comment(row, after, last, column)
+        if row.panel is not None or (coded and not row.bullet):
             if last is not None and last.kind is Kind.CODE and _same_code(last, row, column):
                 last.rows.append(row)
             else:
