@@ -223,7 +223,7 @@ def cells_of(row: PageRow) -> list[list[Piece]]:
             cells[-1].append(piece)
         else:
             cells.append([piece])
-    if len(cells) > 1 and marker(cells[0][0].text + " ") and len(cells[0][0].text) <= 4:
+    if len(cells) > 1 and marker(f"{cells[0][0].text} x") and len(cells[0][0].text) <= 4:
         cells[1] = cells[0] + cells[1]  # a list item's number is no cell
         del cells[0]
     return cells

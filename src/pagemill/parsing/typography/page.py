@@ -236,8 +236,10 @@ class _Page:
         elif passage.kind is Kind.HEADING:
             block = _block(passage.rows, Label.PARAGRAPH_TITLE, passage.text)
         elif passage.kind is Kind.ITEM:
-            sign = f"{passage.sign} " if passage.rows[0].bullet else ""
-            block = _block(passage.rows, Label.TEXT, "  " * passage.depth + sign + passage.text)
+            text = f"{passage.sign} {passage.text}" if passage.rows[0].bullet else passage.text
+            if passage.sign.isdigit():
+                text = f"{passage.sign}.{text.removeprefix(passage.sign)}"
+            block = _block(passage.rows, Label.TEXT, "  " * passage.depth + text)
             block.is_list = True
         else:
             block = _block(passage.rows, Label.TEXT, passage.text)

@@ -198,10 +198,9 @@ def _item(
     if row.bullet:
         gap = row.pitch / column.usual(row)
         return Passage(Kind.ITEM, [row], row.bullet, Marker("•"), row.bullet_x, row.x1, gap=gap)
-    sign = marker(row.text)
+    sign, start = _marker(row)
     if not sign or sign.startswith("["):
         return None
-    start = parsed_marker(row.text) or Marker(sign)
     text_x = _text_x(row, sign)
     item = Passage(Kind.ITEM, [row], sign, start, row.x1, text_x, gap=row.pitch / column.usual(row))
     tagged = row.tag in ("LI", "Lbl", "LBody", "L")
@@ -219,10 +218,21 @@ def _item(
     ]
     if any(follows(other.start, start) for other in siblings[-1:]):
         return item
+    if sign.isdigit():
+        return item if followed else None
     hangs = after is not None and after.above is row and abs(after.x1 - text_x) < 0.4 * row.size and after.x1 > row.x1
     if sign[0] in _DASHES or start.value in (None, 1) or hangs or indented or siblings:
         return item
     return item if followed else None
+
+
+def _marker(row: PageRow) -> tuple[str, Marker]:
+    """What a row begins with, if it is an item: also a number without a sign behind it that stands apart."""
+    (first, _, end), (_, start, _) = (*row.words, *row.words)[:2]
+    if first.isdigit() and len(first) < 4 and start - end > TYPOGRAPHY.bare_number_gap * row.size:
+        return first, Marker("1", int(first))
+    sign = marker(row.text)
+    return sign, parsed_marker(row.text) or Marker(sign)
 
 
 def _follower(row: PageRow, start: Marker, column: Column) -> bool:
@@ -231,7 +241,7 @@ def _follower(row: PageRow, start: Marker, column: Column) -> bool:
     for other in column.rows:
         if other is row:
             seen = True
-        elif seen and abs(other.x1 - row.x1) < 0.7 * row.size and follows(start, parsed_marker(other.text)):
+        elif seen and abs(other.x1 - row.x1) < 0.7 * row.size and follows(start, _marker(other)[1]):
             return True
     return False
 

@@ -62,6 +62,8 @@ class TypographyThresholds:
     """Side of a bullet that is drawn as a shape."""
     bullet_gap = 2.6
     """Most room between such a bullet and its text."""
+    bare_number_gap = 0.6
+    """Least room between the number of an item without a sign behind it and its text: ReportLab leaves 1.0."""
     nested = 0.6
     """Indent of an item's marker from which it is nested in the item above."""
 
