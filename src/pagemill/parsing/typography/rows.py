@@ -174,10 +174,7 @@ class PageRow:
 
     def first_chunk(self) -> float:
         """Width of what would have to fit at the end of the row above: the first word, or character."""
-        text, start, end = self.words[0]
-        if any(low <= ord(text[0]) < high for low, high in _BREAKS_ANYWHERE):
-            return (end - start) / max(1, len(text)) if not "\uac00" <= text[0] <= "\ud7a3" else end - start
-        return end - start
+        return first_chunk(self.words[0])
 
     def as_row(self) -> Row:
         """The row as the rest of page assembly knows it, behind its number."""
@@ -191,6 +188,14 @@ class PageRow:
             joint=self.joint,
             trailing_space=self.pieces[-1].line.text.endswith(" "),
         )
+
+
+def first_chunk(word: tuple[str, float, float]) -> float:
+    """Width of the least part of a word, with its start and end, that a line takes up: a character, or all of it."""
+    text, start, end = word
+    if any(low <= ord(text[0]) < high for low, high in _BREAKS_ANYWHERE) and not "\uac00" <= text[0] <= "\ud7a3":
+        return (end - start) / max(1, len(text))
+    return end - start
 
 
 def same_size(a: float, b: float) -> bool:
