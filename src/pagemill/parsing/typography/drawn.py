@@ -64,8 +64,10 @@ def _joined(lines: Sequence[tuple[float, float, float]]) -> list[Rule]:
 
 def rule_between(above: PageRow, below: PageRow, drawn: Drawn) -> bool:
     """Whether a rule, or the edge of a shade, runs between most of two rows."""
+    left, right = min(above.x1, below.x1), max(above.x2, below.x2)
     least = 0.5 * min(above.x2 - above.x1, below.x2 - below.x1)
     return any(
-        above.baseline < rule.position < below.baseline - 0.4 * below.size and rule.length > least
+        above.baseline < rule.position < below.baseline - 0.4 * below.size
+        and min(rule.end, right) - max(rule.start, left) > least
         for rule in (*drawn.horizontal, *drawn.shades)
     )

@@ -115,7 +115,8 @@ def open_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Foun
         size: Font size of running text in pixels.
     """
     found: list[FoundTable] = []
-    for rules in _of_one_extent(drawn.horizontal, TABLES.open_rule_length * size):
+    lines = sorted({*drawn.horizontal, *drawn.shades}, key=lambda rule: rule.position)
+    for rules in _of_one_extent(lines, TABLES.open_rule_length * size):
         run: list[PageRow] = []
         for above, below in [*pairwise(rules), (rules[-1], None)]:
             rows = _rows_between(pieces, above, below) if below is not None else []
@@ -147,6 +148,8 @@ def _rows_between(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[Pag
     inside = [p for p in pieces if above.position < p.baseline - 0.3 * p.size < below.position]
     inside = [p for p in inside if p.x1 < above.end and above.start < p.x2]
     rows = rows_of_pieces(inside)
+    if len(rows) > 1 and all(row.fixed for row in rows):
+        return []  # a block of code on a shade
     if not (any(len(cells_of(row)) > 1 for row in rows) or _are_apart(inside)):
         return []
     size = median(row.size for row in rows)
