@@ -133,7 +133,8 @@ def _aligned(rows: Sequence[PageRow], others: Sequence[PageRow]) -> int:
 def _is_table_cut(side: Sequence[PageRow], other: Sequence[PageRow]) -> bool:
     """Whether a gutter would cut a table: most rows of a side are in pieces, and go on on the other side."""
     pieces = [row for row in side if len(row.pieces) > 1]
-    return 2 * len(pieces) > len(side) and _aligned(pieces, other) >= TYPOGRAPHY.column_rows
+    least = max(TYPOGRAPHY.column_rows, TYPOGRAPHY.aligned_rows * len(pieces))
+    return 2 * len(pieces) > len(side) and _aligned(pieces, other) >= least
 
 
 def _measures(rows: Sequence[PageRow]) -> tuple[int, float, float, float]:

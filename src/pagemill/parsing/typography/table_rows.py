@@ -138,9 +138,11 @@ def _spaced(pairs: Sequence[_Pair]) -> float | None:
     pitches = sorted(pair.pitch for pair in pairs if pair.pitch > 0.8)
     if not pitches:
         return None
-    usual = pitches[len(pitches) // 20]
-    most = TYPOGRAPHY.same_pitch * usual
-    tight = [pair for pair in pairs if pair.pitch <= most]
+    most = pitches[len(pitches) // 20]
+    for pitch in pitches:  # some producers round places to pixels
+        most = pitch if most < pitch <= TYPOGRAPHY.same_pitch * most else most
+    tight = [pair for pair in pairs if 0.8 < pair.pitch <= most]
+    usual = median(pair.pitch for pair in tight)
     # A head is set off, and a column that ends early leaves whole lines free.
     off = 1 - 1 / TYPOGRAPHY.same_pitch
     loose = any(pair.above > 0 and off < (pair.pitch / usual) % 1 < 1 - off for pair in pairs)

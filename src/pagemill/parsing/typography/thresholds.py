@@ -95,7 +95,7 @@ class TypographyThresholds:
     """Least rows of a table without rules; two rows need three columns."""
     wrapped_cell = 1.35
     """Distance of baselines within a cell, in those of a paragraph's rows."""
-    same_pitch = 1.07
+    same_pitch = 1.09
     """Quotient of two distances of lines within which they are one; rows of tables are 10 % and more apart."""
     ended = 0.1
     """Share of pairs of lines, with room for the next word, above which they are those of different cells."""
