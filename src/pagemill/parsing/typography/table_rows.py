@@ -48,6 +48,8 @@ class _Pair:
     """Whether the first word of the lower one had room beside the upper one, which so was ended on purpose."""
     lower: bool
     """Whether the lower one begins with a small letter, or a letter of a script without them."""
+    wide: bool
+    """Whether the column has room for several such words, so that the end of a line tells."""
 
 
 def table_rows(
@@ -90,6 +92,8 @@ def table_rows(
             begins = not any(pair.pitch <= spaced for pair in across)
         elif rows[place].pitch < 0.8 * usual:
             begins = False  # cells in the middle of a taller one
+        elif rows[place].pitch > TYPOGRAPHY.same_pitch * usual and spans[place][0][0] == 0:
+            begins = True
         else:
             begins = _begins(place, rows, spans, across)
         if begins:
@@ -115,14 +119,15 @@ def _pairs(
                 width = columns[column][1] - columns[column][0]
                 start, end = extent(other)
                 room = width - (end - start) - TYPOGRAPHY.word_fits * size
-                text = cell[0].text
+                initial, needed = cell[0].text[:1], first_chunk(cell[0].words[0])
                 pairs.append(
                     _Pair(
-                        above,
-                        place,
-                        (cell[0].baseline - other[0].baseline) / size,
-                        first_chunk(cell[0].words[0]) < room,
-                        text[:1].lower() == text[:1] and text[:1].isalpha(),
+                        above=above,
+                        below=place,
+                        pitch=(cell[0].baseline - other[0].baseline) / size,
+                        ended=needed < room,
+                        lower=initial.isalpha() and initial.lower() == initial,
+                        wide=2 * needed < width,
                     )
                 )
             if column == last:
@@ -162,5 +167,5 @@ def _begins(
         return False
     pairs = [pair for pair in across if pair.below == place and pair.above == place - 1]
     if len(own) > 1 and set(own) <= set(above) and rows[place].bold == rows[place - 1].bold:
-        return any(pair.ended or not pair.lower for pair in pairs)
+        return any(pair.ended or not pair.lower for pair in pairs) or not any(pair.wide for pair in pairs)
     return len(own) > 1 or not rows[place].text[:1].islower()
