@@ -28,6 +28,8 @@ class Piece:
     """Text, start and end of each word, in reading order."""
     offset: int = 0
     """Where in the line's text its words begin, as far as a part of a line knows."""
+    order: int = 0
+    """Place in the order in which the page's lines were written."""
 
     @cached_property
     def text(self) -> str:
@@ -51,7 +53,7 @@ class Piece:
         for text, _, _ in self.words[:start]:
             if (found := self.line.text.find(text, offset)) >= 0:
                 offset = found + len(text)
-        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset)
+        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset, self.order)
 
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
@@ -206,11 +208,11 @@ def same_size(a: float, b: float) -> bool:
 def pieces_of(lines: Iterable[TextLine], width: float, *, right_to_left: bool) -> list[Piece]:
     """Lines as pieces, seen in a mirror on right-to-left pages."""
     pieces = []
-    for line in lines:
+    for order, line in enumerate(lines):
         words = line.words or ()
         placed = [(word.text, *_along(word.box, width, right_to_left)) for word in words if word.text.strip()]
         start, end = _along(line.box, width, right_to_left)
-        pieces.append(Piece(line, start, end, tuple(placed) or ((line.text.strip(), start, end),)))
+        pieces.append(Piece(line, start, end, tuple(placed) or ((line.text.strip(), start, end),), order=order))
     return pieces
 
 

@@ -50,6 +50,11 @@ class _Pair:
     """Whether the lower one begins with a small letter, or a letter of a script without them."""
     wide: bool
     """Whether the column has room for several such words, so that the end of a line tells."""
+    follows: bool
+    """Whether the lower one was written right behind the upper one."""
+    beside: bool
+    """Whether there is text behind the upper one or before the lower one, which so would have been written between
+    them if they were not in one cell."""
 
 
 def table_rows(
@@ -78,6 +83,9 @@ def table_rows(
     singles = sum(len(own) == 1 for own in spans)
     by_rules = sum(rules) >= max(2, starts // 2) and sum(rules) >= 0.5 * (len(rows) - 1 - singles)
     spaced = None if by_rules else _spaced(pairs)
+    # Most producers write cell by cell.
+    written = {(pair.above, pair.below) for pair in pairs if _is_written_on(pair, spaced)}
+    by_cells = any(pair.beside and (pair.above, pair.below) in written for pair in pairs)
     usual = median(leading_at(leading, row) for row in rows)
     groups: list[list[int]] = [[0]]
     for place in range(1, len(rows)):
@@ -88,6 +96,8 @@ def table_rows(
             begins = rules[place - 1] or (
                 spans[place] == spans[place - 1] and len(spans[place]) > 2 and any(pair.ended for pair in across)
             )
+        elif by_cells:
+            begins = not any(above < place <= below for above, below in written)
         elif spaced is not None:
             begins = not any(pair.pitch <= spaced for pair in across)
         elif rows[place].pitch < 0.8 * usual:
@@ -128,6 +138,8 @@ def _pairs(
                         ended=needed < room,
                         lower=initial.isalpha() and initial.lower() == initial,
                         wide=2 * needed < width,
+                        follows=cell[0].order == other[-1].order + 1,
+                        beside=spans[above][-1][1] > column or spans[place][0][0] < column,
                     )
                 )
             if column == last:
@@ -136,6 +148,13 @@ def _pairs(
                 for covered in range(column, last + 1):
                     latest.pop(covered, None)
     return pairs
+
+
+def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
+    """Whether a cell goes on, by the order in which its lines were written."""
+    if not pair.follows or pair.pitch > TYPOGRAPHY.written_on:
+        return False
+    return pair.beside or (not pair.ended and (spaced is None or pair.pitch <= spaced))
 
 
 def _spaced(pairs: Sequence[_Pair]) -> float | None:

@@ -97,6 +97,8 @@ class TypographyThresholds:
     """Distance of baselines within a cell, in those of a paragraph's rows."""
     same_pitch = 1.09
     """Quotient of two distances of lines within which they are one; rows of tables are 10 % and more apart."""
+    written_on = 2.0
+    """Most distance of two lines of a cell that were written one after the other. Not measured."""
     ended = 0.1
     """Share of pairs of lines, with room for the next word, above which they are those of different cells."""
     least_picture = 2.0
