@@ -25,6 +25,8 @@ from pagemill.tables.words import TableWord, spans_of_word
 LEADERS = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?\s*$")
 """Dots up to a page number at the end of a row of a table of contents."""
 _NO_PIXELS = np.full((1, 1), 255, dtype=np.uint8)
+_ON_GRID = 0.12
+"""Share of a character's width by which code is off its grid."""
 _ROWS_COMPARED = 6
 """Rows above with which the places of a row's cells are compared."""
 
@@ -106,7 +108,7 @@ def _extents(row: PageRow) -> list[tuple[float, float]]:
 def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leading) -> int:
     """Behind the last row of a table that may begin at a row; the same row where none does."""
     first = _extents(rows[start])
-    if len(first) < 2 or rows[start].fixed or LEADERS.search(rows[start].text):
+    if len(first) < 2 or _is_code(rows[start]) or LEADERS.search(rows[start].text):
         return start
     known = [first]
     end, place = start + 1, start + 1
@@ -129,6 +131,16 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             break
         place += 1
     return end
+
+
+def _is_code(row: PageRow) -> bool:
+    """Whether a row is of code: its parts are whole characters apart, which cells are by chance alone."""
+    if not row.fixed:
+        return False
+    main = row.main
+    advance = (main.x2 - main.x1) / max(1, len(main.text))
+    offsets = [(piece.x1 - row.x1) / advance for piece in row.pieces[1:]] if advance else []
+    return all(abs(offset - round(offset)) < _ON_GRID for offset in offsets)
 
 
 def _fits(extents: Sequence[tuple[float, float]], known: Sequence[list[tuple[float, float]]], size: float) -> bool:

@@ -154,7 +154,7 @@ def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
     """Whether a cell goes on, by the order in which its lines were written."""
     if not pair.follows or pair.pitch > TYPOGRAPHY.written_on:
         return False
-    return pair.beside or (not pair.ended and (spaced is None or pair.pitch <= spaced))
+    return pair.beside or (pair.lower and not pair.ended and (spaced is None or pair.pitch <= spaced))
 
 
 def _spaced(pairs: Sequence[_Pair]) -> float | None:
