@@ -101,6 +101,11 @@ def cells_of(row: PageRow) -> list[list[Piece]]:
     return cells
 
 
+def gaps_of(row: PageRow) -> list[tuple[float, float]]:
+    """Start and end of what is free between its cells."""
+    return [(left[1], right[0]) for left, right in pairwise(_extents(row))]
+
+
 def _extents(row: PageRow) -> list[tuple[float, float]]:
     return [(cell[0].x1, max(piece.x2 for piece in cell)) for cell in cells_of(row)]
 
@@ -111,14 +116,17 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
     if len(first) < 2 or _is_code(rows[start]) or LEADERS.search(rows[start].text):
         return start
     known = [first]
-    end, place = start + 1, start + 1
+    end, place, widest = start + 1, start + 1, float("inf")
     while place < len(rows):
         row = rows[place]
         extents = _extents(row)
         other = not same_size(row.size, rows[place - 1].size) and row.pitch > 2.0 * row.size
-        if LEADERS.search(row.text):
+        if row.parted or other or LEADERS.search(row.text):
             break
-        if other or (row.pitch > 4.5 * row.size and not rule_between(rows[place - 1], row, drawn)):
+        far = row.pitch > 4.5 * row.size
+        if place > start + 2 and row.pitch > TYPOGRAPHY.set_off * widest:
+            far = far or not all(any(_aligned(cell, above, row.size) for above in known) for cell in extents)
+        if far and not rule_between(rows[place - 1], row, drawn):
             break
         if len(extents) > 1 and _fits(extents, known, row.size):
             known = [*known[-_ROWS_COMPARED:], extents]
@@ -129,6 +137,8 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
                 end = place + 1
         elif not (len(extents) == 1 and place + 1 < len(rows) and _stands_above(row, rows[place + 1], known)):
             break
+        if place > start + 1:  # the first one is below a head
+            widest = max(row.pitch, widest if widest < float("inf") else 0.0)
         place += 1
     return end
 

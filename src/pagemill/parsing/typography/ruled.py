@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 
 from pagemill.document.geometry import Box, components, union_box
-from pagemill.parsing.typography.cells import FoundTable, cells_of, table_of, words_of
+from pagemill.parsing.typography.cells import FoundTable, cells_of, gaps_of, table_of, words_of
 from pagemill.parsing.typography.drawn import TOUCH, Drawn
 from pagemill.parsing.typography.rows import PageRow, Piece, leading_of, rows_of_pieces, same_size
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
@@ -155,7 +155,16 @@ def _rows_between(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[Pag
     size = median(row.size for row in rows)
     if any(p.x1 < above.start - TOUCH or p.x2 > above.end + size for p in inside):
         return []
+    if any(_crosses(row, rows) for row in rows[1:]):
+        return []  # a paragraph below a table whose head alone has a line
     return rows if all(same_size(row.size, size) or row.size < size for row in rows) else []
+
+
+def _crosses(row: PageRow, rows: Sequence[PageRow]) -> bool:
+    """Whether a row of a single text runs over the gutters of most rows of several."""
+    gaps = [gaps_of(other) for other in rows if len(other.pieces) > 1]
+    crossed = sum(any(row.x1 < start and end < row.x2 for start, end in own) for own in gaps)
+    return len(row.pieces) == 1 and 2 * crossed > sum(map(bool, gaps))
 
 
 def _are_apart(pieces: Sequence[Piece]) -> bool:
