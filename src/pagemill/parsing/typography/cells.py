@@ -147,7 +147,7 @@ def _is_code(row: PageRow) -> bool:
     """Whether a row is of code: its parts are whole characters apart, which cells are by chance alone."""
     if not row.fixed:
         return False
-    main = row.main
+    main = max(row.pieces, key=lambda piece: len(piece.text) if piece.text.isascii() else 0)
     advance = (main.x2 - main.x1) / max(1, len(main.text))
     offsets = [(piece.x1 - row.x1) / advance for piece in row.pieces[1:]] if advance else []
     return all(abs(offset - round(offset)) < _ON_GRID for offset in offsets)

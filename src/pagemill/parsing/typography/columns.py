@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
 from pagemill.parsing.typography.rows import PageRow, Piece, rows_of_pieces
@@ -103,14 +104,23 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
     sides = [_measures(side) for side in rows]
     if any(count < TYPOGRAPHY.column_rows or width < TYPOGRAPHY.column_width for count, width, _, _ in sides):
         return False
-    if _is_table_cut(*rows) or _is_table_cut(*reversed(rows)):
+    changes = _changes(left, right)
+    if changes > 2 and (_is_table_cut(*rows) or _is_table_cut(*reversed(rows))):
         return False
+    if 2 < changes < min(len(side) for side in rows):
+        return False  # written cell by cell, some of several lines
     if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
         return True
     if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
         return False
     full = [full for _, _, full, _ in sides]
     return min(full) >= TYPOGRAPHY.full_rows / 2 and max(full) >= TYPOGRAPHY.full_rows
+
+
+def _changes(left: Sequence[Piece], right: Sequence[Piece]) -> int:
+    """How often the order of writing changes the side: once between columns, twice for each row of a table."""
+    sides = sorted((piece.order, side) for side, own in enumerate((left, right)) for piece in own if piece.words)
+    return sum(one[1] != other[1] for one, other in pairwise(sides))
 
 
 def _aligned_share(left: Sequence[PageRow], right: Sequence[PageRow]) -> float:
@@ -133,8 +143,7 @@ def _aligned(rows: Sequence[PageRow], others: Sequence[PageRow]) -> int:
 def _is_table_cut(side: Sequence[PageRow], other: Sequence[PageRow]) -> bool:
     """Whether a gutter would cut a table: most rows of a side are in pieces, and go on on the other side."""
     pieces = [row for row in side if len(row.pieces) > 1]
-    least = max(TYPOGRAPHY.column_rows, TYPOGRAPHY.aligned_rows * len(pieces))
-    return 2 * len(pieces) > len(side) and _aligned(pieces, other) >= least
+    return 2 * len(pieces) > len(side) and _aligned(pieces, other) >= TYPOGRAPHY.column_rows
 
 
 def _measures(rows: Sequence[PageRow]) -> tuple[int, float, float, float]:

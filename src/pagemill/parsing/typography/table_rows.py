@@ -182,6 +182,8 @@ def _begins(
     own, above = spans[place], spans[place - 1]
     if all(is_number(row.pieces[-1].text) for row in rows[place - 1 : place + 1]):
         return True
+    if len(own) > max(1, len(above)) and place > 1:
+        return True  # what goes on has fewer cells from line to line
     if own[0][0] > 0:
         return False
     pairs = [pair for pair in across if pair.below == place and pair.above == place - 1]

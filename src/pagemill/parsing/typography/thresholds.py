@@ -96,7 +96,7 @@ class TypographyThresholds:
     wrapped_cell = 1.35
     """Distance of baselines within a cell, in those of a paragraph's rows."""
     set_off = 1.6
-    """Distance of a row from a table, in the widest ones of its rows, from which other places of cells end the table."""
+    """Distance of a row from a table, in the widest of its rows, from which other places of cells end the table."""
     same_pitch = 1.09
     """Quotient of two distances of lines within which they are one; rows of tables are 10 % and more apart."""
     written_on = 2.0
