@@ -46,8 +46,8 @@ class _Pair:
     """Distance of their baselines, in font sizes."""
     ended: bool
     """Whether the first word of the lower one had room beside the upper one, which so was ended on purpose."""
-    lower: bool
-    """Whether the lower one begins with a small letter, or a letter of a script without them."""
+    lower: bool | None
+    """Whether the lower one begins with a small letter; None where its script has none."""
     wide: bool
     """Whether the column has room for several such words, so that the end of a line tells."""
     follows: bool
@@ -136,7 +136,7 @@ def _pairs(
                         below=place,
                         pitch=(cell[0].baseline - other[0].baseline) / size,
                         ended=needed < room,
-                        lower=initial.isalpha() and initial.lower() == initial,
+                        lower=initial.islower() if initial.lower() != initial.upper() else None if initial.isalpha() else False,
                         wide=2 * needed < width,
                         follows=cell[0].order == other[-1].order + 1,
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,
@@ -154,7 +154,7 @@ def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
     """Whether a cell goes on, by the order in which its lines were written."""
     if not pair.follows or pair.pitch > TYPOGRAPHY.written_on:
         return False
-    return pair.beside or (pair.lower and not pair.ended and (spaced is None or pair.pitch <= spaced))
+    return pair.beside or (pair.lower is not False and not pair.ended and (spaced is None or pair.pitch <= spaced))
 
 
 def _spaced(pairs: Sequence[_Pair]) -> float | None:
@@ -187,6 +187,6 @@ def _begins(
     if own[0][0] > 0:
         return False
     pairs = [pair for pair in across if pair.below == place and pair.above == place - 1]
-    if len(own) > 1 and set(own) <= set(above) and rows[place].bold == rows[place - 1].bold:
+    if len(own) > 1 and set(own) <= set(above) and rows[place].bold == rows[place - 1].bold and not rows[place].fixed:
         return any(pair.ended or not pair.lower for pair in pairs) or not any(pair.wide for pair in pairs)
     return len(own) > 1 or not rows[place].text[:1].islower()
