@@ -107,8 +107,10 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
     changes = _changes(left, right)
     if changes > 2 and (_is_table_cut(*rows) or _is_table_cut(*reversed(rows))):
         return False
-    if 2 < changes < min(len(side) for side in rows):
-        return False  # written cell by cell, some of several lines
+    fewest = min(map(len, rows))
+    by_lines = changes >= 1.5 * fewest and fewest >= TYPOGRAPHY.cell_lines
+    if changes > 2 and not by_lines and 2 * fewest < TYPOGRAPHY.cell_lines * (changes + 1):
+        return False  # written cell by cell
     if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
         return True
     if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:

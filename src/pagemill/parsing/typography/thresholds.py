@@ -99,6 +99,8 @@ class TypographyThresholds:
     """Distance of a row from a table, in the widest of its rows, from which other places of cells end the table."""
     same_pitch = 1.09
     """Quotient of two distances of lines within which they are one; rows of tables are 10 % and more apart."""
+    cell_lines = 6
+    """Lines of text that cells seldom have. Not measured."""
     written_on = 2.0
     """Most distance of two lines of a cell that were written one after the other. Not measured."""
     ended = 0.1
