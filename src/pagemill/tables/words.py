@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.document.geometry import Box
-from pagemill.document.page import Span, TextLine
+from pagemill.document.joining import HYPHENS, join_pair
+from pagemill.document.page import Mark, Span, TextLine
 from pagemill.document.spans import cut, shifted, tidy
 from pagemill.tables.thresholds import TABLES
 
@@ -146,8 +147,8 @@ def text_rows(words: Iterable[TableWord], text_height: float) -> list[list[Table
 def join_words(words: Iterable[TableWord], text_height: float) -> tuple[str, tuple[Span, ...]]:
     """Text of a cell with its marks: lines from top to bottom, words from left to right.
 
-    Lines are joined with a space, but for scripts without spaces (Chinese, Japanese), where both neighbours are such
-    characters. Korean has spaces, so a word that wraps inside is left with one.
+    Lines are joined as those of running text are: words that a hyphen cuts become whole again, scripts without spaces
+    get none. Code keeps its hyphens.
     """
     text = ""
     spans: list[Span] = []
@@ -156,8 +157,14 @@ def join_words(words: Iterable[TableWord], text_height: float) -> tuple[str, tup
         # A line knows the order of its words: names in Latin letters run against a line of Hebrew.
         row.sort(key=lambda word: (starts[word.line], word.line, word.place))
         for position, word in enumerate(row):
-            glue = word.glued if position else bool(text) and is_spaceless(text[-1]) and is_spaceless(word.text[:1])
-            text += word.text if glue or not text else f" {word.text}"
+            if not text or (position and word.glued):
+                text += word.text
+            elif position or not word.text:
+                text += f" {word.text}"
+            elif text.endswith(HYPHENS) and any(span.mark is Mark.CODE for span in word.spans):
+                text += word.text
+            else:
+                text = join_pair(text, word.text)
             spans += shifted(word.spans, len(text) - len(word.text))
     return text, tidy(text, spans)
 

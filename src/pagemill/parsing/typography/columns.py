@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
 from pagemill.parsing.typography.rows import PageRow, Piece, begins, leading_of, rows_of_pieces
@@ -109,8 +110,13 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return True
     if any(count < TYPOGRAPHY.column_rows or width < TYPOGRAPHY.column_width for count, width, _, _ in sides):
         return False
-    if _is_table_cut(*rows) or _is_table_cut(*reversed(rows)):
+    changes = _changes(left, right)
+    if changes > 2 and (_is_table_cut(*rows) or _is_table_cut(*reversed(rows))):
         return False
+    fewest = min(map(len, rows))
+    by_lines = changes >= 1.5 * fewest and fewest >= TYPOGRAPHY.cell_lines
+    if changes > 2 and not by_lines and 2 * fewest < TYPOGRAPHY.cell_lines * (changes + 1):
+        return False  # written cell by cell
     if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
         return True
     if all(row.fixed for side in rows for row in side):
@@ -119,6 +125,12 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False
     full = [min(_measures(column)[2] for column in _inner(side)) for side in rows]
     return min(full) >= TYPOGRAPHY.full_rows / 2 and max(full) >= TYPOGRAPHY.full_rows
+
+
+def _changes(left: Sequence[Piece], right: Sequence[Piece]) -> int:
+    """How often the order of writing changes the side: once between columns, twice for each row of a table."""
+    sides = sorted((piece.order, side) for side, own in enumerate((left, right)) for piece in own if piece.words)
+    return sum(one[1] != other[1] for one, other in pairwise(sides))
 
 
 def _aligned_share(left: Sequence[PageRow], right: Sequence[PageRow]) -> float:

@@ -15,8 +15,9 @@ from pagemill.document.page import ANNOTATION, Furniture, Mark, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import direction, words_of
-from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, cells_of, drawn_rules, ruled_tables
+from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, cells_of
 from pagemill.parsing.typography.columns import flows_of
+from pagemill.parsing.typography.drawn import drawn_rules
 from pagemill.parsing.typography.prose import Column, Kind, Passage, code_text, mark_headings, nest, passages_of
 from pagemill.parsing.typography.rows import (
     PageRow,
@@ -30,6 +31,7 @@ from pagemill.parsing.typography.rows import (
     pieces_of,
     rows_of_pieces,
 )
+from pagemill.parsing.typography.ruled import open_tables, ruled_tables
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 SOURCE = "typography"
@@ -161,8 +163,8 @@ class _Page:
     def blocks(self, shown: Sequence[Block]) -> list[Block]:
         """All blocks: of the level text, its tables among them, and what is shown."""
         tables = ruled_tables(self._pieces, self._drawn, self._body or 10.0)
-        taken = {id(piece) for table in tables for piece in table.pieces}
-        free = [piece for piece in self._pieces if id(piece) not in taken]
+        tables += open_tables(_without(self._pieces, tables), self._drawn, self._body or 10.0)
+        free = _without(self._pieces, tables)
         fixed = [*shown, *map(_table_block, tables)]
         heads, feet, free = self._furniture(free, [block.box for block in fixed])
         free, self._initials = drop_caps(free, self._body)
@@ -370,6 +372,11 @@ class _Page:
         if not numbers or len(parts) > _NUMBER_WORDS or len(text) > _NUMBER_CHARACTERS:
             return False
         return len(parts) == 1 or str(self._number) in numbers
+
+
+def _without(pieces: Sequence[Piece], tables: Sequence[FoundTable]) -> list[Piece]:
+    taken = {id(piece) for table in tables for piece in table.pieces}
+    return [piece for piece in pieces if id(piece) not in taken]
 
 
 def _stacked(boxes: Sequence[Box]) -> list[Box]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median
 
@@ -39,6 +39,8 @@ class Piece:
     """Text, start and end of each word, in reading order."""
     offset: int = 0
     """Where in the line's text its words begin, as far as a part of a line knows."""
+    order: int = 0
+    """Place in the order in which the page's lines were written."""
 
     @cached_property
     def text(self) -> str:
@@ -62,7 +64,7 @@ class Piece:
         for text, _, _ in self.words[:start]:
             if (found := self.line.text.find(text, offset)) >= 0:
                 offset = found + len(text)
-        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset)
+        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset, self.order)
 
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
@@ -194,9 +196,7 @@ class PageRow:
 
     def first_chunk(self) -> float:
         """Width of what would have to fit at the end of the row above: the first word, or character."""
-        text, start, end = self.words[0]
-        kept = next((place for place, char in enumerate(text) if _breaks(char)), len(text))
-        return (end - start) * max(1, kept) / max(1, len(text))
+        return first_chunk(self.words[0])
 
     def as_row(self) -> Row:
         """The row as the rest of page assembly knows it, behind its number and its drop cap."""
@@ -213,6 +213,13 @@ class PageRow:
         )
 
 
+def first_chunk(word: tuple[str, float, float]) -> float:
+    """Width of the least part of a word, with its start and end, that a line takes up: a character, or all of it."""
+    text, start, end = word
+    kept = next((place for place, char in enumerate(text) if _breaks(char)), len(text))
+    return (end - start) * max(1, kept) / max(1, len(text))
+
+
 def same_size(a: float, b: float) -> bool:
     """Whether two font sizes are one."""
     return abs(a - b) <= TYPOGRAPHY.same_size * max(a, b)
@@ -221,11 +228,11 @@ def same_size(a: float, b: float) -> bool:
 def pieces_of(lines: Iterable[TextLine], width: float, *, right_to_left: bool) -> list[Piece]:
     """Lines as pieces, seen in a mirror on right-to-left pages."""
     pieces = []
-    for line in lines:
+    for order, line in enumerate(lines):
         words = line.words or ()
         placed = [(word.text, *_along(word.box, width, right_to_left)) for word in words if word.text.strip()]
         start, end = _along(line.box, width, right_to_left)
-        pieces.append(Piece(line, start, end, tuple(placed) or ((line.text.strip(), start, end),)))
+        pieces.append(Piece(line, start, end, tuple(placed) or ((line.text.strip(), start, end),), order=order))
     return pieces
 
 
@@ -247,7 +254,7 @@ def cut_piece(piece: Piece, at: int, width: float, *, right_to_left: bool) -> li
         size = line.font_size and min(max(line.font_size, 0.9 * (box[3] - box[1])), 1.1 * (box[3] - box[1]))
         text = line.text[first:end]
         lines.append(msgspec.structs.replace(line, text=text, box=box, words=tuple(own), spans=spans, font_size=size))
-    return pieces_of(lines, width, right_to_left=right_to_left)
+    return [replace(part, order=piece.order) for part in pieces_of(lines, width, right_to_left=right_to_left)]
 
 
 def _along(box: Box, width: float, mirrored: bool) -> tuple[float, float]:

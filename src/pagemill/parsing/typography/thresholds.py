@@ -117,6 +117,16 @@ class TypographyThresholds:
     """Least rows of a table without rules; two rows need three columns."""
     wrapped_cell = 1.35
     """Distance of baselines within a cell, in those of a paragraph's rows."""
+    set_off = 1.6
+    """Distance of a row from a table, in the widest of its rows, from which other places of cells end the table."""
+    same_pitch = 1.09
+    """Quotient of two distances of lines within which they are one; rows of tables are 10 % and more apart."""
+    cell_lines = 6
+    """Lines of text that cells seldom have. Not measured."""
+    written_on = 2.0
+    """Most distance of two lines of a cell that were written one after the other. Not measured."""
+    ended = 0.1
+    """Share of pairs of lines, with room for the next word, above which they are those of different cells."""
     least_picture = 2.0
     """Least side of a picture; smaller ones are icons and bullets."""
 

@@ -1,0 +1,192 @@
+"""Which rows of text make a row of a table, where cells have several lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from pagemill.parsing.typography.drawn import Drawn, rule_between
+from pagemill.parsing.typography.rows import Leading, PageRow, Piece, first_chunk, leading_at
+from pagemill.parsing.typography.thresholds import TYPOGRAPHY
+from pagemill.tables.words import is_number
+
+CellPieces = list[Piece]
+"""What stands in one cell of a row of text, from the left."""
+
+
+def extent(cell: CellPieces) -> tuple[float, float]:
+    """Where a cell's text begins and ends."""
+    return cell[0].x1, max(piece.x2 for piece in cell)
+
+
+def span(cell: CellPieces, columns: Sequence[tuple[float, float]]) -> tuple[int, int]:
+    """First and last column of a cell: those that it overlaps, else the nearest."""
+    return span_of(extent(cell), columns)
+
+
+def span_of(cell: tuple[float, float], columns: Sequence[tuple[float, float]]) -> tuple[int, int]:
+    """The same of a start and end."""
+    x1, x2 = cell
+    over = [i for i, (start, end) in enumerate(columns) if min(end, x2) - max(start, x1) > 0]
+    if not over:
+        nearest = min(range(len(columns)), key=lambda i: abs(sum(columns[i]) - x1 - x2))
+        return nearest, nearest
+    return over[0], over[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two texts of a column with nothing between them."""
+
+    above: int
+    below: int
+    pitch: float
+    """Distance of their baselines, in font sizes."""
+    ended: bool
+    """Whether the first word of the lower one had room beside the upper one, which so was ended on purpose."""
+    lower: bool | None
+    """Whether the lower one begins with a small letter; None where its script has none."""
+    wide: bool
+    """Whether the column has room for several such words, so that the end of a line tells."""
+    follows: bool
+    """Whether the lower one was written right behind the upper one."""
+    beside: bool
+    """Whether there is text behind the upper one or before the lower one, which so would have been written between
+    them if they were not in one cell."""
+
+
+def table_rows(
+    rows: Sequence[PageRow],
+    cut: Sequence[Sequence[CellPieces]],
+    columns: Sequence[tuple[float, float]],
+    drawn: Drawn,
+    leading: Leading,
+) -> list[list[int]]:
+    """Which rows of text are a row of the table each.
+
+    Within a cell lines are closer than those of two cells of a column, and a line ends where the next word has no room.
+    Where all distances are one, a row begins where the first column has text, or a column that had ended.
+
+    Args:
+        rows: Of text.
+        cut: Their cells.
+        columns: Start and end of each.
+        drawn: Rules of the page.
+        leading: Of the text.
+    """
+    spans = [[span(cell, columns) for cell in cells] for cells in cut]
+    pairs = _pairs(rows, cut, spans, columns)
+    rules = [rule_between(above, below, drawn) for above, below in pairwise(rows)]
+    starts = sum(own[0][0] == 0 for own in spans)
+    singles = sum(len(own) == 1 for own in spans)
+    by_rules = sum(rules) >= max(2, starts // 2) and sum(rules) >= 0.5 * (len(rows) - 1 - singles)
+    spaced = None if by_rules else _spaced(pairs)
+    # Most producers write cell by cell.
+    written = {(pair.above, pair.below) for pair in pairs if _is_written_on(pair, spaced)}
+    by_cells = any(pair.beside and (pair.above, pair.below) in written for pair in pairs)
+    usual = median(leading_at(leading, row) for row in rows)
+    groups: list[list[int]] = [[0]]
+    for place in range(1, len(rows)):
+        across = [pair for pair in pairs if pair.above < place <= pair.below]
+        if place == 1 and any(first != last for first, last in spans[0]):
+            begins = True  # a head of two levels
+        elif by_rules:
+            begins = rules[place - 1] or (
+                spans[place] == spans[place - 1] and len(spans[place]) > 2 and any(pair.ended for pair in across)
+            )
+        elif by_cells:
+            begins = not any(above < place <= below for above, below in written)
+        elif spaced is not None:
+            begins = not any(pair.pitch <= spaced for pair in across)
+        elif rows[place].pitch < 0.8 * usual:
+            begins = False  # cells in the middle of a taller one
+        elif rows[place].pitch > TYPOGRAPHY.same_pitch * usual and spans[place][0][0] == 0:
+            begins = True
+        else:
+            begins = _begins(place, rows, spans, across)
+        if begins:
+            groups.append([place])
+        else:
+            groups[-1].append(place)
+    return groups
+
+
+def _pairs(
+    rows: Sequence[PageRow],
+    cut: Sequence[Sequence[CellPieces]],
+    spans: Sequence[Sequence[tuple[int, int]]],
+    columns: Sequence[tuple[float, float]],
+) -> list[_Pair]:
+    pairs = []
+    latest: dict[int, tuple[int, CellPieces]] = {}
+    for place, cells in enumerate(cut):
+        for cell, (column, last) in zip(cells, spans[place], strict=True):
+            if column == last and column in latest:
+                above, other = latest[column]
+                size = min(cell[0].size, other[0].size)
+                width = columns[column][1] - columns[column][0]
+                start, end = extent(other)
+                room = width - (end - start) - TYPOGRAPHY.word_fits * size
+                initial, needed = cell[0].text[:1], first_chunk(cell[0].words[0])
+                pairs.append(
+                    _Pair(
+                        above=above,
+                        below=place,
+                        pitch=(cell[0].baseline - other[0].baseline) / size,
+                        ended=needed < room,
+                        lower=initial.islower() if initial.lower() != initial.upper() else None if initial.isalpha() else False,
+                        wide=2 * needed < width,
+                        follows=cell[0].order == other[-1].order + 1,
+                        beside=spans[above][-1][1] > column or spans[place][0][0] < column,
+                    )
+                )
+            if column == last:
+                latest[column] = place, cell
+            else:
+                for covered in range(column, last + 1):
+                    latest.pop(covered, None)
+    return pairs
+
+
+def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
+    """Whether a cell goes on, by the order in which its lines were written."""
+    if not pair.follows or pair.pitch > TYPOGRAPHY.written_on:
+        return False
+    return pair.beside or (pair.lower is not False and not pair.ended and (spaced is None or pair.pitch <= spaced))
+
+
+def _spaced(pairs: Sequence[_Pair]) -> float | None:
+    """The greatest distance of two lines of a cell, where those of two cells are greater; else None."""
+    pitches = sorted(pair.pitch for pair in pairs if pair.pitch > 0.8)
+    if not pitches:
+        return None
+    most = pitches[len(pitches) // 20]
+    for pitch in pitches:  # some producers round places to pixels
+        most = pitch if most < pitch <= TYPOGRAPHY.same_pitch * most else most
+    tight = [pair for pair in pairs if 0.8 < pair.pitch <= most]
+    usual = median(pair.pitch for pair in tight)
+    # A head is set off, and a column that ends early leaves whole lines free.
+    off = 1 - 1 / TYPOGRAPHY.same_pitch
+    loose = any(pair.above > 0 and off < (pair.pitch / usual) % 1 < 1 - off for pair in pairs)
+    if not loose or sum(pair.ended for pair in tight) > TYPOGRAPHY.ended * len(tight):
+        return None
+    return most
+
+
+def _begins(
+    place: int, rows: Sequence[PageRow], spans: Sequence[Sequence[tuple[int, int]]], across: Sequence[_Pair]
+) -> bool:
+    """Whether a row of the table begins at a row of text that is as far from the one above as all are."""
+    own, above = spans[place], spans[place - 1]
+    if all(is_number(row.pieces[-1].text) for row in rows[place - 1 : place + 1]):
+        return True
+    if len(own) > max(1, len(above)) and place > 1:
+        return True  # what goes on has fewer cells from line to line
+    if own[0][0] > 0:
+        return False
+    pairs = [pair for pair in across if pair.below == place and pair.above == place - 1]
+    if len(own) > 1 and set(own) <= set(above) and rows[place].bold == rows[place - 1].bold and not rows[place].fixed:
+        return any(pair.ended or not pair.lower for pair in pairs) or not any(pair.wide for pair in pairs)
+    return len(own) > 1 or not rows[place].text[:1].islower()
