@@ -210,7 +210,8 @@ def captions_of(regions: Iterable[Region]) -> dict[int, list[Region]]:
 def joined(parts: Sequence[PartT]) -> list[PartT]:
     """Join each part with the one in which it goes on; what stands between them comes after.
 
-    An open paragraph goes on in the next flowing part, if that reads so; a list, table or code where its document tells.
+    An open paragraph goes on in the next flowing part, if that reads so; a list, table or code where its document
+    tells.
     """
     result: list[PartT] = []
     pending: PartT | None = None

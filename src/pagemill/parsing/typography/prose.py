@@ -14,7 +14,7 @@ from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import Mark, Style
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
-from pagemill.parsing.typography.rows import Leading, PageRow, leading_at, same_size
+from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, same_size
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 _DASHES = frozenset("-–—*+")
@@ -284,9 +284,12 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
     if not (inline or same_size(above.size, row.size) or same_size(last.size, row.size)):
         return False
     usual = column.usual(above)
-    if row.pitch > TYPOGRAPHY.looser * usual or (above.bold != row.bold and (len(last.rows) > 1 or _apart(above, row))):
+    if row.pitch > TYPOGRAPHY.looser * usual:
         return False
-    if _heads(above, column) != _heads(row, column) and above.style != row.style:
+    bold_goes_on = _is_bold_at(above.pieces[-1], -1) and _is_bold_at(row.pieces[0], 0)
+    if above.bold != row.bold and not bold_goes_on and (len(last.rows) > 1 or _apart(above, row)):
+        return False
+    if _heads(above, column) != _heads(row, column) and above.style != row.style and not bold_goes_on:
         return False
     centred = _centred(above, row, column)
     if _ended(above, row, column) and not centred and not _justified_pair(last, column):
@@ -307,6 +310,13 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
     # All rows but the first hang, as in bibliographies.
     hangs = after is not None and abs(after.x1 - row.x1) < near and same_size(after.size, row.size)
     return first and low * em <= indent <= 2 * high * em and hangs and after is not None and after.pitch < 1.2 * usual
+
+
+def _is_bold_at(piece: Piece, place: int) -> bool:
+    """Whether the first or last character of a piece is bold."""
+    text = piece.line.text.rstrip()
+    at = len(text) - 1 if place else 0
+    return any(span.start <= at < span.end for span in piece.line.spans if span.mark is Mark.BOLD)
 
 
 def _apart(above: PageRow, row: PageRow) -> bool:

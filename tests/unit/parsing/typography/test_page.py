@@ -7,6 +7,8 @@ import itertools
 import pytest
 from drawn_sheets import PROSE, Sheet, markdown, records
 from reportlab.lib.utils import simpleSplit
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Furniture
@@ -243,5 +245,42 @@ def test_code_goes_on_in_the_next_column_and_on_the_next_page(tmp_path):
         row_on_page = place % 66
         if place == 66:
             sheet.showPage()
-        sheet.put(72 + 240 * (row_on_page >= 33), 72 + 21 * (row_on_page % 33) + 8 * (row_on_page >= 33), row, "Courier", 10)
+        sheet.put(
+            72 + 240 * (row_on_page >= 33), 72 + 21 * (row_on_page % 33) + 8 * (row_on_page >= 33), row, "Courier", 10
+        )
     assert markdown(sheet, tmp_path) == "```\n" + "\n".join(rows) + "\n```\n"
+
+
+def test_bold_words_go_on_in_a_row_of_bold_words(tmp_path):
+    sheet = Sheet()
+    start = "The mill pond was dug in the year of the great thaw, when"
+    sheet.put(72, 80, start)
+    sheet.put(72 + sheet.stringWidth(f"{start} ", "Helvetica", 11), 80, "the brook left", "Helvetica-Bold")
+    sheet.put(72, 94, "its bed and the meadows stood under water until the end of June.", "Helvetica-Bold")
+    text = markdown(sheet, tmp_path)
+    assert text.endswith(
+        "thaw, when **the brook left its bed and the meadows stood under water until the end of June.**\n"
+    )
+
+
+def test_items_may_have_bare_numbers_and_dashes(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    for row, (x, sign, text) in enumerate(
+        [(72, "1", "Clothes"), (90, "\u2013", "Oilskin"), (90, "\u2013", "Gloves"), (72, "2", "Food")]
+    ):
+        sheet.put(x, y + 15 * row, sign)
+        sheet.put(x + 18, y + 15 * row, text)
+    items = markdown(sheet, tmp_path).split("\n\n", 1)[1].splitlines()
+    assert [item.strip() for item in items] == ["1. Clothes", "- Oilskin", "- Gloves", "2. Food"]
+
+
+def test_comments_in_another_script_stay_in_their_code(tmp_path):
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiKakuGo-W5"))
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    comments = ("\u6c34\u95f8\u3092\u958b\u304f", "", "\u6b62\u3081\u308b", "")
+    for row, (code, comment) in enumerate(zip(("#", "gate.open()", "#", "wheel.stop()"), comments, strict=True)):
+        sheet.put(72, y + 14 * row, code, "Courier", 10)
+        sheet.put(84, y + 14 * row, comment, "HeiseiKakuGo-W5", 11)
+    assert markdown(sheet, tmp_path).count("```") == 2
