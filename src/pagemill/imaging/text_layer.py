@@ -24,7 +24,7 @@ from pagemill.document.geometry import Box, area, as_boxes, clip, frame_of
 from pagemill.document.page import ANNOTATION, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.annotations import FlattenedPage, Mark
-from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, colour_of, drawings_of, on_white
+from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, drawings_of, on_white
 from pagemill.imaging.fonts import Font, family_of, font_of, measured_pitch
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, with_spans_spread
@@ -103,6 +103,18 @@ _LOOSE_BOX = _bulk("FPDFText_GetLooseCharBox", ctypes.c_int, ctypes.c_size_t)
 _ORIGIN = _bulk("FPDFText_GetCharOrigin", ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t)
 _CHAR_BOX = _bulk("FPDFText_GetCharBox", ctypes.c_int, *[ctypes.c_size_t] * 4)
 _MAP_ERROR = _bulk("FPDFText_HasUnicodeMapError", ctypes.c_int)
+_MATRIX = _bulk("FPDFText_GetMatrix", ctypes.c_int, ctypes.c_size_t)
+_FONT_SIZE = _bulk("FPDFText_GetFontSize", ctypes.c_double)
+
+
+def _of_objects(name: str, result: Any, *more: Any) -> Any:
+    """Likewise, a function that takes an object of a page."""
+    return _BULK(result, ctypes.c_size_t, *more)(_address(getattr(pdfium, name)))
+
+
+_FONT = _of_objects("FPDFTextObj_GetFont", ctypes.c_size_t)
+_RENDER_MODE = _of_objects("FPDFTextObj_GetTextRenderMode", ctypes.c_int)
+_FILL_COLOUR = _of_objects("FPDFPageObj_GetFillColor", ctypes.c_int, *[ctypes.c_size_t] * 4)
 
 
 class PageFacts(NamedTuple):
@@ -155,7 +167,8 @@ def extract_text_layer(
     texts: list[tuple[Any, Floats]] = []
     shapes: list[Shape] = []
     images: list[Floats] = []
-    cover = -1
+    cover = rank = -1
+    is_deep = False
     paints: list[Paint] = []
     for rank, part in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
         handle, kind, matrix, root, content, is_veiled = part
@@ -166,6 +179,8 @@ def extract_text_layer(
         elif kind in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_SHADING):
             if len(shapes) < MAX_SHAPES:
                 shapes.append(Shape(handle, matrix, rank, kind == pdfium.FPDF_PAGEOBJ_PATH, is_veiled))
+        elif kind == pdfium.FPDF_PAGEOBJ_FORM:
+            is_deep = True
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
             images += [frame_of(np.concatenate([points, points], axis=1))] if is_own else []
@@ -226,6 +241,7 @@ def extract_text_layer(
         fills=tuple(drawings.fills),
         drawings=tuple(drawings.drawings),
         left_out=left_out,
+        has_more=len(shapes) == MAX_SHAPES or is_deep or rank == _MAX_OBJECTS - 1,
     )
     return layer, tuple(own_images)
 
@@ -236,8 +252,9 @@ def _by_use(
     """The styles of a page with their characters, the one with the most first."""
     used = glyphs.of("face")
     count = np.bincount(used[printing], minlength=len(faces))
-    in_use = np.unique(used[~glyphs.is_space]).tolist()
-    order = sorted(in_use, key=lambda face: -count[face])
+    in_use, first = np.unique(used[~glyphs.is_space], return_index=True)
+    # Faces are numbered by addresses in memory: those with as many characters stay in the order of the page.
+    order = in_use[np.lexsort((first, -count[in_use]))].tolist()
     place = np.zeros(len(faces), dtype=np.int32)
     place[order] = np.arange(len(order))
     styles = glyphs.styles.copy()
@@ -413,17 +430,12 @@ def _glyphs(
     style: NDArray[np.int32] = inverse.astype(np.int32)
     styles = np.zeros(len(addresses), dtype=STYLE)
     maps = np.repeat(affine[None], len(addresses), axis=0)
-    fonts: list[Font] = []
-    known: dict[int, Font] = {0: Font()}
-    looks: list[_Look] = []
-    straight = np.zeros(len(addresses), dtype=bool)
+    looks = _looks(text_page, first.tolist(), addresses.tolist(), affine)
+    straight = np.array([look.straight for look in looks], dtype=bool)
     drawing = np.full((len(addresses), 2), -1, dtype=np.int64)
     for number, (address, index) in enumerate(zip(addresses.tolist(), first.tolist(), strict=True)):
         text = drawn.get(address) or _Text(cover, False, affine, NO_CONTENT)
-        look = _look(text_page, index, address, known, affine)
-        looks.append(look)
-        fonts.append(look.font)
-        straight[number] = look.straight
+        look = looks[number]
         if address in drawn:
             drawing[number] = text.rank, look.colour if look.is_filled else -1
         if text.matrix is not affine and _is_in_own_space(text_page, index, address):
@@ -433,7 +445,7 @@ def _glyphs(
         row = (look.size, look.angle, look.bold, invisible, text.annotation, False, 0, text.content.artifact, tag)
         styles[number] = row
     origins = _origins(text_page, rectangles, style, straight)
-    names = [font.name for font in fonts]
+    names = [look.font.name for look in looks]
     unmapped = _without_unicode(text_page, codes, style, names)
     for i in np.flatnonzero(codes == 0).tolist():  # some producers give it to spaces, some to all that they do not know
         unmapped[i] |= area(_drawn_box(text_page, i) or _NOTHING) > _EMPTY * area(rectangles[i, [0, 3, 2, 1]])
@@ -538,46 +550,64 @@ class _Look(NamedTuple):
     """It is filled, and nothing else."""
 
 
-def _look(text_page: Any, index: int, address: int, known: dict[int, Font], affine: Floats) -> _Look:
-    """Size, direction, weight, colour and visibility of a text object; generated glyphs have none.
+def _looks(text_page: Any, first: Sequence[int], addresses: Sequence[int], affine: Floats) -> list[_Look]:
+    """Size, direction, weight, colour and visibility of text objects; generated glyphs have none.
 
     Args:
         text_page: The page.
-        index: Of a glyph of the object.
-        address: Of the object.
-        known: Fonts by their addresses; filled.
+        first: Of each object the index of a glyph.
+        addresses: Of the objects.
         affine: From page space to pixels.
     """
-    matrix = pdfium.FS_MATRIX()
-    if not address or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
-        return _Look()
-    handle = ctypes.cast(address, pdfium.FPDF_PAGEOBJECT)
-    font_handle = pdfium.FPDFTextObj_GetFont(handle)
-    font = known.get(_address(font_handle))
-    if font is None:
-        font = known[_address(font_handle)] = font_of(font_handle)
-    font_size = pdfium.FPDFText_GetFontSize(text_page, index)
-    (a, c, _), (b, d, _) = affine.tolist()
-    along = (a * matrix.a + c * matrix.b, b * matrix.a + d * matrix.b)
-    if font_size < 0:  # turns the glyphs
-        along = (-along[0], -along[1])
-    up = (a * matrix.c + c * matrix.d, b * matrix.c + d * matrix.d)
-    mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
-    colour, alpha = colour_of(handle)
-    height = math.hypot(*up)
-    lean = abs(along[0] * up[0] + along[1] * up[1])
-    return _Look(
-        font,
-        size=abs(font_size) * height,
-        angle=round(math.degrees(math.atan2(along[1], along[0]))) % 360,
-        bold=font.bold or mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE,
-        slanted=_LEAST_SHEAR < lean / max(math.hypot(*along) * height, 1e-9) < _MOST_SHEAR,
-        # Filled text with an alpha of zero is how note-taking programs lay recognized text over handwriting.
-        invisible=mode in _INVISIBLE_MODES or (mode == pdfium.FPDF_TEXTRENDERMODE_FILL and alpha == 0),
-        straight=matrix.b == matrix.c == 0 and matrix.a * font_size > 0,
-        colour=on_white(colour, alpha),
-        is_filled=mode == pdfium.FPDF_TEXTRENDERMODE_FILL,
+    count, page = len(addresses), repeat(_address(text_page))
+    matrices, colours = np.zeros((count, 6), dtype=np.float32), np.zeros((count, 4), dtype=np.uint32)
+    place = matrices.ctypes.data
+    has_matrix = list(map(_MATRIX, page, first, range(place, place + 24 * count, 24)))
+    places = [range(colours.ctypes.data + 4 * i, colours.ctypes.data + 4 * i + 16 * count, 16) for i in range(4)]
+    is_known = np.fromiter(map(_FILL_COLOUR, addresses, *places), dtype=bool, count=count)
+    colours[~is_known] = 0, 0, 0, 255
+    signed = np.fromiter(map(_FONT_SIZE, page, first), dtype=np.float64, count=count)
+    a, b, c, d = matrices[:, :4].T.astype(np.float64)
+    # The axes of the glyphs in pixels; a negative size turns the glyphs.
+    along = np.where(signed < 0, -1, 1) * (affine[:, :1] * a + affine[:, 1:2] * b)
+    up = affine[:, :1] * c + affine[:, 1:2] * d
+    height = np.hypot(*up)
+    lean = np.abs((along * up).sum(axis=0)) / np.maximum(np.hypot(*along) * height, 1e-9)
+    rows = zip(
+        map(_FONT, addresses),
+        map(_RENDER_MODE, addresses),
+        colours.tolist(),
+        (np.abs(signed) * height).tolist(),
+        (np.round(np.degrees(np.arctan2(along[1], along[0]))).astype(np.int64) % 360).tolist(),
+        ((lean > _LEAST_SHEAR) & (lean < _MOST_SHEAR)).tolist(),
+        ((b == 0) & (c == 0) & (a * signed > 0)).tolist(),
+        strict=True,
     )
+    fonts: dict[int, Font] = {}
+    looks: list[_Look] = []
+    for address, has, (font, mode, (red, green, blue, alpha), size, angle, slanted, straight) in zip(
+        addresses, has_matrix, rows, strict=True
+    ):
+        if not address or not has:
+            looks.append(_Look())
+            continue
+        if font not in fonts:
+            fonts[font] = font_of(ctypes.cast(font, pdfium.FPDF_FONT))
+        looks.append(
+            _Look(
+                fonts[font],
+                size=size,
+                angle=angle,
+                bold=fonts[font].bold or mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE,
+                slanted=slanted,
+                # Filled text with an alpha of 0 is how note-taking programs lay recognized text over handwriting.
+                invisible=mode in _INVISIBLE_MODES or (mode == pdfium.FPDF_TEXTRENDERMODE_FILL and alpha == 0),
+                straight=straight,
+                colour=on_white(red << 16 | green << 8 | blue, alpha),
+                is_filled=mode == pdfium.FPDF_TEXTRENDERMODE_FILL,
+            )
+        )
+    return looks
 
 
 def _faces(glyphs: Glyphs, looks: Sequence[_Look], point: float) -> list[tuple[Style, bool]]:
