@@ -72,6 +72,9 @@ class RunReader(Database):
     as they are stored (``stored``).
     """
 
+    as_kept = False
+    """Structures are those that are kept, whatever version derived them."""
+
     @classmethod
     def open(cls, path: Path) -> RunReader:
         """Open a run directory for reading.
@@ -252,7 +255,14 @@ class RunReader(Database):
 
     def overlay(self, document: int) -> Overlay:
         """The structure of a document by its number in the database; see :mod:`pagemill.document.structure`."""
-        if not self._has_facts or (found := self._evidence(document)) is None:
+        if not self._has_facts:
+            return Overlay()
+        if self.as_kept:
+            data = self.one("SELECT data FROM overlays WHERE document = ?", (document,))
+            with suppress(msgspec.DecodeError):
+                return decode_overlay(data or b"")
+            return Overlay()
+        if (found := self._evidence(document)) is None:
             return Overlay()
         digest, facts, info = found
         held = self._overlays.pop(document, None)
