@@ -56,7 +56,7 @@ _Place = tuple[str, str]
 
 
 def rebuild(out: Path, chunks: ChunkSettings) -> Rebuilt:
-    """Derive the structure of all documents of a run anew, without decoding or recognition, and write its files.
+    """Derive the structure of all documents of a run again, without decoding or recognition, and write its files.
 
     The records stay as they are. What is compared is how the documents are cut into chunks before and after.
 
