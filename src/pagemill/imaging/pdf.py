@@ -237,7 +237,12 @@ def render_page(
                 warnings.append(PageError(component="text_layer", category="too_large", message=message))
         except Exception as error:  # whatever is wrong with the text, the pixels are there to be read
             notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
-        is_told = told_side is not None and text_layer is not None and tells_all(text_layer, image_boxes)
+        is_told = (
+            told_side is not None
+            and text_layer is not None
+            and not document.damage.may_have_layers  # PDFium gives text that is switched off
+            and tells_all(text_layer, image_boxes)
+        )
         shrunk = min(1.0, told_side / max(width, height)) if is_told and told_side is not None else 1.0
         pixels = _draw(document, page, math.ceil(shrunk * width), math.ceil(shrunk * height))
         if damage is None and not is_told and _lacks_image(page, image_boxes, pixels):

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pikepdf
 import pytest
 from PIL import Image
 from reportlab.lib.utils import ImageReader
@@ -96,3 +97,14 @@ def test_pages_that_show_nothing_but_their_lines_are_not_drawn(tmp_path: Path, m
         assert max(small.pixels.shape) == 500
     else:
         assert np.array_equal(spared.pixels, whole.pixels)
+
+
+def test_pages_of_documents_with_parts_that_can_be_switched_off_are_drawn(tmp_path: Path):
+    sheet = Canvas(str(tmp_path / "page.pdf"))
+    prose(sheet)
+    sheet.save()
+    with pikepdf.open(tmp_path / "page.pdf") as pdf:
+        pdf.Root.OCProperties = pikepdf.Dictionary(OCGs=[], D=pikepdf.Dictionary())
+        pdf.save(tmp_path / "layers.pdf")
+    with open_pdf(tmp_path / "layers.pdf", None) as document:
+        assert not render_page(document, 0, DecodeLimits(), 0).is_told
