@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pagemill.document.geometry import Box, as_array, shared_areas
+from pagemill.document.page import ANNOTATION
 from pagemill.imaging.page import TextLayer
 
 # All in font sizes of the page. Not measured.
@@ -37,11 +38,12 @@ def tells_all(layer: TextLayer, images: Sequence[Box]) -> bool:
     """Whether nothing but the lines of a layer can be text or a picture on its page, so that nobody has to look at it.
 
     What is beside lines, rules and shades are bullets at most. Pages with the signs of formulas do not count: their
-    formulas are cut out.
+    formulas are cut out. Nor do those with fields of forms, whose structure is read from the pixels.
     """
     em = _font_size(layer)
     return (
         bool(layer.lines)
+        and not (layer.marks or any(line.engine == ANNOTATION for line in layer.lines))
         and not (layer.hidden_lines or layer.symbols or layer.unmapped or layer.left_out or layer.has_more)
         and not any(_side(box) >= _LEAST_ICON * em for box in images)
         and not any(_side(box) >= _LETTER * em for box in layer.drawings)
