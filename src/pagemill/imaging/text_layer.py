@@ -391,22 +391,25 @@ def _glyphs(
     deque(map(LOOSE_BOX, page, range(count), range(place, place + 16 * count, 16)), maxlen=0)
     addresses, first, inverse = np.unique(objects, return_index=True, return_inverse=True)
     style: NDArray[np.int32] = inverse.astype(np.int32)
-    styles = np.zeros(len(addresses), dtype=STYLE)
     maps = np.repeat(affine[None], len(addresses), axis=0)
     looks = looks_of(text_page, first.tolist(), addresses.tolist(), affine)
     straight = np.array([look.straight for look in looks], dtype=bool)
-    drawing = np.full((len(addresses), 2), -1, dtype=np.int64)
-    for number, (address, index) in enumerate(zip(addresses.tolist(), first.tolist(), strict=True)):
-        text = drawn.get(address) or _Text(cover, False, affine, NO_CONTENT)
-        look = looks[number]
-        if address in drawn:
-            drawing[number] = text.rank, look.colour if look.is_filled else -1
+    numbers = {tag: number for number, tag in enumerate(tags)}
+    unknown = _Text(cover, False, affine, NO_CONTENT)
+    places, rows = [], []
+    for number, (address, index, look) in enumerate(zip(addresses.tolist(), first.tolist(), looks, strict=True)):
+        text = drawn.get(address, unknown)
+        is_known = text is not unknown
+        places.append((text.rank if is_known else -1, look.colour if is_known and look.is_filled else -1))
         if text.matrix is not affine and _is_in_own_space(text_page, index, address):
             maps[number], straight[number] = text.matrix, False
         invisible = look.invisible or text.rank < cover
-        tag = tags.index(tag_of.get(text.content.mcid, ""))
-        row = (look.size, look.angle, look.bold, invisible, text.annotation, False, 0, text.content.artifact, tag)
-        styles[number] = row
+        tag = numbers[tag_of.get(text.content.mcid, "")]
+        rows.append(
+            (look.size, look.angle, look.bold, invisible, text.annotation, False, 0, text.content.artifact, tag)
+        )
+    styles = np.array(rows, dtype=STYLE)
+    drawing = np.array(places, dtype=np.int64).reshape(-1, 2)
     origins = _origins(text_page, rectangles, style, straight)
     names = [look.font.name for look in looks]
     unmapped = _without_unicode(text_page, codes, style, names)
