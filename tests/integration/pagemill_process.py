@@ -19,7 +19,7 @@ import fault_engines
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 """After this long whatever is waited for is taken for lost."""
 RUN_PATIENCE_S = 1800.0
 """The same for the end of a whole run, which may be long."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import fsspec
@@ -109,6 +110,30 @@ def test_an_arrow_stream_that_is_cut_between_two_batches_is_not_whole(tmp_path: 
     assert "no end mark" in ended.failed["shard"]
     shard.write_bytes(data + b"more")
     assert "behind the end" in run(tmp_path / "out", shard).failed["shard"]
+
+
+@pytest.mark.parametrize("listed", [0, 3])
+def test_record_batches_that_the_footer_of_an_arrow_file_does_not_list_are_lost_rows(tmp_path: Path, listed: int):
+    shard = arrow(tmp_path / "shard.arrow", rows(20), 4, stream=False)
+    data = bytearray(shard.read_bytes())
+    footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+    places = [at for at in range(footer, len(data) - 10, 4) if data[at : at + 4] == b"\5\0\0\0"]
+    (place,) = (at for at in places if batches_listed(with_count(data, at, 4)) == 4)
+    shard.write_bytes(with_count(data, place, listed))
+    ended = run(tmp_path / "out", shard)
+    assert ended.exit_code is (ExitCode.PAGES_FAILED if listed else ExitCode.INPUT)
+    assert len(ended.done) == 4 * listed
+    assert f"its footer lists {listed} of the 5 record batches" in ended.failed["shard"]
+
+
+def batches_listed(data: bytes) -> int | None:
+    with suppress(pa.ArrowException, OSError):
+        return int(pa.ipc.open_file(pa.BufferReader(data)).num_record_batches)
+    return None
+
+
+def with_count(data: bytearray, place: int, count: int) -> bytes:
+    return bytes(data[:place]) + count.to_bytes(4, "little") + data[place + 4 :]
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
 ]
 
-KILLS = 100 if os.environ.get("PAGEMILL_TEST_LARGE") else 40
+KILLS = 100 if os.environ.get("PAGEMILL_TEST_LARGE") else 25
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ CALLED: dict[str, str] = {
     "parse": "test_parse_again",
     "status": "test_status",
     "verify": "test_verify",
+    "rebuild": "test_rebuild",
     "export": "test_export",
     "embed": "test_embed_again",
     "index": "test_search",
@@ -133,6 +134,11 @@ def test_verify(out: Path):
     called("verify", out)
     next((out / "crops").iterdir()).unlink()
     called("verify", out, status=ExitCode.DAMAGED)
+
+
+def test_rebuild(out: Path):
+    assert json.loads(called("rebuild", out, "--json"))["changed"] == 0
+    called("verify", out)
 
 
 def test_export(finished: Path, out: Path, tmp_path: Path):

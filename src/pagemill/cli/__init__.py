@@ -25,6 +25,7 @@ _SECTIONS = {
         "parse": "Parse documents into text, tables, Markdown and JSON records; resume a run.",
         "status": "Show the status of a run, also while it is in progress.",
         "verify": "Check the output of a run, and repair it.",
+        "rebuild": "Derive the structure of documents again, after an update of pagemill.",
         "run": "Run the whole pipeline: model server, parsing, embeddings, upload.",
     },
     "Use the pages of a run": {

@@ -34,8 +34,11 @@ def encode_jpeg(pixels: Pixels, quality: int = 90, subsampling: Literal["444", "
 
 
 def encode_preview(pixels: Pixels) -> bytes:
-    """A small lossy WebP of a page for the report, its longer side at most ``PREVIEW_SIDE`` pixels."""
-    return encode_webp(fit(pixels, PREVIEW_SIDE), quality=60)
+    """A small JPEG of a page for the report, its longer side at most ``PREVIEW_SIDE`` pixels.
+
+    A page of text takes 4 ms and 60 KB; as a WebP of 40 KB it takes 25 ms, as much as reading its text layer.
+    """
+    return encode_jpeg(fit(pixels, PREVIEW_SIDE), quality=60, subsampling="420")
 
 
 def encode_webp(pixels: Pixels, *, quality: int) -> bytes:

@@ -48,6 +48,8 @@ class TextLayer:
     """Slanted lines that are pale, or across other text. They are not in ``lines``."""
     left_out: int = 0
     """Characters that were not read, as there are too many."""
+    has_more: bool = False
+    """Objects of the page were not looked at: there are too many, or they are too deep in others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,9 @@ class DecodedPage:
     """One page, decoded."""
 
     pixels: Pixels
+    """Shape (height, width, 3). Of a page that is told, as large as was asked for: maybe none."""
+    told_size: tuple[int, int] | None = None
+    """Width and height of a page whose text layer tells all that it shows: boxes are in pixels of this size."""
     dpi: float | None = None
     """Rendering resolution of a PDF page; None for an image of unknown resolution."""
     scale: float = 1.0
@@ -66,6 +71,16 @@ class DecodedPage:
     """What a user should know ("decoded at 1/4 size"), shown in the record's metadata."""
     warnings: tuple[PageError, ...] = ()
     """What of the page could not be read, for the record's errors."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the text layer tells all; the pixels are for people then, if there are any."""
+        return self.told_size is not None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels, of which all boxes are."""
+        return self.told_size or (self.pixels.shape[1], self.pixels.shape[0])
 
 
 class PdfInfo(msgspec.Struct, tag=True, frozen=True, kw_only=True):

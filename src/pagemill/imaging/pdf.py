@@ -28,6 +28,7 @@ from pagemill.errors import (
     unreadable,
 )
 from pagemill.imaging.annotations import FlattenedPage, flattened
+from pagemill.imaging.completeness import tells_all
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.glyphs import valid_unicode
 from pagemill.imaging.limits import DecodeLimits
@@ -181,7 +182,9 @@ def iso_date(text: str) -> str:
     return f"{date}T{hour}:{minute or '00'}:{second or '00'}{offset}"
 
 
-def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) -> DecodedPage:
+def render_page(
+    document: PdfDocument, page_index: int, limits: DecodeLimits, told_side: int | None = None
+) -> DecodedPage:
     """Render a page with annotations and form fields on white, and read its text layer.
 
     /Rotate, crop box and inverted boxes are PDFium's to apply; UserUnit it does not apply.
@@ -190,6 +193,7 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         document: From :func:`open_pdf`.
         page_index: From 0.
         limits: Resolution and working size.
+        told_side: Pixels of the longer side of a page whose text layer tells all, where that will do.
 
     Raises:
         CorruptInputError: The page cannot be loaded.
@@ -214,7 +218,6 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         notes = [] if dpi == limits.dpi else [f"rendered at {dpi:.0f} dpi because of the page's size"]
         warnings = _document_warnings(document)
         warnings += _size_warnings(page_index, width_points, height_points, unit * dpi)
-        pixels = _draw(document, page, width, height)
         damage: str | None = None
         try:
             is_empty = pdfium_c.FPDFPage_CountObjects(page) == 0
@@ -226,9 +229,6 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
         image_boxes: tuple[Box, ...] = ()
         try:
             text_layer, image_boxes = _read_text_layer(document, page, page_index, width, height, unit, warnings)
-            if damage is None and _lacks_image(page, image_boxes, pixels):
-                message = "an image on the page cannot be decoded, and is missing"
-                warnings.append(PageError(component="decode", category="corrupt", message=message, remedy=_REMEDY))
             if text_layer.is_beside:
                 message = "all text and images are outside of what is shown of the page"
                 warnings.append(PageError(component="decode", category="outside", message=message, remedy=_BOXES))
@@ -237,10 +237,22 @@ def render_page(document: PdfDocument, page_index: int, limits: DecodeLimits) ->
                 warnings.append(PageError(component="text_layer", category="too_large", message=message))
         except Exception as error:  # whatever is wrong with the text, the pixels are there to be read
             notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
+        is_told = (
+            told_side is not None
+            and text_layer is not None
+            and not document.damage.may_have_layers  # PDFium gives text that is switched off
+            and tells_all(text_layer, image_boxes)
+        )
+        shrunk = min(1.0, told_side / max(width, height)) if is_told and told_side is not None else 1.0
+        pixels = _draw(document, page, math.ceil(shrunk * width), math.ceil(shrunk * height))
+        if damage is None and not is_told and _lacks_image(page, image_boxes, pixels):
+            message = "an image on the page cannot be decoded, and is missing"
+            warnings.append(PageError(component="decode", category="corrupt", message=message, remedy=_REMEDY))
     finally:
         page.close()
     return DecodedPage(
         pixels=pixels,
+        told_size=(width, height) if is_told else None,
         dpi=dpi,
         text_layer=text_layer,
         image_boxes=image_boxes,
@@ -340,6 +352,8 @@ def _document_warnings(document: PdfDocument) -> list[PageError]:
 
 
 def _draw(document: Any, page: Any, width: int, height: int) -> Pixels:
+    if not width * height:
+        return np.empty((0, 0, 3), dtype=np.uint8)
     bitmap = pdfium.PdfBitmap.new_native(width, height, pdfium_c.FPDFBitmap_BGR, rev_byteorder=True)
     try:
         bitmap.fill_rect((255, 255, 255, 255), 0, 0, width, height)

@@ -170,6 +170,11 @@ class PdfDamage:
         return self.pages > 0 and "/Collection" in self._pdf.Root
 
     @property
+    def may_have_layers(self) -> bool:
+        """Whether parts of the pages may be switched off, as optional content is."""
+        return self.pages == 0 or "/OCProperties" in self._pdf.Root
+
+    @property
     def is_joined(self) -> bool:
         """Whether the file is several PDFs, one behind the other, of which readers see one."""
         return self._file.is_joined

@@ -24,10 +24,11 @@ from pagemill.document.geometry import Box, area, as_boxes, clip, frame_of
 from pagemill.document.page import ANNOTATION, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.annotations import FlattenedPage, Mark
-from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, colour_of, drawings_of, on_white
-from pagemill.imaging.fonts import Font, family_of, font_of, measured_pitch
+from pagemill.imaging.bulk import CHAR_BOX, LOOSE_BOX, MAP_ERROR, ORIGIN, TEXT_OBJECT, UNICODE, address_of
+from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, drawings_of
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, with_spans_spread
+from pagemill.imaging.looks import faces_of, looks_of, numbered
 from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, style_of
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.right_to_left import in_reading_order
@@ -47,8 +48,6 @@ _PAGE_FILLING = 0.85
 _UNIT_SQUARE = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
 _SAME_SLICE = 0.005
 """Most that equal slices of a box differ by rounding, in units of the page."""
-_LEAST_SHEAR, _MOST_SHEAR = 0.1, 0.7
-"""Cosines of the angles between the axes of slanted text: producers lean upright letters by 11 to 20 degrees."""
 _SAME_PLACE = 0.001
 """Greatest distance of one place from itself by rounding, in points."""
 _NONCHARACTER, _UNMAPPED = 0xFFFE, 0xFFFD
@@ -58,7 +57,6 @@ _EMPTY = 0.01
 """Share of its box that is drawn of a glyph, up to which it is white space; of full stops it is twice that."""
 _HYPHENS = {0x02, 0xAD, 0xFFFE}
 """Marks PDFium or the producer puts for a hyphen at a line's end."""
-_INVISIBLE_MODES = {pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDERMODE_CLIP}
 _MAX_VALUE_LINES = 500
 _MARK_EM = 0.7
 """Font size of a value without an appearance over the height of its line, about that of viewers in one-line fields."""
@@ -80,29 +78,6 @@ _DRAWN = "^ˆ~˜¯˙¨ˇ˘´`˚"
 _COMBINING = "\u0302\u0302\u0303\u0303\u0304\u0307\u0308\u030c\u0306\u0301\u0300\u030a"
 _SYMBOL_ACCENTS = {ord(drawn): ord(combining) for drawn, combining in zip(_DRAWN, _COMBINING, strict=True)}
 """Accents that TeX sets as glyphs of their own, and the combining characters that stand for them."""
-
-
-def _address(handle: Any) -> int:
-    return ctypes.cast(handle, ctypes.c_void_p).value or 0
-
-
-_BULK = ctypes.PYFUNCTYPE  # keeps the GIL, whose release takes as long as one of these calls
-
-
-def _bulk(name: str, result: Any, *more: Any) -> Any:
-    """A function of PDFium that takes a text page and the index of a glyph, with whole numbers for pointers.
-
-    ``map`` calls it for all glyphs in a third of the time of a loop over the functions of pypdfium2.
-    """
-    return _BULK(result, ctypes.c_size_t, ctypes.c_int, *more)(_address(getattr(pdfium, name)))
-
-
-_UNICODE = _bulk("FPDFText_GetUnicode", ctypes.c_uint)
-_TEXT_OBJECT = _bulk("FPDFText_GetTextObject", ctypes.c_size_t)
-_LOOSE_BOX = _bulk("FPDFText_GetLooseCharBox", ctypes.c_int, ctypes.c_size_t)
-_ORIGIN = _bulk("FPDFText_GetCharOrigin", ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t)
-_CHAR_BOX = _bulk("FPDFText_GetCharBox", ctypes.c_int, *[ctypes.c_size_t] * 4)
-_MAP_ERROR = _bulk("FPDFText_HasUnicodeMapError", ctypes.c_int)
 
 
 class PageFacts(NamedTuple):
@@ -155,17 +130,20 @@ def extract_text_layer(
     texts: list[tuple[Any, Floats]] = []
     shapes: list[Shape] = []
     images: list[Floats] = []
-    cover = -1
+    cover = rank = -1
+    is_deep = False
     paints: list[Paint] = []
     for rank, part in enumerate(islice(_objects(page.raw, affine), _MAX_OBJECTS)):
         handle, kind, matrix, root, content, is_veiled = part
         is_own = flat.own_objects is None or root < flat.own_objects
         if kind == pdfium.FPDF_PAGEOBJ_TEXT:
-            drawn[_address(handle)] = _Text(rank, not is_own, matrix, content if is_own else NO_CONTENT)
+            drawn[address_of(handle)] = _Text(rank, not is_own, matrix, content if is_own else NO_CONTENT)
             texts.append((handle, matrix))
         elif kind in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_SHADING):
             if len(shapes) < MAX_SHAPES:
                 shapes.append(Shape(handle, matrix, rank, kind == pdfium.FPDF_PAGEOBJ_PATH, is_veiled))
+        elif kind == pdfium.FPDF_PAGEOBJ_FORM:
+            is_deep = True
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             points = _UNIT_SQUARE @ _compose(matrix, handle).T
             images += [frame_of(np.concatenate([points, points], axis=1))] if is_own else []
@@ -226,6 +204,7 @@ def extract_text_layer(
         fills=tuple(drawings.fills),
         drawings=tuple(drawings.drawings),
         left_out=left_out,
+        has_more=len(shapes) == MAX_SHAPES or is_deep or rank == _MAX_OBJECTS - 1,
     )
     return layer, tuple(own_images)
 
@@ -236,8 +215,9 @@ def _by_use(
     """The styles of a page with their characters, the one with the most first."""
     used = glyphs.of("face")
     count = np.bincount(used[printing], minlength=len(faces))
-    in_use = np.unique(used[~glyphs.is_space]).tolist()
-    order = sorted(in_use, key=lambda face: -count[face])
+    in_use, first = np.unique(used[~glyphs.is_space], return_index=True)
+    # Faces are numbered by addresses in memory: those with as many characters stay in the order of the page.
+    order = in_use[np.lexsort((first, -count[in_use]))].tolist()
     place = np.zeros(len(faces), dtype=np.int32)
     place[order] = np.arange(len(order))
     styles = glyphs.styles.copy()
@@ -347,10 +327,10 @@ def _rules(drawings: Drawings, size: float) -> Iterator[Box]:
 def _silent(text_page: Any, texts: Sequence[tuple[Any, Floats]]) -> Iterator[Symbol]:
     """Text objects that say nothing: the pieces of a large delimiter but the first, which says what all are."""
     count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
-    speaking = {_address(pdfium.FPDFText_GetTextObject(text_page, i)) for i in range(count)}
+    speaking = {address_of(pdfium.FPDFText_GetTextObject(text_page, i)) for i in range(count)}
     size = ctypes.c_float()
     for handle, matrix in texts[:_MAX_RULES]:
-        if _address(handle) in speaking or not pdfium.FPDFTextObj_GetFontSize(handle, size):
+        if address_of(handle) in speaking or not pdfium.FPDFTextObj_GetFontSize(handle, size):
             continue
         if (box := _bounds(handle, matrix)) is not None and box[3] - box[1] > box[2] - box[0] > 0:
             own = pdfium.FS_MATRIX()
@@ -403,37 +383,35 @@ def _glyphs(
         tags: All of them.
     """
     count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
-    page = repeat(_address(text_page))
+    page = repeat(address_of(text_page))
     codes = _codes(text_page, count)
-    objects = np.fromiter(map(_TEXT_OBJECT, page, range(count)), dtype=np.uint64, count=count)
+    objects = np.fromiter(map(TEXT_OBJECT, page, range(count)), dtype=np.uint64, count=count)
     rectangles = np.zeros((count, 4), dtype=np.float32)  # left, top, right, bottom in page space
     place = rectangles.ctypes.data
-    deque(map(_LOOSE_BOX, page, range(count), range(place, place + 16 * count, 16)), maxlen=0)
+    deque(map(LOOSE_BOX, page, range(count), range(place, place + 16 * count, 16)), maxlen=0)
     addresses, first, inverse = np.unique(objects, return_index=True, return_inverse=True)
     style: NDArray[np.int32] = inverse.astype(np.int32)
-    styles = np.zeros(len(addresses), dtype=STYLE)
     maps = np.repeat(affine[None], len(addresses), axis=0)
-    fonts: list[Font] = []
-    known: dict[int, Font] = {0: Font()}
-    looks: list[_Look] = []
-    straight = np.zeros(len(addresses), dtype=bool)
-    drawing = np.full((len(addresses), 2), -1, dtype=np.int64)
-    for number, (address, index) in enumerate(zip(addresses.tolist(), first.tolist(), strict=True)):
-        text = drawn.get(address) or _Text(cover, False, affine, NO_CONTENT)
-        look = _look(text_page, index, address, known, affine)
-        looks.append(look)
-        fonts.append(look.font)
-        straight[number] = look.straight
-        if address in drawn:
-            drawing[number] = text.rank, look.colour if look.is_filled else -1
+    looks = looks_of(text_page, first.tolist(), addresses.tolist(), affine)
+    straight = np.array([look.straight for look in looks], dtype=bool)
+    numbers = {tag: number for number, tag in enumerate(tags)}
+    unknown = _Text(cover, False, affine, NO_CONTENT)
+    places, rows = [], []
+    for number, (address, index, look) in enumerate(zip(addresses.tolist(), first.tolist(), looks, strict=True)):
+        text = drawn.get(address, unknown)
+        is_known = text is not unknown
+        places.append((text.rank if is_known else -1, look.colour if is_known and look.is_filled else -1))
         if text.matrix is not affine and _is_in_own_space(text_page, index, address):
             maps[number], straight[number] = text.matrix, False
         invisible = look.invisible or text.rank < cover
-        tag = tags.index(tag_of.get(text.content.mcid, ""))
-        row = (look.size, look.angle, look.bold, invisible, text.annotation, False, 0, text.content.artifact, tag)
-        styles[number] = row
+        tag = numbers[tag_of.get(text.content.mcid, "")]
+        rows.append(
+            (look.size, look.angle, look.bold, invisible, text.annotation, False, 0, text.content.artifact, tag)
+        )
+    styles = np.array(rows, dtype=STYLE)
+    drawing = np.array(places, dtype=np.int64).reshape(-1, 2)
     origins = _origins(text_page, rectangles, style, straight)
-    names = [font.name for font in fonts]
+    names = [look.font.name for look in looks]
     unmapped = _without_unicode(text_page, codes, style, names)
     for i in np.flatnonzero(codes == 0).tolist():  # some producers give it to spaces, some to all that they do not know
         unmapped[i] |= area(_drawn_box(text_page, i) or _NOTHING) > _EMPTY * area(rectangles[i, [0, 3, 2, 1]])
@@ -448,11 +426,11 @@ def _glyphs(
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     glyphs = Glyphs(codes, boxes, points[:, 2], style, styles)
     ink_of = partial(_ink, text_page, to_pixels=to_pixels)
-    glyphs, parents = with_script_forms(glyphs, _numbered(names)[style], ink_of)
+    glyphs, parents = with_script_forms(glyphs, numbered(names)[style], ink_of)
     looks += [looks[parent]._replace(size=SCRIPT_FORM * looks[parent].size) for parent in parents]
     names += [names[parent] for parent in parents]
     drawing = np.concatenate([drawing, drawing[parents]])
-    faces = _faces(glyphs, looks, point)
+    faces = faces_of(glyphs, looks, point)
     _stand_large_signs(text_page, glyphs, names, to_pixels)
     symbols = tuple(_symbols(text_page, glyphs, names, to_pixels))
     return with_spans_spread(glyphs, rectangles[:, 0]), symbols, faces, drawing
@@ -460,18 +438,18 @@ def _glyphs(
 
 def _codes(text_page: Any, count: int) -> NDArray[np.uint32]:
     """The code units of all glyphs, at once where each has one; PDFium leaves out some of those without any."""
-    page = repeat(_address(text_page))
+    page = repeat(address_of(text_page))
     buffer = np.zeros(count + 1, dtype=np.uint16)
     pointer = ctypes.cast(buffer.ctypes.data, ctypes.POINTER(ctypes.c_ushort))
     if not (
         pdfium.FPDFText_GetText(text_page, 0, count, pointer) == count + 1
         and pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, count - 1) == count - 1
     ):
-        return np.fromiter(map(_UNICODE, page, range(count)), dtype=np.uint32, count=count)
+        return np.fromiter(map(UNICODE, page, range(count)), dtype=np.uint32, count=count)
     codes = buffer[:count].astype(np.uint32)
     # Stands for hyphens at the ends of lines, and for what has no code at all.
     vague = np.flatnonzero(codes == _NONCHARACTER)
-    codes[vague] = np.fromiter(map(_UNICODE, page, vague.tolist()), dtype=np.uint32, count=len(vague))
+    codes[vague] = np.fromiter(map(UNICODE, page, vague.tolist()), dtype=np.uint32, count=len(vague))
     return codes
 
 
@@ -495,11 +473,11 @@ def _origins(text_page: Any, rectangles: NDArray[np.float32], style: NDArray[np.
     place = origins.ctypes.data
     index = np.flatnonzero(asked)
     xs = (place + 16 * index).tolist()
-    deque(map(_ORIGIN, repeat(_address(text_page)), index.tolist(), xs, [x + 8 for x in xs]), maxlen=0)
+    deque(map(ORIGIN, repeat(address_of(text_page)), index.tolist(), xs, [x + 8 for x in xs]), maxlen=0)
     uneven = ~asked & (origins[first, 1] != origins[last, 1])[style]
     index = np.flatnonzero(uneven)
     xs = (place + 16 * index).tolist()
-    deque(map(_ORIGIN, repeat(_address(text_page)), index.tolist(), xs, [x + 8 for x in xs]), maxlen=0)
+    deque(map(ORIGIN, repeat(address_of(text_page)), index.tolist(), xs, [x + 8 for x in xs]), maxlen=0)
     rest = ~(asked | uneven)
     origins[rest, 0] = rectangles[rest, 0]
     origins[rest, 1] = origins[first[style[rest]], 1]
@@ -511,119 +489,13 @@ def _without_unicode(
 ) -> Flags:
     """Which glyphs have no usable mapping: one glyph of each character of a font is asked, all where one has none."""
     unmapped = np.zeros(len(codes), dtype=bool)
-    font = _numbered(names)[style]
+    font = numbered(names)[style]
     _, first = np.unique(font << 32 | codes, return_index=True)
-    page = repeat(_address(text_page))
-    wrong = np.fromiter(map(_MAP_ERROR, page, first.tolist()), dtype=np.int32, count=len(first)) == 1
+    page = repeat(address_of(text_page))
+    wrong = np.fromiter(map(MAP_ERROR, page, first.tolist()), dtype=np.int32, count=len(first)) == 1
     suspects = np.flatnonzero(np.isin(font, np.unique(font[first[wrong]]))) if wrong.any() else first[:0]
-    unmapped[suspects] = np.fromiter(map(_MAP_ERROR, page, suspects.tolist()), dtype=np.int32, count=len(suspects)) == 1
+    unmapped[suspects] = np.fromiter(map(MAP_ERROR, page, suspects.tolist()), dtype=np.int32, count=len(suspects)) == 1
     return unmapped
-
-
-class _Look(NamedTuple):
-    """What the glyphs of a text object share."""
-
-    font: Font = Font()
-    size: float = 0.0
-    """In pixels; 0 where it is not known."""
-    angle: int = 0
-    bold: bool = False
-    slanted: bool = False
-    invisible: bool = False
-    straight: bool = False
-    """Its glyphs stand on one level line of page space, from the left."""
-    colour: int = 0
-    """Of the fill, as it looks on white."""
-    is_filled: bool = False
-    """It is filled, and nothing else."""
-
-
-def _look(text_page: Any, index: int, address: int, known: dict[int, Font], affine: Floats) -> _Look:
-    """Size, direction, weight, colour and visibility of a text object; generated glyphs have none.
-
-    Args:
-        text_page: The page.
-        index: Of a glyph of the object.
-        address: Of the object.
-        known: Fonts by their addresses; filled.
-        affine: From page space to pixels.
-    """
-    matrix = pdfium.FS_MATRIX()
-    if not address or not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
-        return _Look()
-    handle = ctypes.cast(address, pdfium.FPDF_PAGEOBJECT)
-    font_handle = pdfium.FPDFTextObj_GetFont(handle)
-    font = known.get(_address(font_handle))
-    if font is None:
-        font = known[_address(font_handle)] = font_of(font_handle)
-    font_size = pdfium.FPDFText_GetFontSize(text_page, index)
-    (a, c, _), (b, d, _) = affine.tolist()
-    along = (a * matrix.a + c * matrix.b, b * matrix.a + d * matrix.b)
-    if font_size < 0:  # turns the glyphs
-        along = (-along[0], -along[1])
-    up = (a * matrix.c + c * matrix.d, b * matrix.c + d * matrix.d)
-    mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
-    colour, alpha = colour_of(handle)
-    height = math.hypot(*up)
-    lean = abs(along[0] * up[0] + along[1] * up[1])
-    return _Look(
-        font,
-        size=abs(font_size) * height,
-        angle=round(math.degrees(math.atan2(along[1], along[0]))) % 360,
-        bold=font.bold or mode == pdfium.FPDF_TEXTRENDERMODE_FILL_STROKE,
-        slanted=_LEAST_SHEAR < lean / max(math.hypot(*along) * height, 1e-9) < _MOST_SHEAR,
-        # Filled text with an alpha of zero is how note-taking programs lay recognized text over handwriting.
-        invisible=mode in _INVISIBLE_MODES or (mode == pdfium.FPDF_TEXTRENDERMODE_FILL and alpha == 0),
-        straight=matrix.b == matrix.c == 0 and matrix.a * font_size > 0,
-        colour=on_white(colour, alpha),
-        is_filled=mode == pdfium.FPDF_TEXTRENDERMODE_FILL,
-    )
-
-
-def _faces(glyphs: Glyphs, looks: Sequence[_Look], point: float) -> list[tuple[Style, bool]]:
-    """The styles of a page, and whether each is of a font for formulas; each glyph gets the index of its own."""
-    size, style = glyphs.sizes, glyphs.style
-    measured = np.array([look.size for look in looks])
-    off = np.flatnonzero(np.bincount(style, weights=np.abs(size - measured[style]) > 0.01 * size, minlength=len(looks)))
-    shown = ~glyphs.is_space
-    for number in off.tolist():  # fonts of type 3, and generated glyphs
-        own = size[(style == number) & shown]
-        measured[number] = float(np.median(own)) if len(own) else measured[number]
-    fixed = _fixed_pitch(glyphs, looks, size)
-    faces: dict[tuple[str, float, bool, bool, bool, int], int] = {}
-    result = []
-    for number, look in enumerate(looks):
-        name = look.font.name
-        points = round(float(measured[number]) / point, 1)
-        key = (family_of(name), points, look.bold, look.font.italic or look.slanted, fixed[name], look.colour)
-        if key not in faces:
-            faces[key] = len(faces)
-            result.append((Style(*key), is_math(name)))
-        glyphs.styles["face"][number] = faces[key]
-    return result
-
-
-def _fixed_pitch(glyphs: Glyphs, looks: Sequence[_Look], size: Floats) -> dict[str, bool]:
-    """By the name of a font whether its pitch is fixed: as its advances say, else as it says itself."""
-    numbers = _numbered([look.font.name for look in looks])
-    font = numbers[glyphs.style]
-    level = glyphs.of("angle") % 180 == 0
-    across, down = (glyphs.boxes[:, 2:] - glyphs.boxes[:, :2]).T
-    advance = np.where(level, across, down) / size
-    usable = (glyphs.of("angle") % 90 == 0) & ~glyphs.is_space
-    stated = {look.font.name: look.font.fixed_pitch for look in looks}
-    result = {}
-    for name, place in {look.font.name: place for look, place in zip(looks, numbers.tolist(), strict=True)}.items():
-        own = np.flatnonzero(usable & (font == place))
-        pitch = measured_pitch(glyphs.codes[own], advance[own]) if len(own) else None
-        result[name] = stated[name] if pitch is None else pitch
-    return result
-
-
-def _numbered(names: Sequence[str]) -> Indices:
-    """Equal names have equal numbers."""
-    number = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    return np.array([number[name] for name in names], dtype=np.intp)
 
 
 def _stand_large_signs(text_page: Any, glyphs: Glyphs, fonts: Sequence[str], to_pixels: Floats) -> None:
@@ -658,7 +530,7 @@ def _ink(text_page: Any, index: Indices, to_pixels: Floats) -> Floats:
     drawn = np.full((len(index), 4), np.nan)  # left, right, bottom, top
     place = drawn.ctypes.data + 32 * np.arange(len(index))
     ends = [(place + 8 * end).tolist() for end in range(4)]
-    deque(map(_CHAR_BOX, repeat(_address(text_page)), index.tolist(), *ends), maxlen=0)
+    deque(map(CHAR_BOX, repeat(address_of(text_page)), index.tolist(), *ends), maxlen=0)
     corners = np.stack([drawn[:, [0, 2]], drawn[:, [0, 3]], drawn[:, [1, 2]], drawn[:, [1, 3]]], axis=1)
     maps = to_pixels[index]
     corners = corners @ maps[:, :, :2].transpose(0, 2, 1) + maps[:, None, :, 2]

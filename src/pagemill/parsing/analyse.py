@@ -28,7 +28,7 @@ from pagemill.parsing.bullets import restore_bullets
 from pagemill.parsing.formula_zones import SOURCE as FORMULA_SOURCE
 from pagemill.parsing.formula_zones import Zone, find_zones, with_zones
 from pagemill.parsing.inline_formulas import InlineFormulas, find_inline
-from pagemill.parsing.lines import line_size, lines_of_regions, rows_of
+from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
@@ -114,44 +114,13 @@ def analyse_typography(
     return with_markdown(record)
 
 
-def may_show_more(page: DecodedPage, lines: Sequence[TextLine]) -> bool:
-    """Whether a page shows what its text layer does not tell: pictures, which may hold text, or drawings."""
-    layer = page.text_layer
-    assert layer is not None
-    em = float(np.median([line_size(line) for line in lines])) if lines else 1.0
-    least = PARSING.least_picture * em
-    if any(min(box[2] - box[0], box[3] - box[1]) >= least for box in page.image_boxes):
-        return True
-    # Shades are behind text; the bars of a chart are not.
-    bars = [box for box, _ in layer.fills if min(box[2] - box[0], box[3] - box[1]) >= em]
-    shared = shared_areas(as_array(bars), as_array(line.box for line in lines))
-    if np.count_nonzero(shared <= 0) >= PARSING.least_bars:
-        return True
-    large = sum(max(box[2] - box[0], box[3] - box[1]) >= em for box in layer.drawings)
-    return max(large, _beside_each_other(layer.drawings, PARSING.letter_gap * em)) >= PARSING.least_drawings
-
-
-def _beside_each_other(boxes: Sequence[Box], gap: float) -> int:
-    """How many boxes have another one close at their right, as letters drawn as shapes have; bullets do not."""
-    ordered = sorted(boxes, key=lambda box: box[0])
-    count = 0
-    for place, (_, y1, x2, y2) in enumerate(ordered):
-        for other in ordered[place + 1 :]:
-            if other[0] > x2 + gap:
-                break
-            if min(y2, other[3]) - max(y1, other[1]) > 0.5 * min(y2 - y1, other[3] - other[1]):
-                count += 1
-                break
-    return count
-
-
 def _pictures(
     page: DecodedPage, detected: Sequence[DetectedRegion], lines: Sequence[TextLine]
 ) -> Iterator[tuple[Box, str]]:
     """Boxes of the pictures of a born-digital page, with who found them."""
     assert page.text_layer is not None
     layer = page.text_layer
-    height, width = page.pixels.shape[:2]
+    width, height = page.size
     images = [box for box in page.image_boxes if area(box) <= PARSING.picture_area * width * height]
     drawn = as_array([*images, *layer.drawings, *(box for box, _ in layer.fills)])
     found = []
@@ -160,7 +129,7 @@ def _pictures(
         covered = shared_areas(as_array([region.box]), drawn)[0] > PARSING.drawn * area(region.box)
         if region.label in FIGURES and covered and not _is_text(region.box, lines):
             found.append(region)
-    found += _missed_pictures(found, page.image_boxes, lines, page.pixels)
+    found += _missed_pictures(found, page.image_boxes, lines, page.size)
     return ((clip(region.box, width, height), region.source) for region in found)
 
 
@@ -204,7 +173,7 @@ def _regions(
     found = [part for region in found for part in _as_fields(region, pixels, lines) or [region]]
     found += tables
     if page.text_layer is not None:
-        found += _missed_pictures(found, page.image_boxes, lines, pixels)
+        found += _missed_pictures(found, page.image_boxes, lines, page.size)
     regions = complete_regions(found, [line.box for line in lines], pixels)
     members = lines_of_regions(regions, lines)
     return mark_listings(_without_lists(regions, members), members)
@@ -402,10 +371,10 @@ def _without_lists(
 
 
 def _missed_pictures(
-    detected: Sequence[DetectedRegion], image_boxes: Sequence[Box], lines: Sequence[TextLine], pixels: Pixels
+    detected: Sequence[DetectedRegion], image_boxes: Sequence[Box], lines: Sequence[TextLine], size: tuple[int, int]
 ) -> list[DetectedRegion]:
     """Images that a PDF page places and that the layout engine did not see: not backgrounds, rules or icons."""
-    height, width = pixels.shape[:2]
+    width, height = size
     return [
         DetectedRegion(box=box, label=Label.IMAGE, score=None, source="pdf-image")
         for box in image_boxes

@@ -13,12 +13,13 @@ from pagemill.config.settings import ParseSettings
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
 from pagemill.export.markdown import with_markdown
+from pagemill.imaging.completeness import may_show_more
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
-from pagemill.parsing.analyse import analyse_page, analyse_typography, may_show_more
+from pagemill.parsing.analyse import analyse_page, analyse_typography
 from pagemill.parsing.doubts import (
     doubts_of,
     doubts_of_layer,
@@ -59,8 +60,11 @@ class _Found:
     errors: list[PageError] = field(default_factory=list)
 
 
-async def read_by_lines(run: PageRun) -> PreparedPage:
+async def read_by_lines(run: PageRun) -> PreparedPage | None:
     """Make a page of its text lines. Its record is complete; the requests are those for :func:`read_again`.
+
+    Returns:
+        None where the pixels are needed of a page that was decoded without.
 
     Raises:
         LanguageError: No installed engine reads the page's script.
@@ -74,9 +78,11 @@ async def read_by_lines(run: PageRun) -> PreparedPage:
     marks = clean_lines(layer.marks)[0] if layer is not None else []
     turned = found.read.rotation if found.read else None
     level = await run.compute("deskew", level_page, page, lines, marks, turned=turned)
-    record, detected = await _by_typography(run, level)
+    record, detected = await _by_typography(run, level, found.errors)
     complete = level.lines
     if record is None:
+        if page.is_told:
+            return None
         detected = detected if detected is not None else await _detect(run, level)
         complete = await _with_missing_text(run, found, level, detected)
         record = await _analyse(run, level, detected, complete)
@@ -135,7 +141,9 @@ async def _detect(run: PageRun, level: LevelPage) -> Sequence[DetectedRegion]:
         return await run.services.detect_regions(level.straight.pixels)
 
 
-async def _by_typography(run: PageRun, level: LevelPage) -> tuple[PageResult | None, Sequence[DetectedRegion] | None]:
+async def _by_typography(
+    run: PageRun, level: LevelPage, errors: list[PageError]
+) -> tuple[PageResult | None, Sequence[DetectedRegion] | None]:
     """The record of a page whose PDF tells its structure, else None; the regions of the layout engine, if it was asked.
 
     It is asked where the page shows pictures or drawings, for these alone.
@@ -146,11 +154,18 @@ async def _by_typography(run: PageRun, level: LevelPage) -> tuple[PageResult | N
     if any(map(is_unmapped, lines)):
         return None, None
     detected = None
-    if await run.compute("analysis", may_show_more, page, lines):
+    assert page.text_layer is not None
+    if not page.is_told and await run.compute("analysis", may_show_more, page.text_layer, page.image_boxes):
         detected = await _detect(run, level)
         if await run.compute("text_layer", holds_unsaid_text, detected, lines, page.image_boxes, page.pixels):
             return None, detected
-    return await run.compute("analysis", analyse_typography, run.ref, page, lines, detected or ()), detected
+    try:
+        record = await run.compute("analysis", analyse_typography, run.ref, page, lines, detected or ())
+    except Exception as error:  # the pixels show the structure, too
+        message = f"the structure is read from the pixels, not from the fonts: {type(error).__name__}: {error}"
+        errors.append(PageError(component="analysis", category="internal", message=message))
+        record = None
+    return record, detected
 
 
 async def _with_missing_text(

@@ -13,6 +13,7 @@ from pagemill.describing.elements import requests_for, take
 from pagemill.document.page import DOUBTS, Furniture, PageError, PageResult, Status
 from pagemill.errors import LanguageError, PagemillError, PageTimeoutError, WorkerCrashError
 from pagemill.export.markdown import strip_marks, with_markdown
+from pagemill.imaging.encode import PREVIEW_SIDE
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.line_reading import read_again, read_by_lines
 from pagemill.parsing.model_reading import read_by_model
@@ -21,7 +22,7 @@ from pagemill.parsing.photographs import unwarp_page
 from pagemill.parsing.quality import assess
 from pagemill.parsing.record import Files, PreparedPage, begun_record
 from pagemill.parsing.text_layer_soundness import SOUND, UNSOUND, judge
-from pagemill.sources.base import DocumentRef, PageRef
+from pagemill.sources.base import DocumentRef, PageRef, PdfPage
 from pagemill.sources.items import located
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class ParsedPage:
     crops: Files = ()
     """Relative path and encoded bytes, as named in ``record.image_crops``."""
     preview: bytes | None = None
-    """Small WebP of the page for the report."""
+    """Small JPEG of the page for the report."""
     retryable: bool = False
     """The page failed for a cause that may be gone when it is tried once more, alone."""
     unserved: bool = False
@@ -123,8 +124,14 @@ def dead_page(ref: PageRef) -> ParsedPage:
 async def _read(run: PageRun) -> PreparedPage:
     """Decode a page, choose what it is read by, and read it."""
     recognition = run.settings.recognition
-    detected = await _decode(run)
+    detected = await _decode(run, told_side=_told_side(run))
     await _judge_text_layer(run)
+    if run.page.is_told:
+        prepared = await read_by_lines(run) if run.verdict == SOUND else None
+        if prepared is not None:
+            return prepared
+        detected = await _decode(run)
+        await _judge_text_layer(run)
     await _unwarp(run)
     if run.verdict == SOUND or not recognition.reads_regions:
         try:
@@ -133,12 +140,22 @@ async def _read(run: PageRun) -> PreparedPage:
             if recognition.escalate is None:
                 raise
         else:
+            assert prepared is not None
             return await read_again(run, prepared)
     # What was detected while it was decoded is on the photograph, not on the flat page.
     return await read_by_model(run, detected if run.photograph is None else None)
 
 
-async def _decode(run: PageRun) -> list[DetectedRegion] | None:
+def _told_side(run: PageRun) -> int | None:
+    """How large a page is to be drawn whose text layer tells all; None where the pixels may be needed all the same."""
+    settings = run.settings
+    needed = settings.recognition.escalate is not None or settings.describing.kinds
+    if needed or not settings.reads_fonts or settings.text_layer is TextLayerMode.NEVER:
+        return None
+    return PREVIEW_SIDE if run.ref.position < settings.preview_pages else 0
+
+
+async def _decode(run: PageRun, *, told_side: int | None = None) -> list[DetectedRegion] | None:
     """Decode the page, and start its time limit: decoding has a limit of its own, waiting for it has none.
 
     Returns:
@@ -146,6 +163,8 @@ async def _decode(run: PageRun) -> list[DetectedRegion] | None:
     """
     payload = run.ref.payload
     assert payload is not None
+    if isinstance(payload, PdfPage):
+        payload = replace(payload, told_side=told_side)
     reader = await run.services.region_reader() if run.settings.recognition.reads_regions else None
     wants_regions = reader is not None and reader.reads is ReadingMode.REGIONS
     with run.stage(DECODE):
@@ -164,7 +183,7 @@ async def _judge_text_layer(run: PageRun) -> None:
     layer, mode = run.page.text_layer, run.settings.text_layer
     if layer is None or mode is TextLayerMode.NEVER:
         return
-    run.judgement = await run.compute("text_layer", judge, layer, run.page.pixels)
+    run.judgement = await run.compute("text_layer", judge, layer, None if run.page.is_told else run.page.pixels)
     if run.judgement.lacks_line:
         run.page = replace(run.page, warnings=(*run.page.warnings, _DRAWN_LINE))
     is_trusted = mode is TextLayerMode.ALWAYS and (layer.lines or layer.hidden_lines)

@@ -41,7 +41,7 @@ class PreparedPage:
     """The page as a JPEG in full resolution, to cut pictures out that are not known yet."""
     elements: Elements = field(default_factory=dict)
     preview: bytes | None
-    """Small WebP of the page for the report."""
+    """Small JPEG of the page for the report."""
     request_pixels: int
     """Pixels of all that is asked about."""
 
@@ -70,7 +70,7 @@ def begun_record(ref: PageRef, page: DecodedPage | None = None) -> PageResult:
         metadata=dict(ref.metadata),
     )
     if page is not None:
-        record.height, record.width = page.pixels.shape[:2]
+        record.width, record.height = page.size
         record.scale, record.dpi, record.errors = page.scale, page.dpi, list(page.warnings)
         if page.notes:
             record.metadata["notes"] = list(page.notes)

@@ -60,16 +60,18 @@ class Judgement(NamedTuple):
     """Ink without text takes the place of a line of a paragraph."""
 
 
-def judge(layer: TextLayer, pixels: Pixels) -> Judgement:
+def judge(layer: TextLayer, pixels: Pixels | None) -> Judgement:
     """Judge a text layer by its mapping, its statistics and the ink it leaves unexplained.
 
     Args:
         layer: As extracted, boxes in pixels of ``pixels``.
-        pixels: The rendered page, shape (height, width, 3), dtype uint8.
+        pixels: The rendered page, shape (height, width, 3), dtype uint8; None where there is no ink but the layer's.
     """
     unmapped = layer.unmapped > PARSING.unmapped * layer.characters
     if unmapped or not layer.lines or is_garbled(" ".join(line.text for line in layer.lines)):
         return Judgement(UNSOUND)
+    if pixels is None:
+        return Judgement(SOUND)
     # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
     described = sum(len(line.text.replace(" ", "")) for line in _over_ink(layer, pixels))
     boxes = [line.box for line in (*layer.lines, *layer.marks) if not _slants(line)]

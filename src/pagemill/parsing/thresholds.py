@@ -40,10 +40,8 @@ class ParsingThresholds:
     """Share of a line inside a supposed table."""
     max_lines = 2500
     """Lines beyond which a page is not laid out: lines are compared in pairs. A newspaper page has about 1,000."""
-    least_picture, least_bars, least_drawings, letter_gap, drawn = 3.0, 4, 6, 0.6, 0.1
-    """Least side of an image of a born-digital page that may hold text, in font sizes; filled areas without text, and
-    drawn shapes longer than a letter, or beside each other within that gap, from which there may be a drawing or drawn
-    letters; share of a supposed picture that images and drawings cover. Not measured."""
+    drawn = 0.1
+    """Share of a supposed picture of a born-digital page that images and drawings cover. Not measured."""
     lettering = 0.2
     """Share of a picture's area that text may cover."""
 

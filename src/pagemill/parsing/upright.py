@@ -63,10 +63,10 @@ def level_page(
         marks: Check boxes and field values in pixels of the page as decoded.
         turned: Degrees by which recognition turned the page; None for the lines of a text layer.
     """
-    height, width = page.pixels.shape[:2]
+    width, height = page.size
     rotation = turn_to_upright(lines) if turned is None else turned
     there = quarter_turn(rotation, width, height)
-    if rotation:
+    if rotation and not page.is_told:
         boxes = tuple(around(mapped(there, corners_of(box))) for box in page.image_boxes)
         page = replace(page, pixels=rotate_quarter(page.pixels, rotation), image_boxes=boxes)
         if page.text_layer is not None and page.text_layer.symbols:  # they lie as the page was

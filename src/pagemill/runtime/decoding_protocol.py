@@ -31,6 +31,8 @@ class Render(msgspec.Struct, tag=True, frozen=True):
     path: Path
     password: str | None
     page_index: int
+    told_side: int | None = None
+    """See :class:`pagemill.sources.base.PdfPage`."""
 
 
 class Repair(msgspec.Struct, tag=True, frozen=True):

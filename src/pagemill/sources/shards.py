@@ -280,6 +280,21 @@ def _file_batches(file: Any, reader: pa.RecordBatchFileReader, content: Content)
                 return
         else:
             yield batch
+    if not isinstance(content, RemoteFile) and (there := _batches_there(file)) > reader.num_record_batches:
+        yield LostRows(
+            None, damaged(f"its footer lists {reader.num_record_batches} of the {there} record batches that are there")
+        )
+
+
+def _batches_there(file: Any) -> int:
+    """Record batches before the footer of an Arrow file, as far as they follow each other; no data are read."""
+    count = 0
+    file.seek(len(_ARROW_MAGIC))
+    messages = pa.ipc.MessageReader.open_stream(file)
+    with suppress(StopIteration, pa.ArrowException, OSError):  # the first is the end, the others are damage
+        while True:
+            count += messages.read_next_message().type == "record batch"
+    return count
 
 
 def _batch_rows(file: Any, schema: pa.Schema, index: int) -> int | None:

@@ -199,12 +199,14 @@ def write_document(reader: RunReader, doc_id: str, exporters: Exporters) -> None
 
 def document_markdown(reader: RunReader, doc_id: str, exporters: Exporters) -> str | Iterable[str]:
     """A document's Markdown as its file has it."""
-    return exporters.document_markdown(reader.document(doc_id))
+    return exporters.document_markdown(reader.document(doc_id, markdown=False))
 
 
 def document_json(reader: RunReader, doc_id: str, exporters: Exporters) -> str | bytes | Iterable[str]:
     """A document's DocJSON as its file has it: what a run that was interrupted has is provisional."""
-    return exporters.document_json(reader.document(doc_id), reader.info(doc_id), reader.has_open_pages(doc_id))
+    return exporters.document_json(
+        reader.document(doc_id, markdown=False), reader.info(doc_id), reader.has_open_pages(doc_id)
+    )
 
 
 def report_of(reader: RunReader, report: Report, summary: RunSummary) -> Iterator[bytes]:
@@ -213,7 +215,7 @@ def report_of(reader: RunReader, report: Report, summary: RunSummary) -> Iterato
     Raises:
         DamagedRunError: A record is damaged.
     """
-    return encoded(report(reader.pages(), reader.preview, msgspec.to_builtins(summary)))
+    return encoded(report(reader.pages(markdown=False), reader.preview, msgspec.to_builtins(summary)))
 
 
 def is_complete(run: RunDatabase, *, report: bool) -> bool:

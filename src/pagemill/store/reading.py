@@ -28,7 +28,7 @@ from pagemill.document.structure import (
     is_current,
 )
 from pagemill.errors import DamagedRunError, OutputError
-from pagemill.export.markdown import with_markdown
+from pagemill.export.markdown import page_markdown
 from pagemill.store import paths
 from pagemill.store.database import REPAIR, Database
 from pagemill.store.holding import require_run
@@ -71,6 +71,9 @@ class RunReader(Database):
     Records are read through the structure of their document, as far as its pages are there, unless they are asked for
     as they are stored (``stored``).
     """
+
+    as_kept = False
+    """Structures are those that are kept, whatever version derived them."""
 
     @classmethod
     def open(cls, path: Path) -> RunReader:
@@ -177,19 +180,25 @@ class RunReader(Database):
         return page_row(rows[0]) if rows else None
 
     def pages(
-        self, *, on_damage: Callable[[DamagedRunError], None] | None = None, stored: bool = False
+        self,
+        *,
+        on_damage: Callable[[DamagedRunError], None] | None = None,
+        stored: bool = False,
+        markdown: bool = True,
     ) -> Iterator[PageResult]:
         """All records in input order, one at a time.
 
         Args:
             on_damage: Called with what is wrong with a record, which is then left out, instead of raising it.
             stored: As they are stored.
+            markdown: Their Markdown follows the structure of the document, which takes as long as all else; they may
+                have none without.
 
         Raises:
             DamagedRunError: A record is damaged.
         """
         order = "p.record IS NOT NULL ORDER BY p.page_idx, p.source, p.page"
-        return self._records(order, on_damage=on_damage, stored=stored)
+        return self._records(order, on_damage=on_damage, stored=stored, markdown=markdown)
 
     def documents(
         self, *, on_damage: Callable[[DamagedRunError], None] | None = None
@@ -202,11 +211,10 @@ class RunReader(Database):
         for document, doc_id in self.each("SELECT document, doc_id FROM documents ORDER BY document"):
             yield doc_id, self._records(f"p.document = ? {_PAGE_ORDER}", (document,), on_damage=on_damage)
 
-    def document(self, doc_id: str) -> Iterator[PageResult]:
-        """The records of one document in page order; none for an unknown one."""
-        return self._records(
-            f"p.document = (SELECT document FROM documents WHERE name = ?) {_PAGE_ORDER}", (doc_id.casefold(),)
-        )
+    def document(self, doc_id: str, *, markdown: bool = True) -> Iterator[PageResult]:
+        """The records of one document in page order; none for an unknown one. ``markdown`` as in :meth:`pages`."""
+        where = f"p.document = (SELECT document FROM documents WHERE name = ?) {_PAGE_ORDER}"
+        return self._records(where, (doc_id.casefold(),), markdown=markdown)
 
     def page(self, page_id: str, *, stored: bool = False) -> PageResult:
         """The record of the page of this id.
@@ -247,7 +255,14 @@ class RunReader(Database):
 
     def overlay(self, document: int) -> Overlay:
         """The structure of a document by its number in the database; see :mod:`pagemill.document.structure`."""
-        if not self._has_facts or (found := self._evidence(document)) is None:
+        if not self._has_facts:
+            return Overlay()
+        if self.as_kept:
+            data = self.one("SELECT data FROM overlays WHERE document = ?", (document,))
+            with suppress(msgspec.DecodeError):
+                return decode_overlay(data or b"")
+            return Overlay()
+        if (found := self._evidence(document)) is None:
             return Overlay()
         digest, facts, info = found
         held = self._overlays.pop(document, None)
@@ -418,6 +433,7 @@ class RunReader(Database):
         *,
         on_damage: Callable[[DamagedRunError], None] | None = None,
         stored: bool = False,
+        markdown: bool = True,
     ) -> Iterator[PageResult]:
         # While this goes on, all answers are of one moment, and so is the structure of each document.
         overlays: OrderedDict[int, Overlay] = OrderedDict()
@@ -441,5 +457,7 @@ class RunReader(Database):
                         while len(overlays) > _HELD_OVERLAYS:
                             overlays.popitem(last=False)
                     seen = apply(page, overlays[document])
-                    page = page if seen is page else with_markdown(seen)
+                    if seen is not page:
+                        seen.markdown = page_markdown(seen) if markdown else ""
+                    page = seen
                 yield page

@@ -83,6 +83,31 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
     )
 
 
+def restructure(path: Path, exporters: Exporters) -> None:
+    """Derive the structure of all documents again from their records, and write all files that follow it.
+
+    Args:
+        path: The run directory.
+        exporters: The formats that the run was written with.
+
+    Raises:
+        LockedError: Another process works on the directory.
+        OutputError: There is no run, or a file cannot be written; NoSpaceError when the disk is full.
+        DamagedRunError: A record is damaged; nothing has changed then.
+    """
+    require_run(path)
+    with RunLock(path / paths.LOCK), RunDatabase(path / paths.DATABASE) as run:
+        records = [number for number, _ in run.each_record()]
+        with run.transaction() as connection:
+            for number in records:
+                for page in run.record(number):
+                    connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (number, facts_of(page)))
+            connection.execute("DELETE FROM overlays")
+            connection.execute("DELETE FROM derived")
+            connection.execute("UPDATE documents SET written = 0 WHERE written = 1")
+    refresh(path, exporters)
+
+
 def _reset(path: Path, found: Examination) -> tuple[int, int]:
     """Let pages wait whose record is lost, and note which derived files are to be rewritten.
 

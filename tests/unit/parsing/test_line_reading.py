@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from pagemill.document.page import Status, TextLine
 from pagemill.errors import LanguageError
 from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.layout.base import DetectedRegion
+from pagemill.parsing import line_reading
 from pagemill.parsing.page import parse_page
 from pagemill.parsing.text_layer_soundness import holds_unsaid_text, judge, merge_lines
 from pagemill.recognition.reader import ReadPage
+from pagemill.sources.base import PdfPage
 
 
 async def test_a_text_layer_that_runs_sideways_turns_the_page():
@@ -53,6 +56,71 @@ async def test_lines_none_of_which_can_be_read_are_said_on_a_page_that_is_done(i
     told = [(error.component, error.category) for error in page.record.errors]
     assert told == ([("recognition", "empty_text")] if said else [])
     assert not said or page.record.errors[0].message.startswith(said)
+
+
+PDF_REF = replace(REF, payload=PdfPage(path=Path("a.pdf"), page_index=0))
+
+
+class Told(Services):
+    """A page whose text layer tells all: it is drawn when it is asked for with its pixels only."""
+
+    def __init__(self, *lines: TextLine) -> None:
+        super().__init__()
+        self.layer = TextLayer(lines=lines, characters=sum(len(line.text) for line in lines), unmapped=0)
+        self.asked: list[int | None] = []
+
+    async def decode(self, payload):
+        self.asked.append(payload.told_side)
+        page = replace(await super().decode(payload), text_layer=self.layer)
+        for line in self.layer.lines:
+            x1, y1, x2, y2 = map(round, line.box)
+            page.pixels[y1:y2:2, x1:x2:3] = 0
+        if payload.told_side is None:
+            return page
+        return replace(page, pixels=page.pixels[: payload.told_side, : payload.told_side], told_size=(40, 60))
+
+
+LEVEL = TextLine(text="Paid in full.", box=(4.0, 4.0, 36.0, 14.0), font_size=8)
+UPWARDS = TextLine(
+    text="line of a text that runs up the page",
+    box=(10, 5, 20, 55),
+    polygon=((10, 55), (10, 5), (20, 5), (20, 55)),
+    font_size=8,
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "settings", "asked"),
+    [
+        ([LEVEL], {}, [0]),
+        ([LEVEL], {"preview_pages": 9}, [1000]),
+        ([LEVEL], {"structure": "pixels"}, [None]),
+        ([LEVEL], {"text_layer": "never"}, [None]),
+        ([UPWARDS] * 3, {}, [0, None]),
+        ([], {}, [0, None]),
+    ],
+    ids=["told", "with a preview", "pixels", "recognition", "turned", "unsound"],
+)
+async def test_pixels_are_asked_for_where_they_are_needed(lines, settings, asked):
+    services = Told(*lines)
+    page = await parse_page(PDF_REF, services, ParseSettings(**settings))
+    assert page.record.status is Status.DONE
+    assert not page.record.errors
+    assert sorted((page.record.width, page.record.height)) == [40, 60]
+    assert services.asked == asked
+
+
+async def test_pages_whose_fonts_cannot_be_made_sense_of_are_read_from_their_pixels(monkeypatch):
+    def breaks(*_):
+        raise ZeroDivisionError("float division by zero")
+
+    monkeypatch.setattr(line_reading, "analyse_typography", breaks)
+    services = Told(LEVEL)
+    page = await parse_page(PDF_REF, services, ParseSettings())
+    assert page.record.status is Status.DONE
+    assert [(error.component, error.category) for error in page.record.errors] == [("analysis", "internal")]
+    assert "Paid in full." in page.record.markdown
+    assert services.asked == [0, None]
 
 
 INKED = (4.0, 4.0, 36.0, 14.0)

@@ -18,6 +18,7 @@ from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
+from pagemill.export.markdown import page_markdown
 from pagemill.store.derived import Exporters
 from pagemill.store.reading import RunReader
 from pagemill.store.records import decompress
@@ -39,7 +40,7 @@ def report(
 
 EXPORTERS = Exporters(
     embedding_text=lambda page: page.markdown.upper(),
-    document_markdown=lambda pages: (f"{page.markdown}\n" for page in pages),
+    document_markdown=lambda pages: (f"{page.markdown or page_markdown(page)}\n" for page in pages),
     document_json=lambda pages, *_: json.dumps([page.page_number for page in pages]),
     report=report,
 )

@@ -176,7 +176,7 @@ def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, colum
 
 def _code_pitch(block: Passage, column: Column) -> float:
     """Distance between the rows of a block of code."""
-    return min([*(row.pitch for row in block.rows[1:]), column.usual(block.rows[0])])
+    return min([*(row.pitch for row in block.rows[1:] if row.pitch > 0), column.usual(block.rows[0])])
 
 
 def _same_code(block: Passage, row: PageRow, column: Column) -> bool:

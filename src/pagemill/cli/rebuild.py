@@ -1,0 +1,54 @@
+"""``pagemill rebuild``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from pagemill.app.rebuild import Change, rebuild
+from pagemill.cli.options import json_option, run_directory, takes
+from pagemill.cli.progress import LenientConsole
+from pagemill.cli.wording import indented_json, number
+from pagemill.config.chunking import ChunkSettings
+from pagemill.document.json_text import json_text
+from pagemill.errors import ExitCode
+from pagemill.store.files import write_whole
+
+
+@click.command(name="rebuild")
+@run_directory
+@click.option(
+    "--changes",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the chunks that were added, changed or deleted, one JSON object a line.",
+)
+@takes(chunks=ChunkSettings)
+@json_option
+def command(out: Path, changes: Path | None, chunks: ChunkSettings, as_json: bool) -> int:
+    """Derive the structure of the documents in OUT again, as this version of pagemill does.
+
+    Headings and their levels, running heads, joined paragraphs and tables, and anchors come from facts of the pages
+    that are stored in OUT: nothing is decoded or recognized, and no input is needed. Records stay as they are;
+    Markdown, DocJSON and the report are written again. 'pagemill index' brings its own index up to date; for an index
+    elsewhere, --changes lists the ids of 'pagemill export --format chunks' with the same options.
+
+    \b
+    pagemill rebuild out
+    pagemill rebuild out --changes changes.jsonl --max-tokens 400
+    """  # noqa: D301 - click wants the control character
+    done = rebuild(out, chunks)
+    if changes is not None:
+        write_whole(changes, (f"{json_text(change)}\n".encode() for change in done.changes))
+    counts = done.counts()
+    if as_json:
+        told = {"documents": done.documents, "chunks": done.chunks, **{kind.value: counts[kind] for kind in Change}}
+        click.echo(indented_json(told))
+        return int(ExitCode.OK)
+    what = ", ".join(f"{counts[kind]:,} {kind}" for kind in Change)
+    LenientConsole(file=sys.stdout).say(
+        f"{number(done.documents, 'document')} rebuilt: {number(done.chunks, 'chunk')}, {what}"
+    )
+    return int(ExitCode.OK)

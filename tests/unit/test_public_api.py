@@ -1,0 +1,15 @@
+"""The public interface changes on purpose only."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from public_api import FILE, public_api
+
+
+def test_the_public_interface_is_the_recorded_one() -> None:
+    assert public_api().splitlines() == FILE.read_text(encoding="utf-8").splitlines(), (
+        "If the change is meant, run `python scripts/public_api.py` and say it in CHANGELOG.md."
+    )
