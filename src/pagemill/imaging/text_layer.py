@@ -24,7 +24,7 @@ from pagemill.document.geometry import Box, area, as_boxes, clip, frame_of
 from pagemill.document.page import ANNOTATION, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.annotations import FlattenedPage, Mark
-from pagemill.imaging.bulk import CHAR_BOX, LOOSE_BOX, MAP_ERROR, ORIGIN, TEXT_OBJECT, UNICODE, address_of
+from pagemill.imaging.bulk import CHAR_BOX, FONT, LOOSE_BOX, MAP_ERROR, ORIGIN, TEXT_OBJECT, UNICODE, address_of
 from pagemill.imaging.drawings import MAX_SHAPES, Drawings, Shape, drawings_of
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, with_spans_spread
@@ -35,6 +35,7 @@ from pagemill.imaging.right_to_left import in_reading_order
 from pagemill.imaging.script_forms import SCRIPT_FORM, with_script_forms
 from pagemill.imaging.spans import Evidence, Link
 from pagemill.imaging.tags import NO_CONTENT, Content, Marks
+from pagemill.imaging.thickened import thickened
 from pagemill.imaging.types import Flags, Floats, Indices
 from pagemill.imaging.visibility import Paint, split_watermarks, unseen
 
@@ -422,6 +423,10 @@ def _glyphs(
     points = np.concatenate([rectangles.reshape(count, 2, 2), origins[:, None]], axis=1)
     to_pixels = maps[style]
     points = points @ to_pixels[:, :, :2].transpose(0, 2, 1) + to_pixels[:, None, :, 2]
+    ems = [look.size / point for look in looks]
+    fonts = [0 if look.font.name else FONT(address) for look, address in zip(looks, addresses.tolist(), strict=True)]
+    for number in thickened(codes.tolist(), inverse.tolist(), fonts, ems, partial(_drawn_box, text_page)):
+        looks[number], styles["bold"][number] = looks[number]._replace(bold=True), True
     corners = points[:, :2]
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     glyphs = Glyphs(codes, boxes, points[:, 2], style, styles)

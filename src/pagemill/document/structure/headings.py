@@ -183,7 +183,8 @@ def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
     for draft in headings:
         style = book.style(draft)
         if style is not None:
-            styled[draft] = (style.size, style.bold, style.italic, style.fixed_pitch, style.colour)
+            bold = style.bold or not style.family  # of fonts without a name the weight is often unknown
+            styled[draft] = (style.size, bold, style.italic, style.fixed_pitch, style.colour)
         elif draft.facts.height and len(book.pages) > 1:
             measured[draft] = draft.facts.height
     if styled:
