@@ -46,7 +46,7 @@ def thickened(
     for letters in drawn.values():
         widths, heights, _ = zip(*letters, strict=True)
         grown = max(widths) - min(widths), max(heights) - min(heights)
-        if _LEAST < min(grown) and max(grown) < _MOST:
+        if min(grown) > _LEAST and max(grown) < _MOST:
             middle = (max(widths) + min(widths) + max(heights) + min(heights)) / 2
             for width, height, font in letters:
                 votes[font].append(width + height > middle)
