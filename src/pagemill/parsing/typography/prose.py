@@ -164,14 +164,20 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
 
 
 def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, column: Column) -> bool:
-    """Whether a row is a comment in another script between two rows of code, or below one, and as close to them."""
-    if last is None or last.kind is not Kind.CODE or not row.foreign:
+    """Whether a row is a comment at rows of code, in another script or slanted, and as close to them."""
+    if last is None or last.kind is not Kind.CODE or not (row.foreign or row.main.share(Mark.ITALIC) > 0.9):
         return False
     usual = _code_pitch(last, column)
     inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size
-    if inside and row.pitch < 1.3 * usual and all(piece.may_be_code for piece in row.pieces):
+    if inside and row.pitch < 1.3 * usual and row.foreign and all(piece.may_be_code for piece in row.pieces):
         return True
-    return after is not None and after.fixed and row.pitch < 2.2 * usual and after.pitch < 1.2 * usual and inside
+    return (
+        after is not None
+        and after.fixed
+        and row.pitch < (2.2 if row.foreign else 1.3) * usual
+        and after.pitch < 1.2 * usual
+        and inside
+    )
 
 
 def _code_pitch(block: Passage, column: Column) -> float:
@@ -307,6 +313,9 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
     outdent, indent = above.x1 - row.x1, row.x1 - above.x1
     if first and low * em <= outdent <= high * em:
         return True  # the first row is indented
+    sign = marker(above.text)
+    if first and sign and abs(row.x1 - _text_x(above, sign)) < near:
+        return True  # the number of a reference hangs
     # All rows but the first hang, as in bibliographies.
     hangs = after is not None and abs(after.x1 - row.x1) < near and same_size(after.size, row.size)
     return first and low * em <= indent <= 2 * high * em and hangs and after is not None and after.pitch < 1.2 * usual
@@ -453,7 +462,10 @@ def code_text(rows: Sequence[PageRow]) -> str:
     """Code row by row: indents and inner spaces by place, blank lines by distance."""
     widths = sorted((end - start) / len(text) for row in rows for text, start, end in row.words if text)
     pitch = widths[len(widths) // 2] if widths else 1.0
-    left = min(row.x1 for row in rows)
+    words_of = [row.words for row in rows]
+    if _counts_rows(words_of, pitch):
+        words_of = [words[1:] for words in words_of]
+    left = min((words[0][1] for words in words_of if words), default=0.0)
     pitches = sorted(row.pitch for row in rows[1:] if row.pitch > 0.5 * row.size)
     usual = pitches[len(pitches) // 4] if pitches else 1.0
     lines: list[str] = []
@@ -461,9 +473,19 @@ def code_text(rows: Sequence[PageRow]) -> str:
         if place:
             lines += [""] * max(0, min(3, round(row.pitch / usual) - 1))
         line, before = "", left
-        for word, start, end in row.words:
-            gap = 1 if line and start - before > 0.25 * pitch else 0
+        for word, start, end in words_of[place]:
+            gap = 1 if line and (start - before > 0.25 * pitch or not (row.fixed or row.foreign)) else 0
             line += " " * max(round((start - left) / pitch) - len(line), gap) + word
             before = end
         lines.append(line)
     return "\n".join(lines)
+
+
+def _counts_rows(rows: Sequence[Sequence[tuple[str, float, float]]], pitch: float) -> bool:
+    """Whether rows of code begin with their numbers, in a column that stands apart."""
+    heads = [words[0][0] if words else "" for words in rows]
+    numbers = [int(head) if head.isdecimal() and len(head) < 6 else None for head in heads]
+    first = numbers[0]
+    if first is None or len(rows) < TYPOGRAPHY.margin_numbers or numbers != [*range(first, first + len(rows))]:
+        return False
+    return all(len(words) < 2 or words[1][1] - words[0][2] > 1.5 * pitch for words in rows)

@@ -284,3 +284,31 @@ def test_comments_in_another_script_stay_in_their_code(tmp_path):
         sheet.put(72, y + 14 * row, code, "Courier", 10)
         sheet.put(84, y + 14 * row, comment, "HeiseiKakuGo-W5", 11)
     assert markdown(sheet, tmp_path).count("```") == 2
+
+
+def test_numbers_of_rows_are_no_part_of_code(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    for row, line in enumerate(("if sluice.open:", "    wheel.turn()", "    bell.ring()")):
+        sheet.put(72, y + 14 * row, f"{row + 9:3}  {line}", "Courier", 10)
+    assert markdown(sheet, tmp_path).endswith("```\nif sluice.open:\n    wheel.turn()\n    bell.ring()\n```\n")
+
+
+def test_a_slanted_comment_stays_in_its_code(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    sheet.put(72, y, "sluice.open()", "Courier", 10)
+    sheet.put(72, y + 13, "# before the flood", "Times-Italic", 10)
+    sheet.put(72, y + 26, "wheel.turn()", "Courier", 10)
+    assert markdown(sheet, tmp_path).endswith("```\nsluice.open()\n# before the flood\nwheel.turn()\n```\n")
+
+
+def test_the_second_row_of_a_reference_belongs_to_it(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    for place, (number, row) in enumerate((n, row) for n in (1, 2) for row in PROSE_LINES[:2]):
+        if place % 2 == 0:
+            sheet.put(72, y + 15 * place, f"[{number}]")
+        sheet.put(92, y + 15 * place, row)
+    references = markdown(sheet, tmp_path).strip().split("\n\n")[1:]
+    assert [text.split()[0] for text in references] == ["[1]", "[2]"]
