@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 
-from pagemill.document.geometry import Box, as_array, shared_areas
+from pagemill.document.geometry import Box, area, as_array, shared_areas
 from pagemill.document.page import ANNOTATION
 from pagemill.imaging.page import TextLayer
+from pagemill.imaging.types import Floats
 
 # All in font sizes of the page. Not measured.
 _LEAST_PICTURE = 3.0
@@ -18,6 +20,8 @@ _LETTER, _LETTER_GAP = 1.5, 0.6
 """A drawn shape up to this size is a letter or a bullet; shapes closer to each other than the gap may be a word."""
 _LEAST_BARS, _LEAST_DRAWINGS = 4, 6
 """Filled areas without text, and shapes longer than a letter or beside each other, that may be a drawing."""
+_BAR_TEXT = 0.6
+"""Share of a bar that text covers at most: shades of inline code are as large as their text."""
 
 
 def may_show_more(layer: TextLayer, images: Sequence[Box]) -> bool:
@@ -28,10 +32,22 @@ def may_show_more(layer: TextLayer, images: Sequence[Box]) -> bool:
     # Shades are behind text; the bars of a chart are not.
     bars = [box for box, _ in layer.fills if _least_side(box) >= em]
     shared = shared_areas(as_array(bars), as_array(line.box for line in layer.lines))
-    if np.count_nonzero(shared <= 0) >= _LEAST_BARS:
+    if np.count_nonzero(shared <= 0) >= _LEAST_BARS or _are_bars(bars, shared):
         return True
     large = sum(_side(box) >= em for box in layer.drawings)
     return max(large, _beside_each_other(layer.drawings, _LETTER_GAP * em)) >= _LEAST_DRAWINGS
+
+
+def _are_bars(boxes: Sequence[Box], shared: Floats) -> bool:
+    """Whether shades that begin at one line differ in length, and text covers little of them."""
+    for start, end, low, high in ((0, 2, 1, 3), (3, 1, 0, 2)):
+        groups = defaultdict(set)
+        for box, text in zip(boxes, shared.tolist(), strict=True):
+            if text < _BAR_TEXT * area(box):
+                groups[round(box[start]), round(box[high] - box[low])].add(round(box[end]))
+        if any(len(ends) >= _LEAST_BARS for ends in groups.values()):
+            return True
+    return False
 
 
 def tells_all(layer: TextLayer, images: Sequence[Box]) -> bool:
