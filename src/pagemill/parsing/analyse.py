@@ -125,10 +125,22 @@ def may_show_more(page: DecodedPage, lines: Sequence[TextLine]) -> bool:
     # Shades are behind text; the bars of a chart are not.
     bars = [box for box, _ in layer.fills if min(box[2] - box[0], box[3] - box[1]) >= em]
     shared = shared_areas(as_array(bars), as_array(line.box for line in lines))
-    if np.count_nonzero(shared <= 0) >= PARSING.least_bars:
+    if np.count_nonzero(shared <= 0) >= PARSING.least_bars or _are_bars(bars, shared):
         return True
     large = sum(max(box[2] - box[0], box[3] - box[1]) >= em for box in layer.drawings)
     return max(large, _beside_each_other(layer.drawings, PARSING.letter_gap * em)) >= PARSING.least_drawings
+
+
+def _are_bars(boxes: Sequence[Box], shared: NDArray[np.float64]) -> bool:
+    """Whether shades that begin at one line differ in length, and text covers little of them."""
+    for start, end, low, high in ((0, 2, 1, 3), (3, 1, 0, 2)):
+        groups = defaultdict(list)
+        for box, text in zip(boxes, shared, strict=True):
+            if text < PARSING.bar_text * area(box):
+                groups[round(box[start]), round(box[high] - box[low])].append(round(box[end]))
+        if any(len(set(ends)) >= PARSING.least_bars for ends in groups.values()):
+            return True
+    return False
 
 
 def _beside_each_other(boxes: Sequence[Box], gap: float) -> int:

@@ -44,6 +44,8 @@ class ParsingThresholds:
     """Least side of an image of a born-digital page that may hold text, in font sizes; filled areas without text, and
     drawn shapes longer than a letter, or beside each other within that gap, from which there may be a drawing or drawn
     letters; share of a supposed picture that images and drawings cover. Not measured."""
+    bar_text = 0.6
+    """Share of a bar that text covers at most: shades of inline code are as large as their text. Not measured."""
     lettering = 0.2
     """Share of a picture's area that text may cover."""
 

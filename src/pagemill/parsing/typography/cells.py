@@ -20,7 +20,8 @@ from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import GridCell
 from pagemill.tables.recognize import cell_of
 from pagemill.tables.table import Cell, Table, build_table
-from pagemill.tables.words import TableWord, spans_of_word
+from pagemill.tables.words import TableWord, are_number, spans_of_word
+from pagemill.tables.words import extent as extent_of_words
 
 LEADERS = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?\s*$")
 """Dots up to a page number at the end of a row of a table of contents."""
@@ -240,17 +241,31 @@ def _separators(rows: Sequence[PageRow], drawn: Drawn) -> list[float]:
         rule.position for rule in drawn.vertical if rule.start < bottom and rule.end > top and rule.length > 2 * height
     ]
     left, right = min(row.x1 for row in rows), max(row.x2 for row in rows)
-    return find_separators(words, height, [x for x in walls if left + height / 2 < x < right - height / 2])
+    found = find_separators(words, height, [x for x in walls if left + height / 2 < x < right - height / 2])
+    edges = [-float("inf"), *found, float("inf")]
+    return sorted([*found, *(x for low, high in pairwise(edges) for x in _between_numbers(words, low, high))])
+
+
+def _between_numbers(rows: Sequence[Sequence[TableWord]], low: float, high: float) -> list[float]:
+    """Borders within a column whose cells are as many numbers each as its head has words: its gutters are narrow."""
+    head, *body = [[word for word in row if low < word.x < high] for row in rows]
+    body = [row for row in body if row]
+    if len(body) < 2 or len(head) < 2 or any(len(row) != len(head) for row in body):
+        return []
+    if not all(are_number([word]) for row in body for word in row):
+        return []
+    spans = [extent_of_words(of) for of in zip(*body, strict=True)]
+    return [(left[1] + right[0]) / 2 for left, right in pairwise(spans) if left[1] < right[0]]
 
 
 def _cut(cell: CellPieces, separators: Sequence[float]) -> list[CellPieces]:
     """A cell cut where a column ends between two of its words, but one that is across the border stays whole."""
     parts: list[CellPieces] = [[]]
-    end = None
+    end = float("inf")
     for piece in cell:
         start = 0
         for place, (_, x1, x2) in enumerate(piece.words):
-            apart = end is not None and x1 - end >= TYPOGRAPHY.word_gap * piece.size
+            apart = x1 - end >= TYPOGRAPHY.column_gap * piece.size
             if apart and any(end <= x <= x1 for x in separators):
                 if place > start:
                     parts[-1].append(piece.part(start, place))

@@ -136,7 +136,11 @@ def _pairs(
                         below=place,
                         pitch=(cell[0].baseline - other[0].baseline) / size,
                         ended=needed < room,
-                        lower=initial.islower() if initial.lower() != initial.upper() else None if initial.isalpha() else False,
+                        lower=initial.islower()
+                        if initial.lower() != initial.upper()
+                        else None
+                        if initial.isalpha()
+                        else False,
                         wide=2 * needed < width,
                         follows=cell[0].order == other[-1].order + 1,
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,

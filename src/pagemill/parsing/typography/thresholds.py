@@ -87,8 +87,8 @@ class TypographyThresholds:
     """Ascending numbers in a margin from which they are those of paragraphs or lines. Not measured."""
 
     # Tables.
-    word_gap = 0.3
-    """Least gap between two words that a column may end in."""
+    column_gap = 0.2
+    """Least gap between two words that a column may end in; spaces are wider."""
     cell_gap = 1.0
     """Least gap between two cells of a row."""
     table_rows = 2
