@@ -234,7 +234,13 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
 
 def _separators(rows: Sequence[PageRow], drawn: Drawn) -> list[float]:
     """Where columns end, as x: the gutters that run down through the rows."""
-    words = [words_of(row.pieces) for row in rows]
+    words: list[list[TableWord]] = []
+    for row in rows:
+        own = [word for piece in row.pieces for word in ([_as_word(piece)] if piece.fixed else words_of([piece]))]
+        if words and row.pitch < TYPOGRAPHY.beside * row.size:
+            words[-1] += own  # lines of cells in the middle of a taller one
+        else:
+            words.append(own)
     height = max(4.0, median(word.y2 - word.y1 for row in words for word in row))
     top, bottom = rows[0].box[1], rows[-1].box[3]
     walls = [
@@ -244,6 +250,12 @@ def _separators(rows: Sequence[PageRow], drawn: Drawn) -> list[float]:
     found = find_separators(words, height, [x for x in walls if left + height / 2 < x < right - height / 2])
     edges = [-float("inf"), *found, float("inf")]
     return sorted([*found, *(x for low, high in pairwise(edges) for x in _between_numbers(words, low, high))])
+
+
+def _as_word(piece: Piece) -> TableWord:
+    """A piece of code as one word: its spaces are wide, and below each other by nature."""
+    _, y1, _, y2 = piece.line.box
+    return TableWord(piece.text, piece.x1, piece.x2, y1, y2, 0)
 
 
 def _between_numbers(rows: Sequence[Sequence[TableWord]], low: float, high: float) -> list[float]:

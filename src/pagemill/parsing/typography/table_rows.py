@@ -44,6 +44,8 @@ class _Pair:
     below: int
     pitch: float
     """Distance of their baselines, in font sizes."""
+    alike: bool
+    """Whether they are of one style; the baselines of two fonts are not exactly known."""
     ended: bool
     """Whether the first word of the lower one had room beside the upper one, which so was ended on purpose."""
     lower: bool | None
@@ -135,6 +137,7 @@ def _pairs(
                         above=above,
                         below=place,
                         pitch=(cell[0].baseline - other[0].baseline) / size,
+                        alike=cell[0].line.style == other[0].line.style,
                         ended=needed < room,
                         lower=initial.islower()
                         if initial.lower() != initial.upper()
@@ -163,6 +166,7 @@ def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
 
 def _spaced(pairs: Sequence[_Pair]) -> float | None:
     """The greatest distance of two lines of a cell, where those of two cells are greater; else None."""
+    pairs = [pair for pair in pairs if pair.alike]
     pitches = sorted(pair.pitch for pair in pairs if pair.pitch > 0.8)
     if not pitches:
         return None

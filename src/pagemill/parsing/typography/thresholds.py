@@ -87,6 +87,8 @@ class TypographyThresholds:
     """Ascending numbers in a margin from which they are those of paragraphs or lines. Not measured."""
 
     # Tables.
+    beside = 0.9
+    """Distance of baselines below which two lines are beside each other."""
     column_gap = 0.2
     """Least gap between two words that a column may end in; spaces are wider."""
     cell_gap = 1.0
