@@ -110,7 +110,7 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
     if changes > 2 and (_is_table_cut(*rows) or _is_table_cut(*reversed(rows))):
         return False
     fewest = min(map(len, rows))
-    by_lines = changes >= 1.5 * fewest and fewest >= TYPOGRAPHY.cell_lines
+    by_lines = changes >= 1.9 * fewest and fewest >= TYPOGRAPHY.cell_lines
     if changes > 2 and not by_lines and 2 * fewest < TYPOGRAPHY.cell_lines * (changes + 1):
         return False  # written cell by cell
     if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
