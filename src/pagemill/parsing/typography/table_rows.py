@@ -42,6 +42,8 @@ class _Pair:
 
     above: int
     below: int
+    first: bool
+    """Whether theirs is the first column: rows with text in another one alone are rare."""
     pitch: float
     """Distance of their baselines, in font sizes."""
     alike: bool
@@ -136,6 +138,7 @@ def _pairs(
                     _Pair(
                         above=above,
                         below=place,
+                        first=column == 0,
                         pitch=(cell[0].baseline - other[0].baseline) / size,
                         alike=cell[0].line.style == other[0].line.style,
                         ended=needed < room,
@@ -161,7 +164,9 @@ def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
     """Whether a cell goes on, by the order in which its lines were written."""
     if not pair.follows or pair.pitch > TYPOGRAPHY.written_on:
         return False
-    return pair.beside or (pair.lower is not False and not pair.ended and (spaced is None or pair.pitch <= spaced))
+    if pair.beside or not pair.first:
+        return True
+    return pair.lower is not False and not pair.ended and (spaced is None or pair.pitch <= spaced)
 
 
 def _spaced(pairs: Sequence[_Pair]) -> float | None:
