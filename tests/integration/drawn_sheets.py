@@ -64,12 +64,19 @@ class Sheet(Canvas):
         return y + 1.25 * size
 
     def table(
-        self, xs: Sequence[float], y: float, rows: Sequence[Sequence[str]], *, ruled: bool, step: float = 20
+        self,
+        xs: Sequence[float],
+        y: float,
+        rows: Sequence[Sequence[str]],
+        *,
+        ruled: bool,
+        step: float = 20,
+        head: bool = True,
     ) -> float:
-        """Write rows of cells that start at the same places; the place below."""
+        """Write rows of cells that start at the same places, the first in bold as a head; the place below."""
         for number, row in enumerate(rows):
             for x, cell in zip(xs, row, strict=False):
-                self.put(x + 4, y + 14 + number * step, cell, "Helvetica-Bold" if number == 0 else "Helvetica")
+                self.put(x + 4, y + 14 + number * step, cell, "Helvetica-Bold" if number == 0 and head else "Helvetica")
         if ruled:
             self.grid([*xs, xs[-1] + 110], [842 - y - number * step for number in range(len(rows) + 1)])
         return y + step * len(rows)

@@ -101,11 +101,12 @@ def _is_one_table(book: Book, last: Draft, first: Draft) -> bool:
         return False
     (left, _, right, _), (left_too, _, right_too, _) = last.facts.box, first.facts.box
     shift = left_too - left  # of the margins, as in a book
-    if abs((right_too - left_too) - (right - left)) > 2 * _SAME_EDGE:
-        return False
     repeated = theirs.first == ours.first
     edges = theirs.foot_edges if repeated else theirs.head_edges
     is_known = bool(ours.foot_edges and edges)
+    # Without rules a table is as wide as the longest text of its last column.
+    if abs((right_too - left_too) - (right - left)) > (4 if is_known else 2) * _SAME_EDGE:
+        return False
     if theirs.header and not repeated:
         head: object = book.style_of(last, ours.head_style)
         foot: object = book.style_of(last, ours.foot_style)

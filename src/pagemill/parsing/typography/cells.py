@@ -20,7 +20,8 @@ from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import GridCell
 from pagemill.tables.recognize import cell_of
 from pagemill.tables.table import Cell, Table, build_table
-from pagemill.tables.words import TableWord, spans_of_word
+from pagemill.tables.words import TableWord, are_number, spans_of_word
+from pagemill.tables.words import extent as extent_of_words
 
 LEADERS = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?\s*$")
 """Dots up to a page number at the end of a row of a table of contents."""
@@ -233,24 +234,50 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
 
 def _separators(rows: Sequence[PageRow], drawn: Drawn) -> list[float]:
     """Where columns end, as x: the gutters that run down through the rows."""
-    words = [words_of(row.pieces) for row in rows]
+    words: list[list[TableWord]] = []
+    for row in rows:
+        own = [word for piece in row.pieces for word in ([_as_word(piece)] if piece.fixed else words_of([piece]))]
+        if words and row.pitch < TYPOGRAPHY.beside * row.size:
+            words[-1] += own  # lines of cells in the middle of a taller one
+        else:
+            words.append(own)
     height = max(4.0, median(word.y2 - word.y1 for row in words for word in row))
     top, bottom = rows[0].box[1], rows[-1].box[3]
     walls = [
         rule.position for rule in drawn.vertical if rule.start < bottom and rule.end > top and rule.length > 2 * height
     ]
     left, right = min(row.x1 for row in rows), max(row.x2 for row in rows)
-    return find_separators(words, height, [x for x in walls if left + height / 2 < x < right - height / 2])
+    found = find_separators(words, height, [x for x in walls if left + height / 2 < x < right - height / 2])
+    edges = [-float("inf"), *found, float("inf")]
+    return sorted([*found, *(x for low, high in pairwise(edges) for x in _between_numbers(words, low, high))])
+
+
+def _as_word(piece: Piece) -> TableWord:
+    """A piece of code as one word: its spaces are wide, and below each other by nature."""
+    _, y1, _, y2 = piece.line.box
+    return TableWord(piece.text, piece.x1, piece.x2, y1, y2, 0)
+
+
+def _between_numbers(rows: Sequence[Sequence[TableWord]], low: float, high: float) -> list[float]:
+    """Borders within a column whose cells are as many numbers each as its head has words: its gutters are narrow."""
+    head, *body = [[word for word in row if low < word.x < high] for row in rows]
+    body = [row for row in body if row]
+    if len(body) < 2 or len(head) < 2 or any(len(row) != len(head) for row in body):
+        return []
+    if not all(are_number([word]) for row in body for word in row):
+        return []
+    spans = [extent_of_words(of) for of in zip(*body, strict=True)]
+    return [(left[1] + right[0]) / 2 for left, right in pairwise(spans) if left[1] < right[0]]
 
 
 def _cut(cell: CellPieces, separators: Sequence[float]) -> list[CellPieces]:
     """A cell cut where a column ends between two of its words, but one that is across the border stays whole."""
     parts: list[CellPieces] = [[]]
-    end = None
+    end = float("inf")
     for piece in cell:
         start = 0
         for place, (_, x1, x2) in enumerate(piece.words):
-            apart = end is not None and x1 - end >= TYPOGRAPHY.word_gap * piece.size
+            apart = x1 - end >= TYPOGRAPHY.column_gap * piece.size
             if apart and any(end <= x <= x1 for x in separators):
                 if place > start:
                     parts[-1].append(piece.part(start, place))

@@ -105,16 +105,18 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
     if min(piece.x1 for piece in right) - max(piece.x2 for piece in left) < TYPOGRAPHY.gutter * size * 0.9:
         return False
     rows = [rows_of_pieces(side) for side in (left, right)]
+    changes = _changes(left, right)
+    if changes == 1 and min(map(len, rows)) > 1 and any(map(_is_prose, rows)):
+        return True  # a float or a note beside text, or cards
     sides = [_measures(side) for side in rows]
     if any(_is_beside(rows[one], sides[one], rows[other], sides[other]) for one, other in ((0, 1), (1, 0))):
         return True
     if any(count < TYPOGRAPHY.column_rows or width < TYPOGRAPHY.column_width for count, width, _, _ in sides):
         return False
-    changes = _changes(left, right)
     if changes > 2 and (_is_table_cut(*rows) or _is_table_cut(*reversed(rows))):
         return False
     fewest = min(map(len, rows))
-    by_lines = changes >= 1.5 * fewest and fewest >= TYPOGRAPHY.cell_lines
+    by_lines = changes >= 1.9 * fewest and fewest >= TYPOGRAPHY.cell_lines
     if changes > 2 and not by_lines and 2 * fewest < TYPOGRAPHY.cell_lines * (changes + 1):
         return False  # written cell by cell
     if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
@@ -125,6 +127,13 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False
     full = [min(_measures(column)[2] for column in _inner(side)) for side in rows]
     return min(full) >= TYPOGRAPHY.full_rows / 2 and max(full) >= TYPOGRAPHY.full_rows
+
+
+def _is_prose(rows: Sequence[PageRow]) -> bool:
+    """Whether rows are those of a paragraph: most have the words of a sentence and fill the column."""
+    _, _, full, _ = _measures(rows)
+    words = sum(len(row.words) >= TYPOGRAPHY.sentence_words for row in rows)
+    return len(rows) >= TYPOGRAPHY.column_rows and full >= 0.5 and 2 * words > len(rows)
 
 
 def _changes(left: Sequence[Piece], right: Sequence[Piece]) -> int:

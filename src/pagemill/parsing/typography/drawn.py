@@ -65,7 +65,7 @@ def _joined(lines: Sequence[tuple[float, float, float]]) -> list[Rule]:
 def rule_between(above: PageRow, below: PageRow, drawn: Drawn) -> bool:
     """Whether a rule, or the edge of a shade, runs between most of two rows."""
     left, right = min(above.x1, below.x1), max(above.x2, below.x2)
-    least = 0.5 * min(above.x2 - above.x1, below.x2 - below.x1)
+    least = 0.5 * max(above.x2 - above.x1, below.x2 - below.x1)  # links have lines, too
     return any(
         above.baseline < rule.position < below.baseline - 0.4 * below.size
         and min(rule.end, right) - max(rule.start, left) > least

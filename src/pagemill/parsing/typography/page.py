@@ -31,8 +31,9 @@ from pagemill.parsing.typography.rows import (
     pieces_of,
     rows_of_pieces,
 )
-from pagemill.parsing.typography.ruled import open_tables, ruled_tables
+from pagemill.parsing.typography.ruled import open_tables, ruled_tables, without
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
+from pagemill.parsing.typography.turned import turned_tables
 
 SOURCE = "typography"
 """``Region.source`` of what was found by fonts and places."""
@@ -60,6 +61,7 @@ def typographic_blocks(
     width, height = size
     level = [line for line in lines if abs(direction(line)) < 1]
     turned = [line for line in lines if abs(direction(line)) >= 1]
+    tables, turned = turned_tables(layer, turned, size, SOURCE)
     characters = sum(len(line.text) for line in lines)
     if sum(len(line.text) for line in turned) > TYPOGRAPHY.most_turned * max(characters, 1):
         return None
@@ -80,7 +82,7 @@ def typographic_blocks(
     for place, block in enumerate(pictures):
         block.inner_lines = tuple(line for line, picture in zip(level, lettering, strict=True) if picture == place)
     page = _Page(layer, pieces, width, height, mirrored=mirrored, page_number=page_number)
-    blocks = page.blocks(shown)
+    blocks = page.blocks([*shown, *tables])
     blocks += [_turned_block(line, body) for line in turned]
     return _with_furniture(blocks, furniture, height, width, mirrored)
 
@@ -163,8 +165,8 @@ class _Page:
     def blocks(self, shown: Sequence[Block]) -> list[Block]:
         """All blocks: of the level text, its tables among them, and what is shown."""
         tables = ruled_tables(self._pieces, self._drawn, self._body or 10.0)
-        tables += open_tables(_without(self._pieces, tables), self._drawn, self._body or 10.0)
-        free = _without(self._pieces, tables)
+        tables += open_tables(without(self._pieces, tables), self._drawn, self._body or 10.0)
+        free = without(self._pieces, tables)
         fixed = [*shown, *map(_table_block, tables)]
         heads, feet, free = self._furniture(free, [block.box for block in fixed])
         free, self._initials = drop_caps(free, self._body)
@@ -372,11 +374,6 @@ class _Page:
         if not numbers or len(parts) > _NUMBER_WORDS or len(text) > _NUMBER_CHARACTERS:
             return False
         return len(parts) == 1 or str(self._number) in numbers
-
-
-def _without(pieces: Sequence[Piece], tables: Sequence[FoundTable]) -> list[Piece]:
-    taken = {id(piece) for table in tables for piece in table.pieces}
-    return [piece for piece in pieces if id(piece) not in taken]
 
 
 def _stacked(boxes: Sequence[Box]) -> list[Box]:

@@ -55,11 +55,18 @@ def ruled_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Fou
             max(max(rule.end for rule in flats), walls[-1].position),
             max(max(rule.end for rule in walls), flats[-1].position),
         )
+        if all(0.1 < _covered(flats, y, box) < 0.9 for y in (box[1], box[3])):
+            continue  # boxes of a drawing, connected by lines
         inside = [piece for piece in pieces if _is_inside(piece, box)]
         table = _lattice(inside, Rules(flats, walls))
         if table is not None:
             found.append(FoundTable(_on_page(inside, box), table, inside))
     return found
+
+
+def _covered(rules: Sequence[Rule], y: float, box: Box) -> float:
+    """Share of a level side of a box that is drawn."""
+    return sum(rule.length for rule in rules if abs(rule.position - y) <= TOUCH) / max(1.0, box[2] - box[0])
 
 
 def _is_inside(piece: Piece, box: Box) -> bool:
@@ -186,3 +193,9 @@ def _head(pieces: Sequence[Piece], rule: Rule) -> list[PageRow]:
     ]
     rows = rows_of_pieces(own)
     return rows if len(rows) == 1 and len(cells_of(rows[0])) > 1 else []
+
+
+def without(pieces: Sequence[Piece], tables: Sequence[FoundTable]) -> list[Piece]:
+    """Pieces that are in no table."""
+    taken = {id(piece) for table in tables for piece in table.pieces}
+    return [piece for piece in pieces if id(piece) not in taken]

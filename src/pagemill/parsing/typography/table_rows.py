@@ -42,8 +42,12 @@ class _Pair:
 
     above: int
     below: int
+    first: bool
+    """Whether theirs is the first column: rows with text in another one alone are rare."""
     pitch: float
     """Distance of their baselines, in font sizes."""
+    alike: bool
+    """Whether they are of one style; the baselines of two fonts are not exactly known."""
     ended: bool
     """Whether the first word of the lower one had room beside the upper one, which so was ended on purpose."""
     lower: bool | None
@@ -134,9 +138,15 @@ def _pairs(
                     _Pair(
                         above=above,
                         below=place,
+                        first=column == 0,
                         pitch=(cell[0].baseline - other[0].baseline) / size,
+                        alike=cell[0].line.style == other[0].line.style,
                         ended=needed < room,
-                        lower=initial.islower() if initial.lower() != initial.upper() else None if initial.isalpha() else False,
+                        lower=initial.islower()
+                        if initial.lower() != initial.upper()
+                        else None
+                        if initial.isalpha()
+                        else False,
                         wide=2 * needed < width,
                         follows=cell[0].order == other[-1].order + 1,
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,
@@ -154,11 +164,14 @@ def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
     """Whether a cell goes on, by the order in which its lines were written."""
     if not pair.follows or pair.pitch > TYPOGRAPHY.written_on:
         return False
-    return pair.beside or (pair.lower is not False and not pair.ended and (spaced is None or pair.pitch <= spaced))
+    if pair.beside or not pair.first:
+        return True
+    return pair.lower is not False and not pair.ended and (spaced is None or pair.pitch <= spaced)
 
 
 def _spaced(pairs: Sequence[_Pair]) -> float | None:
     """The greatest distance of two lines of a cell, where those of two cells are greater; else None."""
+    pairs = [pair for pair in pairs if pair.alike]
     pitches = sorted(pair.pitch for pair in pairs if pair.pitch > 0.8)
     if not pitches:
         return None

@@ -109,8 +109,10 @@ class TypographyThresholds:
     """Share of them with the same step from one to the next; a page that begins a chapter may count anew."""
 
     # Tables.
-    word_gap = 0.3
-    """Least gap between two words that a column may end in."""
+    beside = 0.9
+    """Distance of baselines below which two lines are beside each other."""
+    column_gap = 0.2
+    """Least gap between two words that a column may end in; spaces are wider."""
     cell_gap = 1.0
     """Least gap between two cells of a row."""
     table_rows = 2

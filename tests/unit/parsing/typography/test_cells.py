@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from drawn_sheets import Sheet, markdown
 
 CROSSING = ["Rough when the wind comes", "from the west; bring a coat and", "something to hold"]
@@ -66,3 +67,176 @@ def test_two_tables_with_a_heading_between_them_are_two(tmp_path):
     sheet.put(72, 60, "The second boat house", "Helvetica-Bold", 14)
     sheet.table([72, 160, 320], 80, rows, ruled=True)
     assert markdown(sheet, tmp_path).count("| No. | Item | Shelf |") == 2
+
+
+PAIRS = {
+    "form": [("Name:", "Grey Heron"), ("Port of registry:", "East quay"), ("Crew:", "5"), ("Arrived:", "9 June")],
+    "menu": [("Fish soup", "4.20"), ("Boiled beef with barley", "17.60"), ("Coffee", "1.00"), ("Tea", "0.90")],
+    "receipt": [("2 x Rope, tarred", "31.00"), ("1 x Lamp", "8.50"), ("Total", "39.50"), ("Cash", "40.00")],
+    "contents": [("The sluice", "3"), ("The mill pond", "17"), ("The dam", "24"), ("The brook", "101")],
+    "record": [("Fuel", "Coal"), ("Depth", "3 fathoms"), ("Flag", "none"), ("Last port of call", "Saint Orin")],
+}
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize(("size", "step", "ruled"), [(11, 16, False), (8, 10, False), (11, 28, False), (10, 18, True)])
+def test_labels_stay_with_their_values(tmp_path, kind, size, step, ruled):
+    sheet = Sheet()
+    sheet.put(72, 80, "Before the lock", "Helvetica-Bold", 15)
+    for place, (label, value) in enumerate(PAIRS[kind]):
+        y = 120 + place * step
+        sheet.put(72, y, label, size=size)
+        if kind in {"menu", "receipt", "contents"}:
+            sheet.right(420, y, value, size=size)
+        else:
+            sheet.put(260, y, value, size=size)
+        if kind == "contents":
+            start = 80 + sheet.stringWidth(label, "Helvetica", size)
+            sheet.put(start, y, "." * int((395 - start) / sheet.stringWidth(".", "Helvetica", size)), size=size)
+        if ruled:
+            sheet.line(72, 842 - y - 5, 420, 842 - y - 5)
+    lines = markdown(sheet, tmp_path).splitlines()
+    for label, value in PAIRS[kind]:
+        assert any(label in line and value in line.split(label, 1)[1] for line in lines), (label, value, lines)
+
+
+def _stock(start: int, count: int, columns: int) -> list[list[str]]:
+    return [[str(i), f"Item {i}", f"A{i}", f"{3 * i}"][:columns] for i in range(start, start + count)]
+
+
+@pytest.mark.parametrize("ruled", [True, False])
+@pytest.mark.parametrize("columns", [3, 4])
+@pytest.mark.parametrize("case", ["repeated head", "no head", "heading", "other head", "prose"])
+def test_tables_over_pages_and_their_false_friends(tmp_path, ruled, columns, case):
+    xs, head = [72, 160, 290, 400][:columns], ["No.", "Item", "Shelf", "Count"][:columns]
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    sheet.table(xs, 580, [head, *_stock(1, 10, columns)], ruled=ruled)
+    sheet.showPage()
+    rest = _stock(11, 5, columns)
+    y = 60.0
+    if case == "heading":
+        sheet.put(72, 70, "The second boat house", "Helvetica-Bold", 14)
+        y = 90
+    elif case == "prose":
+        y = sheet.prose(72, 70, 450) + 10
+    first = {"no head": [], "other head": [["Key", "Guest", "Room", "Nights"][:columns]]}.get(case, [head])
+    sheet.table(xs, y, [*first, *rest], ruled=ruled, head=bool(first))
+    sheet.prose(72, y + 200, 450)
+    text = markdown(sheet, tmp_path)
+    tables = sum(line.startswith("| ---") for line in text.splitlines())
+    assert tables == (1 if case in {"repeated head", "no head"} else 2), text
+    assert f"| {' | '.join(rest[-1])} |" in text
+
+
+@pytest.mark.parametrize("place", [80, 330, 480])
+@pytest.mark.parametrize("ruled", [True, False])
+@pytest.mark.parametrize("angle", [90, -90])
+def test_a_turned_table_on_an_upright_page(tmp_path, place, ruled, angle):
+    sheet = Sheet()
+    rows = [["Berth", "Vessel", "Since"], ["1", "Grey Heron", "June"], ["2", "Tern", "May"], ["3", "Auk", "July"]]
+    end = sheet.prose(72, 70, 450)
+    sheet.saveState()
+    sheet.translate(place if angle > 0 else place + 80, 842 - 500 if angle > 0 else 842 - 170)
+    sheet.rotate(angle)
+    sheet.translate(0, -842)
+    sheet.table([0, 90, 200], 0 if angle < 0 else -80, rows, ruled=ruled)
+    sheet.restoreState()
+    sheet.prose(72, 560, 450)
+    assert end < 170
+    text = markdown(sheet, tmp_path)
+    assert rows_of(text) == rows
+    assert text.count("The mill pond was dug") == 2
+
+
+CELLS = [
+    ["Duty", "When and by whom it is done", "Where"],
+    ["Open the gate at the", "the bell was rung twice by", "Upper gate and"],
+    ["Oil the pump with", "the engineer has written it down", "Pump house"],
+]
+REST = {1: ["lower end", "the keeper", "its wheel"], 2: ["clean oil", "in the book", ""]}
+
+
+@pytest.mark.parametrize("step", [0, 5])
+@pytest.mark.parametrize("middle", [False, True])
+def test_rows_whose_cells_all_have_several_lines(tmp_path, step, middle):
+    """Written cell by cell, at one distance or with space between rows, at the top or in the middle of their row."""
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    for number, row in enumerate(CELLS):
+        tall = 2 if number in REST else 1
+        for x, text, rest in zip((72, 210, 400), row, REST.get(number, ["", "", ""]), strict=True):
+            below = 6.5 if middle and tall == 2 and not rest else 0
+            sheet.put(x, y + below, text)
+            if rest:
+                sheet.put(x, y + 13, rest)
+        y += 13 * tall + step
+    expected = [CELLS[0], *([f"{a} {b}".strip() for a, b in zip(CELLS[i], REST[i], strict=True)] for i in (1, 2))]
+    assert rows_of(markdown(sheet, tmp_path)) == expected
+
+
+def test_level_rules_bound_a_table_beside_a_column_of_text(tmp_path):
+    sheet = Sheet()
+    for x in (60, 320):
+        sheet.prose(x, 80, 220, size=9)
+    for y in (300, 316, 376):
+        sheet.line(60, 842 - y, 280, 842 - y)
+    rows = [["Bird", "Nests", "Young"], ["Heron", "4", "11"], ["Tern", "20", "31"], ["Auk", "7", "9"]]
+    for number, row in enumerate(rows):
+        for x, text in zip((64, 150, 230), row, strict=True):
+            sheet.put(x, 312 + 18 * number, text, size=9)
+    sheet.prose(320, 300, 220, size=9)
+    assert rows_of(markdown(sheet, tmp_path)) == rows
+
+
+def test_code_in_all_cells_is_a_table_and_code_with_aligned_remarks_is_none(tmp_path):
+    sheet = Sheet()
+    rows = [["--host", "HOST"], ["--verbose", "LEVEL"], ["--port", "PORT"], ["-o", "OUT"]]
+    for number, row in enumerate(rows):
+        for x, text in zip((72, 217), row, strict=True):
+            sheet.put(x, 100 + 16 * number, text, "Courier", 10)
+        sheet.put(72, 300 + 12 * number, f"{row[0]:<20} # {row[1]}", "Courier", 10)
+    text = markdown(sheet, tmp_path)
+    assert rows_of(text) == [[f"`{cell}`" for cell in row] for row in rows]
+    assert "--host # HOST" in " ".join(text.split())
+
+
+def test_columns_of_numbers_with_narrow_gutters(tmp_path):
+    sheet = Sheet()
+    for y, cells in ((100, ("Region", "Q1", "Q2")), (120, ("North", "1,200", "1,310")), (140, ("South", "980", "45"))):
+        sheet.put(72, y, cells[0])
+        sheet.right(200, y, cells[1])
+        sheet.right(232, y, cells[2])
+    sheet.put(72, 160, "Total")
+    sheet.right(200, 160, "2,180")
+    sheet.right(232, 160, "1,355")
+    assert rows_of(markdown(sheet, tmp_path))[1:3] == [["North", "1,200", "1,310"], ["South", "980", "45"]]
+
+
+def test_a_small_table_beside_prose_and_boxes_of_a_drawing(tmp_path):
+    sheet = Sheet()
+    rows = [["Name", "Size"], ["Auk", "12"], ["Tern", "7"], ["Heron", "31"]]
+    for number, row in enumerate(rows):
+        for x, text in zip((400, 470), row, strict=True):
+            sheet.put(x, 82 + 14 * number, text)
+    sheet.prose(72, 80, 300)
+    for x in (72, 222, 372):
+        sheet.rect(x, 842 - 340, 90, 30)
+        sheet.put(x + 10, 330, f"Step {x}")
+    sheet.line(162, 842 - 325, 222, 842 - 325)
+    sheet.line(312, 842 - 325, 372, 842 - 325)
+    text = markdown(sheet, tmp_path)
+    assert rows_of(text) == rows
+    assert "the meadows stood under water until June" in text
+    assert "<table" not in text
+
+
+def test_a_word_that_a_hyphen_cuts_in_a_cell_is_whole(tmp_path):
+    sheet = Sheet()
+    cells = [["Crossing", "Remark"], ["Heron", "Closed in the win-"], ["Tern", "Open to all"]]
+    sheet.grid([72, 160, 270], [842 - y for y in (90, 110, 145, 165)])
+    for y, row in zip((104, 124, 159), cells, strict=True):
+        sheet.put(76, y, row[0])
+        sheet.put(164, y, row[1])
+    sheet.put(164, 137, "ter months")
+    assert rows_of(markdown(sheet, tmp_path))[1] == ["Heron", "Closed in the winter months"]
