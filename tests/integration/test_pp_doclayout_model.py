@@ -130,6 +130,10 @@ def test_post_processing_that_breaks_fails_the_call(settings, pages, monkeypatch
         engine.detect(pages[:1])
 
 
+@pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+    reason="this processor has no bfloat16 (AVX-512 or AMX): convolutions in it take minutes",
+)
 def test_mixed_precision_does_not_round_boxes_to_bfloat16(weights, predictor, pages):
     mixed = inference.load_predictor(inference.ModelChoice(weights, TorchDevice.CPU, Precision.MIXED, False, 1))
     batch = torch.from_numpy(resize_pages(pages[:1], Interpolation.BICUBIC))
