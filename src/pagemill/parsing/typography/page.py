@@ -241,7 +241,7 @@ class _Page:
             block = _block(passage.rows, Label.PARAGRAPH_TITLE, passage.text)
         elif passage.kind is Kind.ITEM:
             text = f"{passage.sign} {passage.text}" if passage.rows[0].bullet else passage.text
-            if passage.sign.isdigit():
+            if passage.sign.isdecimal():
                 text = f"{passage.sign}.{text.removeprefix(passage.sign)}"
             block = _block(passage.rows, Label.TEXT, "  " * passage.depth + text)
             block.is_list = True
@@ -370,7 +370,7 @@ class _Page:
     def _is_page_number(self, text: str) -> bool:
         """Whether a text is nothing but the number of this page; without a known one, a number alone."""
         parts = re.findall(r"\w+", text)
-        numbers = [part for part in parts if part.isdigit() or _ROMAN.fullmatch(part)]
+        numbers = [part for part in parts if part.isdecimal() or _ROMAN.fullmatch(part)]
         if not numbers or len(parts) > _NUMBER_WORDS or len(text) > _NUMBER_CHARACTERS:
             return False
         return len(parts) == 1 or str(self._number) in numbers
@@ -427,8 +427,10 @@ def margin_numbers(pieces: list[Piece], width: int, *, mirrored: bool) -> tuple[
     """
     parts: list[Piece] = []
     for piece in pieces:  # small numbers are glued to large text
-        (first, _, end), (_, start, _) = (*piece.words, *piece.words)[:2]
-        glued = _is_number(first) and piece.line.words and start - end > _height(piece.line.words[0].box)
+        glued = False
+        if piece.line.words and len(piece.words) > 1:
+            (first, _, end), (_, start, _) = piece.words[:2]
+            glued = _is_number(first) and start - end > _height(piece.line.words[0].box)
         parts += cut_piece(piece, 1, width, right_to_left=mirrored) if glued else [piece]
     digits = [piece for piece in parts if _is_number(piece.text)]
     for outer in (min, max):
@@ -462,7 +464,7 @@ def _height(box: Box) -> float:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdigit() and len(text) < 5
+    return text.isdecimal() and len(text) < 5
 
 
 def _is_beside(number: Piece, row: PageRow) -> bool:

@@ -214,7 +214,7 @@ def _item(
         return item
     indented = row.x1 > column.left + 0.8 * row.size
     bold_item = indented and row.size < TYPOGRAPHY.larger * column.body  # with a paragraph or code below it
-    if ((_heads(row, column) and not bold_item) or _TAG_HEADING.match(row.tag)) and sign[0].isdigit():
+    if ((_heads(row, column) and not bold_item) or _TAG_HEADING.match(row.tag)) and sign[0].isdecimal():
         return None
     followed = sign[0] not in _DASHES and _follower(row, start, column)
     if last is not None and not followed and _wrapped(last, row, column):
@@ -224,7 +224,7 @@ def _item(
     ]
     if any(follows(other.start, start) for other in siblings[-1:]):
         return item
-    if sign.isdigit():
+    if sign.isdecimal():
         return item if followed else None
     hangs = after is not None and after.above is row and abs(after.x1 - text_x) < 0.4 * row.size and after.x1 > row.x1
     if sign[0] in _DASHES or start.value in (None, 1) or hangs or indented or siblings:
@@ -234,9 +234,10 @@ def _item(
 
 def _marker(row: PageRow) -> tuple[str, Marker]:
     """What a row begins with, if it is an item: also a number without a sign behind it that stands apart."""
-    (first, _, end), (_, start, _) = (*row.words, *row.words)[:2]
-    if first.isdigit() and len(first) < 4 and start - end > TYPOGRAPHY.bare_number_gap * row.size:
-        return first, Marker("1", int(first))
+    if len(row.words) > 1:
+        (first, _, end), (_, start, _) = row.words[:2]
+        if first.isdecimal() and len(first) < 4 and start - end > TYPOGRAPHY.bare_number_gap * row.size:
+            return first, Marker("1", int(first))
     sign = marker(row.text)
     return sign, parsed_marker(row.text) or Marker(sign)
 

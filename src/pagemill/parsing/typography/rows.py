@@ -196,7 +196,7 @@ class PageRow:
 
     def first_chunk(self) -> float:
         """Width of what would have to fit at the end of the row above: the first word, or character."""
-        return first_chunk(self.words[0])
+        return first_chunk(self.words[0]) if self.words else self.x2 - self.x1
 
     def as_row(self) -> Row:
         """The row as the rest of page assembly knows it, behind its number and its drop cap."""
