@@ -115,6 +115,8 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False
     if changes > 2 and (_is_table_cut(*rows) or _is_table_cut(*reversed(rows))):
         return False
+    if all(any(not piece.words for piece in side) for side in (left, right)):
+        return True  # they stand for tables and pictures, of which cells hold none
     fewest = min(map(len, rows))
     by_lines = changes >= 1.9 * fewest and fewest >= TYPOGRAPHY.cell_lines
     if changes > 2 and not by_lines and 2 * fewest < TYPOGRAPHY.cell_lines * (changes + 1):
