@@ -14,7 +14,7 @@ from pagemill.config.chunking import ChunkSettings
 from pagemill.document.page import PageResult
 from pagemill.export.chunks import Chunk, cut
 from pagemill.export.token_count import token_counter
-from pagemill.store.reading import RunReader
+from pagemill.store.reading import RunReader, Structures
 from pagemill.store.repair import restructure
 
 
@@ -55,7 +55,7 @@ _Place = tuple[str, str]
 """Id and first element of a chunk."""
 
 
-def rebuild(out: Path, chunks: ChunkSettings) -> Rebuilt:
+def rebuild(out: Path, chunks: ChunkSettings, keep: Callable[[Rebuilt], None] = lambda _: None) -> Rebuilt:
     """Derive the structure of all documents of a run again, without decoding or recognition, and write its files.
 
     The records stay as they are. What is compared is how the documents are cut into chunks before and after.
@@ -63,6 +63,8 @@ def rebuild(out: Path, chunks: ChunkSettings) -> Rebuilt:
     Args:
         out: The run directory.
         chunks: How the other index cuts documents.
+        keep: Is given the changes before the run is changed: should it fail, or the process be killed, the next call
+            finds the same ones.
 
     Raises:
         LockedError: A process works on the run.
@@ -70,22 +72,29 @@ def rebuild(out: Path, chunks: ChunkSettings) -> Rebuilt:
         DamagedRunError: A record is damaged.
     """
     count = token_counter(chunks.tokenizer)
-    with RunReader.open(out) as reader:
-        reader.as_kept = True
-        before = _chunks(reader, chunks, count)
-    restructure(out, default_exporters())
-    with RunReader.open(out) as reader:
-        after = _chunks(reader, chunks, count)
-    changes = [change for doc_id in before | after for change in _changes(doc_id, before[doc_id], after[doc_id])]
-    return Rebuilt(documents=len(after), chunks=sum(map(len, after.values())), changes=changes)
+    found: list[Rebuilt] = []
+
+    def compare() -> None:
+        before = _chunks(out, Structures.KEPT, chunks, count)
+        after = _chunks(out, Structures.DERIVED, chunks, count)
+        changes = [change for doc_id in after for change in _changes(doc_id, before[doc_id], after[doc_id])]
+        found.append(Rebuilt(documents=len(after), chunks=sum(map(len, after.values())), changes=changes))
+        keep(found[0])
+
+    restructure(out, default_exporters(), compare)
+    return found[0]
 
 
-def _chunks(reader: RunReader, settings: ChunkSettings, count: Callable[[str], int]) -> dict[str, list[_Place]]:
+def _chunks(
+    out: Path, structures: Structures, settings: ChunkSettings, count: Callable[[str], int]
+) -> dict[str, list[_Place]]:
     def places(pages: Iterable[PageResult]) -> Iterator[_Place]:
         for chunk in cut(pages, count, settings.max_tokens, settings.overlap):
             yield chunk.id, _element(chunk)
 
-    return {doc_id: list(places(pages)) for doc_id, pages in reader.documents()}
+    with RunReader.open(out) as reader:
+        reader.structures = structures
+        return {doc_id: list(places(pages)) for doc_id, pages in reader.documents()}
 
 
 def _element(chunk: Chunk) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pagemill.app.rebuild import Change, rebuild
+from pagemill.app.rebuild import Change, Rebuilt, rebuild
 from pagemill.cli.options import json_option, run_directory, takes
 from pagemill.cli.progress import LenientConsole
 from pagemill.cli.wording import indented_json, number
@@ -39,9 +39,12 @@ def command(out: Path, changes: Path | None, chunks: ChunkSettings, as_json: boo
     pagemill rebuild out
     pagemill rebuild out --changes changes.jsonl --max-tokens 400
     """  # noqa: D301 - click wants the control character
-    done = rebuild(out, chunks)
-    if changes is not None:
-        write_whole(changes, (f"{json_text(change)}\n".encode() for change in done.changes))
+
+    def keep(found: Rebuilt) -> None:
+        if changes is not None:
+            write_whole(changes, (f"{json_text(change)}\n".encode() for change in found.changes))
+
+    done = rebuild(out, chunks, keep)
     counts = done.counts()
     if as_json:
         told = {"documents": done.documents, "chunks": done.chunks, **{kind.value: counts[kind] for kind in Change}}

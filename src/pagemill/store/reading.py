@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from enum import Enum, auto
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,17 @@ class FailureKind(msgspec.Struct, frozen=True):
     examples: list[FailedPage]
 
 
+class Structures(Enum):
+    """Which structure of documents records are read through."""
+
+    CURRENT = auto()
+    """The one that is kept, derived again where it is of another version or of other pages."""
+    KEPT = auto()
+    """The one that is kept, whatever it was derived from."""
+    DERIVED = auto()
+    """Derived from the records, whatever is kept."""
+
+
 class RunReader(Database):
     """What a run knows; opened with :meth:`open` for reading only.
 
@@ -72,8 +84,7 @@ class RunReader(Database):
     as they are stored (``stored``).
     """
 
-    as_kept = False
-    """Structures are those that are kept, whatever version derived them."""
+    structures = Structures.CURRENT
 
     @classmethod
     def open(cls, path: Path) -> RunReader:
@@ -257,7 +268,7 @@ class RunReader(Database):
         """The structure of a document by its number in the database; see :mod:`pagemill.document.structure`."""
         if not self._has_facts:
             return Overlay()
-        if self.as_kept:
+        if self.structures is Structures.KEPT:
             data = self.one("SELECT data FROM overlays WHERE document = ?", (document,))
             with suppress(msgspec.DecodeError):
                 return decode_overlay(data or b"")
@@ -265,6 +276,8 @@ class RunReader(Database):
         if (found := self._evidence(document)) is None:
             return Overlay()
         digest, facts, info = found
+        if self.structures is Structures.DERIVED:
+            return derive(map(facts_from, facts), info)
         held = self._overlays.pop(document, None)
         if held is None or held[0] != digest:
             data = self.one("SELECT data FROM overlays WHERE document = ? AND digest = ?", (document, digest))
@@ -314,7 +327,7 @@ class RunReader(Database):
     def _facts(self, record: int) -> bytes:
         """The facts of the page of a record; empty where the record is too old to tell them, or damaged."""
         data = self.one("SELECT data FROM facts WHERE record = ?", (record,))
-        if data is not None and not is_current(data):
+        if data is not None and (self.structures is Structures.DERIVED or not is_current(data)):
             with suppress(DamagedRunError):
                 return b"".join(facts_of(page) for page in self.record(record))
         return data or b""

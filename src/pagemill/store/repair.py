@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,12 +84,13 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
     )
 
 
-def restructure(path: Path, exporters: Exporters) -> None:
+def restructure(path: Path, exporters: Exporters, prepare: Callable[[], None]) -> None:
     """Derive the structure of all documents again from their records, and write all files that follow it.
 
     Args:
         path: The run directory.
         exporters: The formats that the run was written with.
+        prepare: Called before anything changes, while nobody else may write.
 
     Raises:
         LockedError: Another process works on the directory.
@@ -97,6 +99,7 @@ def restructure(path: Path, exporters: Exporters) -> None:
     """
     require_run(path)
     with RunLock(path / paths.LOCK), RunDatabase(path / paths.DATABASE) as run:
+        prepare()
         records = [number for number, _ in run.each_record()]
         with run.transaction() as connection:
             for number in records:

@@ -18,6 +18,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import Furniture
 from pagemill.document.structure import Overlay, encode_overlay
 from pagemill.document.structure.overlay import RegionOverlay
+from pagemill.errors import OutputError
 from pagemill.store.paths import DATABASE
 from pagemill.store.verify import verify
 
@@ -69,4 +70,12 @@ def test_documents_get_the_structure_of_this_version_and_changed_chunks_are_told
         assert ("was" in change) is (change["change"] == "changed")
         assert change["doc_id"] in ("report", "letter")
         assert change["element"].startswith(change["doc_id"])
+    assert not rebuild(run, ChunkSettings()).changes
+
+
+def test_changes_that_cannot_be_kept_are_found_again(run: Path, tmp_path: Path) -> None:
+    made_by_another_version(run)
+    failed = CliRunner().invoke(command, [str(run), "--changes", str(tmp_path / "nowhere" / "changes.jsonl")])
+    assert isinstance(failed.exception, OutputError)
+    assert rebuild(run, ChunkSettings()).changes
     assert not rebuild(run, ChunkSettings()).changes
