@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -37,7 +37,8 @@ from pagemill.parsing.typography.turned import turned_tables
 
 SOURCE = "typography"
 """``Region.source`` of what was found by fonts and places."""
-_ROMAN = re.compile("[ivxlcdm]{1,7}", re.IGNORECASE)
+_ROMAN = re.compile("(?=[ivxlcdm])m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+"""In small letters, as on the pages before the first chapter: a lone capital may be an answer or initials."""
 _NUMBER_WORDS, _NUMBER_CHARACTERS = 5, 30
 """Most of a page number with what goes with it: «Page 3 of 12»."""
 
@@ -178,7 +179,8 @@ class _Page:
         for flow in flows_of([*free, *kept]):
             own = [stand_ins[id(piece)] for piece in flow if id(piece) in stand_ins]
             found += self._flow([piece for piece in flow if id(piece) not in stand_ins], own)
-        if of_paragraphs:  # those of no paragraph
+        found += [_block([PageRow([initial])], Label.TEXT) for initial, _ in self._initials]  # those of no row
+        if of_paragraphs:
             return [*heads, *found, *(_block([PageRow([piece])], Label.ASIDE_TEXT) for piece in self._numbers), *feet]
         lines = [_block(rows_of_pieces(numbers), Label.ASIDE_TEXT)] if numbers else []
         for block in lines:
@@ -191,7 +193,7 @@ class _Page:
         for row in rows:
             self._give_bullet(row)
             self._give_number(row)
-            row.initial = next((initial for initial, beside in self._initials if row.pieces[0] is beside[0]), None)
+            self._give_initial(row)
         self._give_panels(rows)
         for row in rows:
             above = row.above
@@ -215,6 +217,7 @@ class _Page:
                 assert isinstance(own, list)
                 own.append(row)
             if table is not None:
+                self._take_back(rows[first:end])
                 units.append((table.box[1], _table_block(table)))
             start = end
         blocks: list[Block] = []
@@ -236,6 +239,7 @@ class _Page:
 
     def _passage_block(self, passage: Passage) -> Block:
         if passage.kind is Kind.CODE:
+            self._take_back(passage.rows)
             block = _block(passage.rows, Label.ALGORITHM, code_text(passage.rows))
         elif passage.kind is Kind.HEADING:
             block = _block(passage.rows, Label.PARAGRAPH_TITLE, passage.text)
@@ -332,6 +336,23 @@ class _Page:
                 self._numbers.remove(piece)
                 return
 
+    def _give_initial(self, row: PageRow) -> None:
+        """Give a row the initial that begins its first word."""
+        for found in self._initials:
+            if found[1][0] is row.pieces[0]:
+                row.initial = found[0]
+                self._initials.remove(found)
+                return
+
+    def _take_back(self, rows: Iterable[PageRow]) -> None:
+        """Take number and initial from rows of tables and code, which are written without."""
+        for row in rows:
+            if row.number is not None:
+                self._numbers.append(row.number)
+            if row.initial is not None:
+                self._initials.append((row.initial, row.pieces))
+            row.number = row.initial = None
+
     def _furniture(self, pieces: Sequence[Piece], fixed: Sequence[Box]) -> tuple[list[Block], list[Block], list[Piece]]:
         """Rows at the edges of the page, set off from the body, that may be running heads, feet or page numbers."""
         rows = rows_of_pieces(pieces)
@@ -344,7 +365,7 @@ class _Page:
                 inner = ordered[place + 1] if place + 1 < len(ordered) else None
                 number = self._is_page_number(row.text)
                 outer = row.box[3] if edge == 0 else self._height - row.box[1]
-                lone = number and row.text.isalnum()
+                lone = row.text == str(self._number)
                 inside = outer < (TYPOGRAPHY.number_margin if lone and edge == 1 else TYPOGRAPHY.margin) * self._height
                 if not inside or (inner is None and not fixed) or len(row.text) > 150:
                     break
@@ -454,9 +475,18 @@ def margin_numbers(pieces: list[Piece], width: int, *, mirrored: bool) -> tuple[
         if 3 * sum(len(cells_of(row)) > 1 for row in beside) > len(beside):
             continue  # a table counts its rows
         of_paragraphs = 3 * sum(begins(row, leading, right) for row in beside) > 2 * len(beside)
+        if not of_paragraphs and not _go_on(beside):
+            continue  # rows of a table or list: their numbers are not those of lines
         if not of_paragraphs or 2 * len(rows) > 3 * len(own):
             return text, own, of_paragraphs
     return pieces, [], False
+
+
+def _go_on(rows: Sequence[PageRow]) -> bool:
+    """Whether most rows are those of sentences that go on from one to the next."""
+    long = [row for row in rows if is_sentence(row.text)]
+    going = [row for row in long if not (row.text[0].isupper() or row.text[0].isdecimal())]
+    return 2 * len(long) > len(rows) and 2 * len(going) > len(long)
 
 
 def _height(box: Box) -> float:

@@ -464,7 +464,7 @@ def code_text(rows: Sequence[PageRow]) -> str:
     widths = sorted((end - start) / len(text) for row in rows for text, start, end in row.words if text)
     pitch = widths[len(widths) // 2] if widths else 1.0
     words_of = [row.words for row in rows]
-    if _counts_rows(words_of, pitch):
+    if _are_numbered(rows):
         words_of = [words[1:] for words in words_of]
     left = min((words[0][1] for words in words_of if words), default=0.0)
     pitches = sorted(row.pitch for row in rows[1:] if row.pitch > 0.5 * row.size)
@@ -482,11 +482,12 @@ def code_text(rows: Sequence[PageRow]) -> str:
     return "\n".join(lines)
 
 
-def _counts_rows(rows: Sequence[Sequence[tuple[str, float, float]]], pitch: float) -> bool:
-    """Whether rows of code begin with their numbers, in a column that stands apart."""
-    heads = [words[0][0] if words else "" for words in rows]
-    numbers = [int(head) if head.isdecimal() and len(head) < 6 else None for head in heads]
-    first = numbers[0]
-    if first is None or len(rows) < TYPOGRAPHY.margin_numbers or numbers != [*range(first, first + len(rows))]:
+def _are_numbered(rows: Sequence[PageRow]) -> bool:
+    """Whether rows of code begin with their numbers, in a style of their own: columns of data have that of the rest."""
+    heads = [row.pieces[0] for row in rows]
+    numbers = [int(head.text) if head.text.isdecimal() and len(head.text) < 6 else -1 for head in heads]
+    if len(rows) < TYPOGRAPHY.margin_numbers or numbers != [*range(numbers[0], numbers[0] + len(rows))]:
         return False
-    return all(len(words) < 2 or words[1][1] - words[0][2] > 1.5 * pitch for words in rows)
+    rest = [piece for row in rows for piece in row.pieces[1:]]
+    styles = {head.line.style for head in heads}
+    return numbers[0] >= 0 and bool(rest) and styles.isdisjoint(piece.line.style for piece in rest)

@@ -290,8 +290,53 @@ def test_numbers_of_rows_are_no_part_of_code(tmp_path):
     sheet = Sheet()
     y = sheet.prose(72, 80, 450) + 10
     for row, line in enumerate(("if sluice.open:", "    wheel.turn()", "    bell.ring()")):
-        sheet.put(72, y + 14 * row, f"{row + 9:3}  {line}", "Courier", 10)
+        sheet.put(72, y + 14 * row, f"{row + 9:3}", "Courier", 7)
+        sheet.put(96, y + 14 * row, line, "Courier", 10)
     assert markdown(sheet, tmp_path).endswith("```\nif sluice.open:\n    wheel.turn()\n    bell.ring()\n```\n")
+
+
+def test_columns_of_data_in_a_fixed_pitch_keep_their_numbers(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    for row in range(5):
+        sheet.put(72, y + 14 * row, f"{1980 + row}  {40448 + 917 * row}", "Courier", 10)
+    written = markdown(sheet, tmp_path)
+    assert all(f"{1980 + row}  {40448 + 917 * row}" in written for row in range(5))
+
+
+@pytest.mark.parametrize("left", ["2020 2021 2022", "1 2 3", "7 8 9"])
+@pytest.mark.parametrize("cells", ["10,000 17,919 25,838", "Adams Baker Clark"])
+def test_numbers_before_cells_are_not_those_of_lines(tmp_path, left, cells):
+    sheet = Sheet()
+    sheet.put(60, 80, "Turnover in euros", "Helvetica-Bold", 16)
+    for row, (number, cell) in enumerate(zip(left.split(), cells.split(), strict=True)):
+        sheet.put(60, 120 + 16 * row, number)
+        sheet.right(300, 120 + 16 * row, cell)
+    written = markdown(sheet, tmp_path)
+    assert all(word in written for word in (left + " " + cells).split())
+
+
+@pytest.mark.parametrize("last", ["4711", "C", "MC", "vivid"])
+def test_a_lone_word_at_the_foot_is_no_page_number(tmp_path, last):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    sheet.put(72, 642, "The grand total of the damages in euros is:")
+    sheet.put(72, 702, last)
+    assert markdown(sheet, tmp_path).rstrip().endswith(last)
+
+
+def test_a_drop_cap_behind_a_number_is_not_lost(tmp_path):
+    sheet = Sheet()
+    sheet.put(90, 130, "M", "Helvetica", 44)
+    sheet.put(60, 104, "1.1")
+    for row in range(5):
+        text = (
+            "ills were built beside the brook in those days"
+            if not row
+            else "and they worked all day long for the vat men."
+        )
+        sheet.put(132 if row < 3 else 90, 104 + 13 * row, text)
+    assert "M" in markdown(sheet, tmp_path)
 
 
 def test_a_slanted_comment_stays_in_its_code(tmp_path):
