@@ -13,7 +13,7 @@ from pagemill.cli.progress import LenientConsole
 from pagemill.cli.wording import indented_json, number
 from pagemill.config.chunking import ChunkSettings
 from pagemill.document.json_text import json_text
-from pagemill.errors import ExitCode
+from pagemill.errors import ExitCode, OutputError
 from pagemill.store.files import write_whole
 
 
@@ -23,7 +23,7 @@ from pagemill.store.files import write_whole
     "--changes",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the chunks that were added, changed or deleted, one JSON object a line.",
+    help="New file for the chunks that were added, changed or deleted, one JSON object a line.",
 )
 @takes(chunks=ChunkSettings)
 @json_option
@@ -39,6 +39,10 @@ def command(out: Path, changes: Path | None, chunks: ChunkSettings, as_json: boo
     pagemill rebuild out
     pagemill rebuild out --changes changes.jsonl --max-tokens 400
     """  # noqa: D301 - click wants the control character
+    if changes is not None and changes.exists():  # maybe the list of a rebuild that was cut off
+        raise OutputError(
+            f"{changes} exists", remedy="Name another file, or delete this one when its changes are made."
+        )
 
     def keep(found: Rebuilt) -> None:
         if changes is not None:

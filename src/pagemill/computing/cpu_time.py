@@ -1,8 +1,8 @@
 """Time limits of computation. They count CPU time: on a busy machine an honest page may take any time by the clock.
 
-What gets no CPU time although it could run is not told from what waits, so a computation that makes no progress at all
-has the same limit in seconds of the clock. macOS does not tell the CPU time of another thread or process: there all
-limits are those of the clock.
+What gets no CPU time although it could run cannot be distinguished from what waits, so a computation that makes no
+progress (less than 2 % of a core) has the same limit in seconds of the clock. macOS does not tell the CPU time of
+another thread or process: there all limits are those of the clock.
 
 Of another process the thread counts that computes most: where one thread holds the interpreter's lock for ever, each of
 the others wakes up 200 times a second to ask for it, and a dozen of them together look like work.
@@ -29,14 +29,16 @@ Clock = Callable[[], float]
 def process_clock(pid: int) -> Clock:
     """The CPU time of a process: the sum, over the looks at it, of the time of the thread that had most since the last.
 
-    It stands still where the system does not tell (macOS), and once the process has ended.
+    It stands still where the system does not tell (macOS), and once the process has ended. Threads that begin and end
+    between two looks do not count.
     """
     total, before = 0.0, dict[Path, int]()
 
     def read() -> float:
         nonlocal total, before
         now = dict(_thread_times(pid))
-        total += max((spent - before.get(thread, 0) for thread, spent in now.items()), default=0) / 1e9
+        gained = [spent - before.get(thread, 0) for thread, spent in now.items()]
+        total += max([0, *gained]) / 1e9  # a new thread may have the number of one that has ended, and less time
         before = now
         return total
 

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import Box, area, as_array, shared_areas
 from pagemill.document.page import ANNOTATION
 from pagemill.imaging.page import TextLayer
-from pagemill.imaging.types import Floats
+from pagemill.imaging.types import Floats, Pixels
 
 # All in font sizes of the page. Not measured.
 _LEAST_PICTURE = 3.0
-"""Least side of an image that may hold text in lines, and of one that may hold a letter."""
-_LEAST_ICON = 0.5
+"""Least side of an image that may hold text in lines."""
 _LETTER, _LETTER_GAP = 1.5, 0.6
 """A drawn shape up to this size is a letter or a bullet; shapes closer to each other than the gap may be a word."""
 _LEAST_BARS, _LEAST_DRAWINGS = 4, 6
 """Filled areas without text, and shapes longer than a letter or beside each other, that may be a drawing."""
+_MOST_SQUARES = 20
+"""Filled areas of any size without text, bullets for instance, that are no picture. A matrix code has hundreds."""
 _BAR_TEXT = 0.6
 """Share of a bar that text covers at most: shades of inline code are as large as their text."""
+
+_LOOK_SIDE, _LOOK_EM = 850, 10.0
+"""Least pixels of the longer side and of a letter's height for a look at a page: A4 at 72 dpi."""
+_EDGE, _EDGE_WIDTH = 32, 2
+"""Difference of neighbouring pixels, of 255, that is an edge, and pixels that its blur reaches."""
+_OVERHANG = 0.35
+"""How far letters reach out of the boxes of their words, by the boxes' height."""
+_STRAY = 12
+"""Pixels of edges beside all that is known, at most: a letter has more."""
 
 
 def may_show_more(layer: TextLayer, images: Sequence[Box]) -> bool:
@@ -31,11 +43,16 @@ def may_show_more(layer: TextLayer, images: Sequence[Box]) -> bool:
         return True
     # Shades are behind text; the bars of a chart are not.
     bars = [box for box, _ in layer.fills if _least_side(box) >= em]
-    shared = shared_areas(as_array(bars), as_array(line.box for line in layer.lines))
+    shared = _text_in(bars, layer)
     if np.count_nonzero(shared <= 0) >= _LEAST_BARS or _are_bars(bars, shared):
         return True
     large = sum(_side(box) >= em for box in layer.drawings)
     return max(large, _beside_each_other(layer.drawings, _LETTER_GAP * em)) >= _LEAST_DRAWINGS
+
+
+def _text_in(boxes: Sequence[Box], layer: TextLayer) -> Floats:
+    """The area of each box that lines cover."""
+    return shared_areas(as_array(boxes), as_array(line.box for line in layer.lines))
 
 
 def _are_bars(boxes: Sequence[Box], shared: Floats) -> bool:
@@ -50,22 +67,65 @@ def _are_bars(boxes: Sequence[Box], shared: Floats) -> bool:
     return False
 
 
-def tells_all(layer: TextLayer, images: Sequence[Box]) -> bool:
-    """Whether nothing but the lines of a layer can be text or a picture on its page, so that nobody has to look at it.
+def may_be_text_only(layer: TextLayer, images: Sequence[Box]) -> bool:
+    """Whether the lines of a layer may be all that its page shows; :func:`shows_only_text` looks at the page then.
 
     What is beside lines, rules and shades are bullets at most. Pages with the signs of formulas do not count: their
-    formulas are cut out. Nor do those with fields of forms, whose structure is read from the pixels.
+    formulas are cut out. Nor do those with fields of forms, whose structure is read from the pixels, nor those with
+    slanted lines, whose boxes say little.
     """
     em = _font_size(layer)
+    drawn = [*layer.drawings, *layer.strokes, *(box for box, _ in layer.fills)]
     return (
         bool(layer.lines)
-        and not (layer.marks or any(line.engine == ANNOTATION for line in layer.lines))
+        and not (layer.marks or any(line.engine == ANNOTATION or line.polygon for line in layer.lines))
         and not (layer.hidden_lines or layer.symbols or layer.unmapped or layer.left_out or layer.has_more)
-        and not any(_side(box) >= _LEAST_ICON * em for box in images)
+        and not (images or layer.unseen or layer.watermarks)
         and not any(_side(box) >= _LETTER * em for box in layer.drawings)
-        and not _beside_each_other(layer.drawings, _LETTER_GAP * em)
+        and np.count_nonzero(_text_in([box for box, _ in layer.fills], layer) <= 0) <= _MOST_SQUARES
+        and not _beside_each_other([box for box in drawn if _side(box) < _LETTER * em], _LETTER_GAP * em)
+        and _beside_each_other([box for box in drawn if _is_upright(box)], _LETTER_GAP * em) < _LEAST_DRAWINGS
         and not may_show_more(layer, images)
     )
+
+
+def looking_scale(layer: TextLayer, side: int) -> float:
+    """The scale, of a page whose longer side has so many pixels, at which a look at it says what it shows."""
+    return min(1.0, max(_LOOK_SIDE / side, _LOOK_EM / _font_size(layer)))
+
+
+def shows_only_text(layer: TextLayer, pixels: Pixels, scale: float) -> bool:
+    """Whether a page shows ink at each of its words, and none beside them but rules, shades and bullets.
+
+    Args:
+        layer: One that :func:`may_be_text_only`.
+        pixels: The page, drawn smaller, shape (height, width, 3), dtype uint8.
+        scale: Their size by that of the page in whose pixels the layer is.
+    """
+    darkest = np.minimum(np.minimum(pixels[..., 0], pixels[..., 1]), pixels[..., 2])
+    edges = cv2.morphologyEx(darkest, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > _EDGE
+    words = scale * as_array(word.box for line in layer.lines for word in line.words or (line,))
+    counts = cv2.integral(edges.astype(np.uint8))
+    x1, y1, x2, y2 = _pixels_of(words, edges.shape).T
+    if (counts[y2, x2] - counts[y1, x2] - counts[y2, x1] + counts[y1, x1] == 0).any():
+        return False
+    reach = _OVERHANG * (words[:, 3:] - words[:, 1:2]) + _EDGE_WIDTH
+    drawn = scale * as_array([*layer.strokes, *layer.drawings, *_borders(layer.fills)])
+    known = np.concatenate([words + reach * [-1, -1, 1, 1], drawn + _EDGE_WIDTH * np.array([-1, -1, 1, 1])])
+    for left, top, right, bottom in _pixels_of(known, edges.shape).tolist():
+        edges[top:bottom, left:right] = False
+    return int(np.count_nonzero(edges)) <= _STRAY
+
+
+def _pixels_of(boxes: Floats, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """The pixels of an image that boxes touch, from the first to one behind the last."""
+    whole = np.concatenate([np.floor(boxes[:, :2]), np.ceil(boxes[:, 2:])], axis=1).astype(np.int64)
+    return np.clip(whole, 0, [shape[1], shape[0]] * 2)
+
+
+def _borders(fills: Sequence[tuple[Box, int]]) -> Iterator[Box]:
+    for (x1, y1, x2, y2), _ in fills:
+        yield from ((x1, y1, x2, y1), (x1, y2, x2, y2), (x1, y1, x1, y2), (x2, y1, x2, y2))
 
 
 def _font_size(layer: TextLayer) -> float:
@@ -74,6 +134,10 @@ def _font_size(layer: TextLayer) -> float:
 
 def _side(box: Box) -> float:
     return max(box[2] - box[0], box[3] - box[1])
+
+
+def _is_upright(box: Box) -> bool:
+    return box[3] - box[1] > box[2] - box[0]
 
 
 def _least_side(box: Box) -> float:

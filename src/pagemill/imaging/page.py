@@ -57,9 +57,9 @@ class DecodedPage:
     """One page, decoded."""
 
     pixels: Pixels
-    """Shape (height, width, 3). Of a page that is told, as large as was asked for: maybe none."""
-    told_size: tuple[int, int] | None = None
-    """Width and height of a page whose text layer tells all that it shows: boxes are in pixels of this size."""
+    """Shape (height, width, 3). Of a page that shows only text, as large as was asked for: maybe none."""
+    text_only_size: tuple[int, int] | None = None
+    """Width and height of a page that shows only the text of its layer: boxes are in pixels of this size."""
     dpi: float | None = None
     """Rendering resolution of a PDF page; None for an image of unknown resolution."""
     scale: float = 1.0
@@ -73,14 +73,14 @@ class DecodedPage:
     """What of the page could not be read, for the record's errors."""
 
     @property
-    def is_told(self) -> bool:
-        """Whether the text layer tells all; the pixels are for people then, if there are any."""
-        return self.told_size is not None
+    def is_text_only(self) -> bool:
+        """Whether it shows only the text of its layer; the pixels are for people then, if there are any."""
+        return self.text_only_size is not None
 
     @property
     def size(self) -> tuple[int, int]:
         """Width and height in pixels, of which all boxes are."""
-        return self.told_size or (self.pixels.shape[1], self.pixels.shape[0])
+        return self.text_only_size or (self.pixels.shape[1], self.pixels.shape[0])
 
 
 class PdfInfo(msgspec.Struct, tag=True, frozen=True, kw_only=True):

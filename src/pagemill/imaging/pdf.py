@@ -28,7 +28,7 @@ from pagemill.errors import (
     unreadable,
 )
 from pagemill.imaging.annotations import FlattenedPage, flattened
-from pagemill.imaging.completeness import tells_all
+from pagemill.imaging.completeness import looking_scale, may_be_text_only, shows_only_text
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.glyphs import valid_unicode
 from pagemill.imaging.limits import DecodeLimits
@@ -183,7 +183,7 @@ def iso_date(text: str) -> str:
 
 
 def render_page(
-    document: PdfDocument, page_index: int, limits: DecodeLimits, told_side: int | None = None
+    document: PdfDocument, page_index: int, limits: DecodeLimits, text_only_side: int | None = None
 ) -> DecodedPage:
     """Render a page with annotations and form fields on white, and read its text layer.
 
@@ -193,7 +193,7 @@ def render_page(
         document: From :func:`open_pdf`.
         page_index: From 0.
         limits: Resolution and working size.
-        told_side: Pixels of the longer side of a page whose text layer tells all, where that will do.
+        text_only_side: Least pixels of the longer side of a page that shows only text, where that will do; 0 for none.
 
     Raises:
         CorruptInputError: The page cannot be loaded.
@@ -237,22 +237,29 @@ def render_page(
                 warnings.append(PageError(component="text_layer", category="too_large", message=message))
         except Exception as error:  # whatever is wrong with the text, the pixels are there to be read
             notes.append(f"the text layer cannot be read ({type(error).__name__}: {error})")
-        is_told = (
-            told_side is not None
+        is_text_only = False
+        if (
+            text_only_side is not None
             and text_layer is not None
             and not document.damage.may_have_layers  # PDFium gives text that is switched off
-            and tells_all(text_layer, image_boxes)
-        )
-        shrunk = min(1.0, told_side / max(width, height)) if is_told and told_side is not None else 1.0
-        pixels = _draw(document, page, math.ceil(shrunk * width), math.ceil(shrunk * height))
-        if damage is None and not is_told and _lacks_image(page, image_boxes, pixels):
+            and may_be_text_only(text_layer, image_boxes)
+        ):
+            side = max(width, height)
+            scale = max(looking_scale(text_layer, side), min(1.0, text_only_side / side))
+            pixels = _draw(document, page, math.ceil(scale * width), math.ceil(scale * height))
+            is_text_only = shows_only_text(text_layer, pixels, scale)
+        if not is_text_only:
+            pixels = _draw(document, page, width, height)
+        elif not text_only_side:
+            pixels = pixels[:0, :0]
+        if damage is None and not is_text_only and _lacks_image(page, image_boxes, pixels):
             message = "an image on the page cannot be decoded, and is missing"
             warnings.append(PageError(component="decode", category="corrupt", message=message, remedy=_REMEDY))
     finally:
         page.close()
     return DecodedPage(
         pixels=pixels,
-        told_size=(width, height) if is_told else None,
+        text_only_size=(width, height) if is_text_only else None,
         dpi=dpi,
         text_layer=text_layer,
         image_boxes=image_boxes,

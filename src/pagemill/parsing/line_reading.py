@@ -81,7 +81,7 @@ async def read_by_lines(run: PageRun) -> PreparedPage | None:
     record, detected = await _by_typography(run, level, found.errors)
     complete = level.lines
     if record is None:
-        if page.is_told:
+        if page.is_text_only:
             return None
         detected = detected if detected is not None else await _detect(run, level)
         complete = await _with_missing_text(run, found, level, detected)
@@ -155,7 +155,7 @@ async def _by_typography(
         return None, None
     detected = None
     assert page.text_layer is not None
-    if not page.is_told and await run.compute("analysis", may_show_more, page.text_layer, page.image_boxes):
+    if not page.is_text_only and await run.compute("analysis", may_show_more, page.text_layer, page.image_boxes):
         detected = await _detect(run, level)
         if await run.compute("text_layer", holds_unsaid_text, detected, lines, page.image_boxes, page.pixels):
             return None, detected

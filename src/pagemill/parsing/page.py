@@ -124,9 +124,9 @@ def dead_page(ref: PageRef) -> ParsedPage:
 async def _read(run: PageRun) -> PreparedPage:
     """Decode a page, choose what it is read by, and read it."""
     recognition = run.settings.recognition
-    detected = await _decode(run, told_side=_told_side(run))
+    detected = await _decode(run, text_only_side=_text_only_side(run))
     await _judge_text_layer(run)
-    if run.page.is_told:
+    if run.page.is_text_only:
         prepared = await read_by_lines(run) if run.verdict == SOUND else None
         if prepared is not None:
             return prepared
@@ -146,8 +146,8 @@ async def _read(run: PageRun) -> PreparedPage:
     return await read_by_model(run, detected if run.photograph is None else None)
 
 
-def _told_side(run: PageRun) -> int | None:
-    """How large a page is to be drawn whose text layer tells all; None where the pixels may be needed all the same."""
+def _text_only_side(run: PageRun) -> int | None:
+    """How large a page that shows only text is to be drawn; None where the pixels may be needed all the same."""
     settings = run.settings
     needed = settings.recognition.escalate is not None or settings.describing.kinds
     if needed or not settings.reads_fonts or settings.text_layer is TextLayerMode.NEVER:
@@ -155,7 +155,7 @@ def _told_side(run: PageRun) -> int | None:
     return PREVIEW_SIDE if run.ref.position < settings.preview_pages else 0
 
 
-async def _decode(run: PageRun, *, told_side: int | None = None) -> list[DetectedRegion] | None:
+async def _decode(run: PageRun, *, text_only_side: int | None = None) -> list[DetectedRegion] | None:
     """Decode the page, and start its time limit: decoding has a limit of its own, waiting for it has none.
 
     Returns:
@@ -164,7 +164,7 @@ async def _decode(run: PageRun, *, told_side: int | None = None) -> list[Detecte
     payload = run.ref.payload
     assert payload is not None
     if isinstance(payload, PdfPage):
-        payload = replace(payload, told_side=told_side)
+        payload = replace(payload, text_only_side=text_only_side)
     reader = await run.services.region_reader() if run.settings.recognition.reads_regions else None
     wants_regions = reader is not None and reader.reads is ReadingMode.REGIONS
     with run.stage(DECODE):
@@ -183,7 +183,7 @@ async def _judge_text_layer(run: PageRun) -> None:
     layer, mode = run.page.text_layer, run.settings.text_layer
     if layer is None or mode is TextLayerMode.NEVER:
         return
-    run.judgement = await run.compute("text_layer", judge, layer, None if run.page.is_told else run.page.pixels)
+    run.judgement = await run.compute("text_layer", judge, layer, None if run.page.is_text_only else run.page.pixels)
     if run.judgement.lacks_line:
         run.page = replace(run.page, warnings=(*run.page.warnings, _DRAWN_LINE))
     is_trusted = mode is TextLayerMode.ALWAYS and (layer.lines or layer.hidden_lines)

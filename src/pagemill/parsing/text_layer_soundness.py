@@ -65,7 +65,7 @@ def judge(layer: TextLayer, pixels: Pixels | None) -> Judgement:
 
     Args:
         layer: As extracted, boxes in pixels of ``pixels``.
-        pixels: The rendered page, shape (height, width, 3), dtype uint8; None where there is no ink but the layer's.
+        pixels: The rendered page, shape (height, width, 3), dtype uint8; None where it shows only the layer's text.
     """
     unmapped = layer.unmapped > PARSING.unmapped * layer.characters
     if unmapped or not layer.lines or is_garbled(" ".join(line.text for line in layer.lines)):

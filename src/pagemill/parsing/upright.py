@@ -66,7 +66,7 @@ def level_page(
     width, height = page.size
     rotation = turn_to_upright(lines) if turned is None else turned
     there = quarter_turn(rotation, width, height)
-    if rotation and not page.is_told:
+    if rotation and not page.is_text_only:
         boxes = tuple(around(mapped(there, corners_of(box))) for box in page.image_boxes)
         page = replace(page, pixels=rotate_quarter(page.pixels, rotation), image_boxes=boxes)
         if page.text_layer is not None and page.text_layer.symbols:  # they lie as the page was

@@ -65,7 +65,7 @@ class Worker:
         document = self._open(request.path, request.password)
         if isinstance(request, Describe):
             return describe(document)
-        return Decoded(render_page(document, request.page_index, DecodeLimits(), request.told_side))
+        return Decoded(render_page(document, request.page_index, DecodeLimits(), request.text_only_side))
 
     def _open(self, path: Path, password: str | None) -> Any:
         key = (path, password)

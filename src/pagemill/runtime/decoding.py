@@ -221,7 +221,7 @@ class DecodingService:
         """
         if not isinstance(payload, PdfPage):
             return await self._decode_image(payload)
-        request = Render(payload.path.absolute(), payload.password, payload.page_index, payload.told_side)
+        request = Render(payload.path.absolute(), payload.password, payload.page_index, payload.text_only_side)
         page = (await self._ask(request, f"rendering page {payload.page_index + 1}", Decoded)).page
         return replace(page, notes=(*payload.notes, *page.notes))
 

@@ -31,7 +31,7 @@ class Render(msgspec.Struct, tag=True, frozen=True):
     path: Path
     password: str | None
     page_index: int
-    told_side: int | None = None
+    text_only_side: int | None = None
     """See :class:`pagemill.sources.base.PdfPage`."""
 
 

@@ -44,8 +44,9 @@ class PdfPage:
     """Owner of a temporary file at ``path``, which goes away with the last reference to it."""
     notes: tuple[str, ...] = ()
     """What a user should know of the file that is rendered; goes into the record's metadata."""
-    told_side: int | None = None
-    """Pixels of the longer side of a page whose text layer tells all, where that will do; 0: it need not be drawn."""
+    text_only_side: int | None = None
+    """Least pixels of the longer side of a page that shows only the text of its layer, where that will do; 0: none are
+    needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ class Structures(Enum):
     CURRENT = auto()
     """The one that is kept, derived again where it is of another version or of other pages."""
     KEPT = auto()
-    """The one that is kept, whatever it was derived from."""
+    """The one that is kept, whatever it was derived from; where none is, as above."""
     DERIVED = auto()
     """Derived from the records, whatever is kept."""
 
@@ -272,7 +272,6 @@ class RunReader(Database):
             data = self.one("SELECT data FROM overlays WHERE document = ?", (document,))
             with suppress(msgspec.DecodeError):
                 return decode_overlay(data or b"")
-            return Overlay()
         if (found := self._evidence(document)) is None:
             return Overlay()
         digest, facts, info = found
@@ -327,7 +326,7 @@ class RunReader(Database):
     def _facts(self, record: int) -> bytes:
         """The facts of the page of a record; empty where the record is too old to tell them, or damaged."""
         data = self.one("SELECT data FROM facts WHERE record = ?", (record,))
-        if data is not None and (self.structures is Structures.DERIVED or not is_current(data)):
+        if self.structures is Structures.DERIVED or (data is not None and not is_current(data)):
             with suppress(DamagedRunError):
                 return b"".join(facts_of(page) for page in self.record(record))
         return data or b""

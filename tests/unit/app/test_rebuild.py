@@ -79,3 +79,31 @@ def test_changes_that_cannot_be_kept_are_found_again(run: Path, tmp_path: Path) 
     assert isinstance(failed.exception, OutputError)
     assert rebuild(run, ChunkSettings()).changes
     assert not rebuild(run, ChunkSettings()).changes
+
+
+def test_a_list_of_changes_is_not_overwritten(run: Path, tmp_path: Path) -> None:
+    made_by_another_version(run)
+    changes = tmp_path / "changes.jsonl"
+    CliRunner().invoke(command, [str(run), "--changes", str(changes)], catch_exceptions=False)
+    kept = changes.read_bytes()
+    again = CliRunner().invoke(command, [str(run), "--changes", str(changes)])
+    assert isinstance(again.exception, OutputError)
+    assert changes.read_bytes() == kept != b""
+
+
+def test_no_changes_are_found_where_no_structure_is_kept(run: Path) -> None:
+    with sqlite3.connect(run / DATABASE) as database:
+        database.execute("DELETE FROM overlays")  # as after a rebuild that was cut off
+    database.close()
+    assert not rebuild(run, ChunkSettings()).changes
+
+
+def test_a_run_without_facts_gets_its_structure(run: Path) -> None:
+    before = files(run)
+    with sqlite3.connect(run / DATABASE) as database:
+        database.execute("DELETE FROM overlays")
+        database.execute("DELETE FROM facts")
+    database.close()
+    rebuild(run, ChunkSettings())
+    assert files(run) == before
+    assert not rebuild(run, ChunkSettings()).changes

@@ -70,14 +70,16 @@ class Told(Services):
         self.asked: list[int | None] = []
 
     async def decode(self, payload):
-        self.asked.append(payload.told_side)
+        self.asked.append(payload.text_only_side)
         page = replace(await super().decode(payload), text_layer=self.layer)
         for line in self.layer.lines:
             x1, y1, x2, y2 = map(round, line.box)
             page.pixels[y1:y2:2, x1:x2:3] = 0
-        if payload.told_side is None:
+        if payload.text_only_side is None:
             return page
-        return replace(page, pixels=page.pixels[: payload.told_side, : payload.told_side], told_size=(40, 60))
+        return replace(
+            page, pixels=page.pixels[: payload.text_only_side, : payload.text_only_side], text_only_size=(40, 60)
+        )
 
 
 LEVEL = TextLine(text="Paid in full.", box=(4.0, 4.0, 36.0, 14.0), font_size=8)
