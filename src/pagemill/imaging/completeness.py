@@ -82,7 +82,7 @@ def may_be_text_only(layer: TextLayer, images: Sequence[Box]) -> bool:
         and not (layer.hidden_lines or layer.symbols or layer.unmapped or layer.left_out or layer.has_more)
         and not (images or layer.unseen or layer.watermarks)
         and not any(_side(box) >= _LETTER * em for box in layer.drawings)
-        and np.count_nonzero(_text_in([box for box, _ in layer.fills], layer) <= 0) <= _MOST_SQUARES
+        and int(np.count_nonzero(_text_in([box for box, _ in layer.fills], layer) <= 0)) <= _MOST_SQUARES
         and not _beside_each_other([box for box in drawn if _side(box) < _LETTER * em], _LETTER_GAP * em)
         and _beside_each_other([box for box in drawn if _is_upright(box)], _LETTER_GAP * em) < _LEAST_DRAWINGS
         and not may_show_more(layer, images)
