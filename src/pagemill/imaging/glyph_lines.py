@@ -50,6 +50,8 @@ _LEAST_SPACE, _WIDE = 0.15, 0.5
 0.2; kerning and slanted letters open gaps of up to 0.1."""
 _UNEVEN = 4.0
 """Least space over the mean distance of letters from where they should be: type 3 fonts, OCR layers."""
+_SCRIPT_GAP = 0.25
+"""Most that word processors put between Latin and East Asian letters; 0.2 is usual."""
 _DOUBT = 0.04
 """Distance from the least space up to which nobody knows whether a gap is one."""
 _NEAR = 3
@@ -233,6 +235,7 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     apart = gap / em - _tracking(codes, gap / em, ligature, separated, is_drawn, jump, restyled)
     # A word ends at drawn white space, and at any wider than a hair (PDFium makes some up between tight letters).
     spaced = (apart > _HAIR) | (is_drawn & (gap > 0.5 * drawn))
+    spaced &= ~_between_scripts(codes, gap / em, is_drawn, separated & ~jump)
     # PDFium overlooks spaces where words are placed one by one.
     plain = ~zone & ~oblique[1:] & (small > _BODY * em) & _is_plain(codes[1:]) & _is_plain(codes[:-1])
     least = np.where(plain, _least_space(apart, separated, jump), _WIDE)
@@ -280,6 +283,23 @@ def _is_plain(codes: NDArray[np.uint32]) -> Flags:
     """Which characters are of scripts that part words by spaces, as far as they have no marks; leaders are not."""
     plain = (codes < 0x590) | ((codes >= 0x1E00) & (codes < 0x2E80)) | ((codes >= 0xFB00) & (codes < 0xFB07))
     flags: Flags = plain & ~np.isin(codes, _LEADERS)
+    return flags
+
+
+def _between_scripts(codes: NDArray[np.uint32], gap: Floats, is_drawn: Flags, separated: Flags) -> Flags:
+    """Which gaps part Latin letters or digits from East Asian ones as word processors set them: no space was typed.
+
+    Args:
+        codes: n of them.
+        gap: In em, shape (n - 1,).
+        is_drawn: Where spaces are drawn; writers that draw most of them draw all.
+        separated: Where PDFium sees spaces.
+    """
+    asian = ((codes >= 0x2E80) & (codes < 0xA4D0)) | ((codes >= 0xAC00) & (codes < 0xD7B0))
+    between = separated & (asian[1:] != asian[:-1])
+    others = separated & ~between
+    draws = 2 * np.count_nonzero(is_drawn & separated) > np.count_nonzero(others)
+    flags: Flags = between & ~is_drawn & (gap < _SCRIPT_GAP) & draws
     return flags
 
 

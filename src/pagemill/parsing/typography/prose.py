@@ -156,6 +156,12 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
     heads = _heads(row, column) or (alone and column.is_coloured(row))
     if heads and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
         return False
+    if (
+        alone
+        and row.mixed
+        and (last is None or last.kind is not Kind.CODE or row.pitch > 1.5 * _code_pitch(last, column))
+    ):
+        return False  # prose with code in it
     if last is None or last.kind is Kind.CODE:
         return True
     above = last.rows[-1]
@@ -461,7 +467,8 @@ def nest(passages: Sequence[Passage], column: Column) -> None:
 
 def code_text(rows: Sequence[PageRow]) -> str:
     """Code row by row: indents and inner spaces by place, blank lines by distance."""
-    widths = sorted((end - start) / len(text) for row in rows for text, start, end in row.words if text)
+    words = [word for row in rows for word in row.words if word[0]]
+    widths = sorted((end - start) / len(text) for text, start, end in [w for w in words if w[0].isascii()] or words)
     pitch = widths[len(widths) // 2] if widths else 1.0
     words_of = [row.words for row in rows]
     if _are_numbered(rows):

@@ -174,6 +174,15 @@ class PageRow:
         return any(char >= "\u2e80" for char in self.text)
 
     @cached_property
+    def mixed(self) -> bool:
+        """Whether East Asian letters begin it or follow a word: in code they are in comments and strings, or in tables."""
+        text = self.text
+        first = next((place for place, char in enumerate(text) if char >= "\u2e80"), len(text))
+        letters = any(char.isascii() and char.isalpha() for char in text)
+        follows = text[:first].rstrip()[-1:].isalnum() or not first
+        return letters and follows and text[:1].isalnum() and first < len(text)
+
+    @cached_property
     def bold(self) -> bool:
         """Whether all of it is bold, a marker before the text aside."""
         told = [piece for piece in self.pieces if len(piece.text) > 3] or self.pieces

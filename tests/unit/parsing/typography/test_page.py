@@ -286,6 +286,26 @@ def test_comments_in_another_script_stay_in_their_code(tmp_path):
     assert markdown(sheet, tmp_path).count("```") == 2
 
 
+@pytest.mark.parametrize(("gap", "space"), [(0.2, ""), (0.3, " ")])
+def test_the_gap_between_scripts_is_no_space_where_spaces_are_drawn(tmp_path, gap, space):
+    pdfmetrics.registerFont(UnicodeCIDFont("HYGothic-Medium"))
+    sheet = Sheet()
+    x = 72.0
+    for text, font in (("hooks", "Helvetica"), ("\uac00 \ud3ec\ud568\ub41c \uac83", "HYGothic-Medium")):
+        sheet.put(x, 100, text, font, 12)
+        x += pdfmetrics.stringWidth(text, font, 12) + gap * 12
+    assert markdown(sheet, tmp_path).strip() == f"hooks{space}\uac00 \ud3ec\ud568\ub41c \uac83"
+
+
+def test_a_row_of_words_behind_a_name_is_no_code(tmp_path):
+    pdfmetrics.registerFont(UnicodeCIDFont("HYGothic-Medium"))
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    sheet.put(72, y, "get_rates_of_foreign_investment", "Courier", 11)
+    sheet.put(282, y, "\ud568\uc218\ub294 \uc870\ud68c\ud569\ub2c8\ub2e4.", "HYGothic-Medium", 12)
+    assert "```" not in markdown(sheet, tmp_path)
+
+
 def test_numbers_of_rows_are_no_part_of_code(tmp_path):
     sheet = Sheet()
     y = sheet.prose(72, 80, 450) + 10
