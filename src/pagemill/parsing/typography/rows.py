@@ -175,7 +175,7 @@ class PageRow:
 
     @cached_property
     def mixed(self) -> bool:
-        """Whether East Asian letters begin it or follow a word: in code they are in comments and strings, or in tables."""
+        """Whether East Asian letters begin it or follow a word; in code they are in comments, strings or tables."""
         text = self.text
         first = next((place for place, char in enumerate(text) if char >= "\u2e80"), len(text))
         letters = any(char.isascii() and char.isalpha() for char in text)
