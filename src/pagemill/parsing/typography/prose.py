@@ -285,7 +285,9 @@ def _text_x(row: PageRow, sign: str) -> float:
 def _ended(above: PageRow, row: PageRow, column: Column) -> bool:
     """Whether a row was ended on purpose: the first word of the next one had room beside it."""
     room = column.right - above.x2
-    return room > row.first_chunk() + (0.25 + TYPOGRAPHY.word_fits) * row.size
+    goes_on = row.text[0].islower() and (above.text[-1].isalpha() or above.text[-1] == ",")
+    fits = TYPOGRAPHY.word_fits + (TYPOGRAPHY.narrower if goes_on else 0.0)
+    return room > row.first_chunk() + (0.25 + fits) * row.size
 
 
 def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column) -> bool:

@@ -54,6 +54,9 @@ class TypographyThresholds:
     word_fits = 0.35
     """Room left beside the first word of the next row from which a row was ended on purpose."""
 
+    narrower = 2.0
+    """More room where the sentence goes on in small letters: its paragraph may be narrower than the column."""
+
     drop_cap = 1.6
     """Size of an initial over that of running text from which the rows beside it begin with it. Not measured."""
 
