@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
 from pagemill.document.page import Furniture, OutlineEntry, Style
@@ -28,6 +29,12 @@ _LONG_SHARE = 0.25
 """Long texts in a style, per heading, up to which it is a style of headings."""
 _OWN_STYLES = 2
 """Headings with a style of their own from which one that looks like the body is none."""
+_LARGER, _LARGER_HEADINGS = 1.03, 3
+"""Size of a heading over that of the body, and headings of such sizes, from which bold lines of the body's size are none
+that are spaced as paragraphs. Not measured."""
+_SET_OFF, _WIDE_GAP = 2, 60
+"""Space above headings beyond that of paragraphs from which they can be told apart, in thousandths of the page's
+height; wider gaps are those of pictures and ends of chapters."""
 _MATCHED = 0.5
 """Share of the outline's entries that must be found on their pages."""
 _USUAL_DEPTH = 0.2
@@ -50,6 +57,7 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     depths = tags or entries
     _promote(book, depths)
     _demote(book, depths)
+    _demote_lead_ins(book, depths)
     headings = [draft for draft in book.each() if draft.is_heading]
     if not headings:
         return
@@ -174,6 +182,44 @@ def _demote(book: Book, depths: Mapping[Draft, int]) -> None:
         guessed = draft.facts.guessed and draft not in depths and not _NUMBER.match(draft.facts.head)
         if guessed and book.body is not None and book.style(draft) == book.body:
             draft.label, draft.level = Label.TEXT, None
+
+
+def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
+    """Make texts of bold lines that are spaced as paragraphs are, in a document whose headings are larger."""
+    body = book.body
+    larger = sum(draft.is_heading and book.size(draft) > _LARGER for draft in book.each())
+    if body is None or body.bold or larger < _LARGER_HEADINGS:
+        return
+    gaps = dict(_gaps_below_texts(book))
+    bold = [draft for draft in book.each() if draft.is_heading and draft not in depths and _is_bold_body(book, draft)]
+    usual = _median(gap for draft, gap in gaps.items() if draft.label is Label.TEXT)
+    own = _median(gaps[draft] for draft in bold if draft in gaps)
+    if usual is None or own is None or any(_NUMBER.match(draft.facts.head) for draft in bold):
+        return
+    set_off = own >= usual + _SET_OFF  # headings are; lines that are not may be of the same style
+    for draft in bold:
+        if own <= usual or (set_off and gaps.get(draft, own) <= usual):
+            draft.label, draft.level = Label.TEXT, None
+
+
+def _is_bold_body(book: Book, draft: Draft) -> bool:
+    style, body = book.style(draft), book.body
+    alike = style is not None and body is not None and style.colour == body.colour and not style.fixed_pitch
+    return alike and style is not None and style.bold and book.size(draft) <= _LARGER
+
+
+def _gaps_below_texts(book: Book) -> Iterator[tuple[Draft, int]]:
+    """Regions below paragraphs with the space between, in thousandths of the page's height."""
+    for drafts in book.drafts:
+        for above, draft in pairwise(drafts):
+            gap = draft.facts.box[1] - above.facts.box[3]
+            if above.label is Label.TEXT and above.is_content and draft.is_content and 0 <= gap < _WIDE_GAP:
+                yield draft, gap
+
+
+def _median(values: Iterable[int]) -> int | None:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else None
 
 
 def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:

@@ -117,3 +117,16 @@ def test_recognized_lines_are_of_the_level_of_their_heights():
 
 def test_furniture_is_no_heading():
     assert read([page(1, heading("Mill", 40, furniture=Furniture.PROVEN), prose())])[0].anchor is None
+
+
+@pytest.mark.parametrize(("gap", "is_heading"), [(20, False), (26, True)])
+@pytest.mark.parametrize("larger", [2, 3])
+def test_bold_lines_that_are_spaced_as_paragraphs_are_none_below_larger_headings(gap, is_heading, larger):
+    bold = Style("Serif", 11.0, bold=True, characters=20)
+    pages = []
+    for number, name in enumerate(("Water", "Wheels", "Rags")[:larger], 1):
+        lead_in = heading("Mind the gate", 320 + gap, level=3)
+        lead_in.style = 4
+        regions = heading(name, 50), prose(100), prose(220), lead_in, prose(355 + gap)
+        pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, bold)))
+    assert ("Mind the gate" in dict(levels(pages))) is (is_heading or larger < 3)
