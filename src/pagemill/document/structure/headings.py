@@ -30,8 +30,8 @@ _LONG_SHARE = 0.25
 _OWN_STYLES = 2
 """Headings with a style of their own from which one that looks like the body is none."""
 _LARGER, _LARGER_HEADINGS = 1.03, 3
-"""Size of a heading over that of the body, and headings of such sizes, from which bold lines of the body's size are none
-that are spaced as paragraphs. Not measured."""
+"""Size of a heading over that of the body, and headings of such sizes, from which bold lines of its size are none that
+are spaced as paragraphs. Not measured."""
 _SET_OFF, _WIDE_GAP = 2, 60
 """Space above headings beyond that of paragraphs from which they can be told apart, in thousandths of the page's
 height; wider gaps are those of pictures and ends of chapters."""

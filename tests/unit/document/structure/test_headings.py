@@ -6,7 +6,7 @@ import pytest
 from page_layouts import BODY, HUGE, LARGE, SMALL, heading, levels, page, prose, read, region
 
 from pagemill.document.labels import Label
-from pagemill.document.page import DocumentInfo, Furniture, OutlineEntry, Region, TextLine
+from pagemill.document.page import DocumentInfo, Furniture, OutlineEntry, Region, Style, TextLine
 
 TITLE = heading("The Mill Book", 100, HUGE)
 
