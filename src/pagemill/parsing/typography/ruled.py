@@ -10,8 +10,8 @@ from statistics import median
 
 import numpy as np
 
-from pagemill.document.geometry import Box, components, union_box
-from pagemill.parsing.typography.cells import FoundTable, cells_of, gaps_of, table_of, words_of
+from pagemill.document.geometry import Box, components, intersection, union_box
+from pagemill.parsing.typography.cells import FoundTable, aligned_tables, cells_of, gaps_of, table_of, words_of
 from pagemill.parsing.typography.drawn import TOUCH, Drawn
 from pagemill.parsing.typography.rows import PageRow, Piece, leading_of, rows_of_pieces, same_size
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
@@ -23,6 +23,8 @@ from pagemill.tables.table import Table, build_table
 from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import TableWord
 
+_PART = 0.6
+"""Share of the text of a part of a table that is in rows that are aligned; heads of columns often are not."""
 _NO_PIXELS = np.full((1, 1), 255, dtype=np.uint8)
 
 
@@ -126,6 +128,8 @@ def open_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Foun
     for rules in _of_one_extent(lines, TABLES.open_rule_length * size):
         run: list[PageRow] = []
         for above, below in [*pairwise(rules), (rules[-1], None)]:
+            if run and below is not None and below.position - above.position < 0.5 * size:
+                continue  # two lines, or the edge of a shade at a line
             rows = _rows_between(pieces, above, below) if below is not None else []
             if rows:
                 run += rows if run else [*_head(pieces, above), *rows]
@@ -133,7 +137,33 @@ def open_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Foun
             if run and (table := table_of(run, drawn, leading_of(run), ruled=True)) is not None:
                 found.append(table)
             run = []
-    return found
+    return _whole(found, pieces, drawn)
+
+
+def _whole(found: Sequence[FoundTable], pieces: Sequence[Piece], drawn: Drawn) -> list[FoundTable]:
+    """Tables without those that are parts of one: edges of its cells and rows are rules of one extent, too.
+
+    Parts are in the middle of a table of rows that are aligned, or are mostly in one, close to each other.
+    """
+    rows = rows_of_pieces(pieces) if found else []
+    aligned = [table for _, _, table in aligned_tables(rows, drawn, leading_of(rows))] if rows else []
+    whole: list[FoundTable] = []
+    taken: set[int] = set()
+    for table in sorted(found, key=lambda table: table.box[0] - table.box[2]):
+        own = set(map(id, table.pieces))
+        size = median(piece.size for piece in table.pieces)
+        x1, y1, x2, y2 = table.box
+        around = x1 - 2 * size, y1 - 2 * size, x2 + 2 * size, y2 + 2 * size
+        near = any(other is not table and intersection(around, other.box) > 0 for other in found)
+        is_part = False
+        for other in aligned:
+            larger = set(map(id, other.pieces))
+            inner = own < larger and other.box[1] < y1 - size and y2 + size < other.box[3]
+            is_part |= inner or (near and len(own & larger) > _PART * len(own) and bool(larger - own))
+        if not is_part and taken.isdisjoint(own):
+            whole.append(table)
+            taken |= own
+    return sorted(whole, key=lambda table: table.box[1])
 
 
 def _of_one_extent(rules: Sequence[Rule], least: float) -> list[list[Rule]]:

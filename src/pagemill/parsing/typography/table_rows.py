@@ -56,6 +56,8 @@ class _Pair:
     """Whether the column has room for several such words, so that the end of a line tells."""
     follows: bool
     """Whether the lower one was written right behind the upper one."""
+    numbers: bool
+    """Whether both are numbers, which have no second line."""
     beside: bool
     """Whether there is text behind the upper one or before the lower one, which so would have been written between
     them if they were not in one cell."""
@@ -96,6 +98,8 @@ def table_rows(
         across = [pair for pair in pairs if pair.above < place <= pair.below]
         if place == 1 and any(first != last for first, last in spans[0]):
             begins = True  # a head of two levels
+        elif sum(pair.numbers and pair.below - pair.above == 1 for pair in across) > 1:
+            begins = True
         elif by_rules:
             begins = rules[place - 1] or (
                 spans[place] == spans[place - 1] and len(spans[place]) > 2 and any(pair.ended for pair in across)
@@ -149,6 +153,7 @@ def _pairs(
                         else False,
                         wide=2 * needed < width,
                         follows=cell[0].order == other[-1].order + 1,
+                        numbers=_is_number(cell) and _is_number(other),
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,
                     )
                 )
@@ -158,6 +163,10 @@ def _pairs(
                 for covered in range(column, last + 1):
                     latest.pop(covered, None)
     return pairs
+
+
+def _is_number(cell: CellPieces) -> bool:
+    return is_number(" ".join(text for piece in cell for text, _, _ in piece.words))
 
 
 def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
