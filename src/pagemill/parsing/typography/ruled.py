@@ -127,23 +127,29 @@ def open_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Foun
     lines = sorted({*drawn.horizontal, *drawn.shades}, key=lambda rule: rule.position)
     for rules in _of_one_extent(lines, TABLES.open_rule_length * size):
         run: list[PageRow] = []
+        title: list[PageRow] = []  # one text across, of the rows below it
         for above, below in [*pairwise(rules), (rules[-1], None)]:
             if run and below is not None and below.position - above.position < 0.5 * size:
                 continue  # two lines, or the edge of a shade at a line
             rows = _rows_between(pieces, above, below) if below is not None else []
             if rows:
-                run += rows if run else [*_head(pieces, above), *rows]
+                run += [*title, *rows] if run else [*_head(pieces, above), *rows]
+                title = []
                 continue
+            if run and below is not None and not title and below.position - above.position < 2 * size:
+                title = _inside(pieces, above, below)
+                if len(title) == 1:
+                    continue
             if run and (table := table_of(run, drawn, leading_of(run), ruled=True)) is not None:
                 found.append(table)
-            run = []
+            run, title = [], []
     return _whole(found, pieces, drawn)
 
 
 def _whole(found: Sequence[FoundTable], pieces: Sequence[Piece], drawn: Drawn) -> list[FoundTable]:
     """Tables without those that are parts of one: edges of its cells and rows are rules of one extent, too.
 
-    Parts are in the middle of a table of rows that are aligned, or are mostly in one, close to each other.
+    Parts are of a table of rows that are aligned, beyond where no line ends them, or mostly of one, and close together.
     """
     rows = rows_of_pieces(pieces) if found else []
     aligned = [table for _, _, table in aligned_tables(rows, drawn, leading_of(rows))] if rows else []
@@ -156,14 +162,24 @@ def _whole(found: Sequence[FoundTable], pieces: Sequence[Piece], drawn: Drawn) -
         around = x1 - 2 * size, y1 - 2 * size, x2 + 2 * size, y2 + 2 * size
         near = any(other is not table and intersection(around, other.box) > 0 for other in found)
         is_part = False
+        top, bottom = (_is_ruled(y, table.box, drawn, size) for y in (y1, y2))
         for other in aligned:
             larger = set(map(id, other.pieces))
-            inner = own < larger and other.box[1] < y1 - size and y2 + size < other.box[3]
-            is_part |= inner or (near and len(own & larger) > _PART * len(own) and bool(larger - own))
+            beyond = (not top and other.box[1] < y1 - size) or (not bottom and y2 + size < other.box[3])
+            shares = near and len(own & larger) > _PART * len(own) and not larger <= own
+            is_part |= (own < larger and beyond) or shares
         if not is_part and taken.isdisjoint(own):
             whole.append(table)
             taken |= own
     return sorted(whole, key=lambda table: table.box[1])
+
+
+def _is_ruled(y: float, box: Box, drawn: Drawn, size: float) -> bool:
+    """Whether a line, and not the edge of a shade, runs along the upper or lower side of a table."""
+    return any(
+        abs(rule.position - y) < size and rule.start < box[0] + size and box[2] - size < rule.end
+        for rule in drawn.horizontal
+    )
 
 
 def _of_one_extent(rules: Sequence[Rule], least: float) -> list[list[Rule]]:
@@ -182,9 +198,8 @@ def _of_one_extent(rules: Sequence[Rule], least: float) -> list[list[Rule]]:
 
 def _rows_between(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[PageRow]:
     """The rows between two rules if they may be those of a table: cells of one size, none beyond the rules' ends."""
-    inside = [p for p in pieces if above.position < p.baseline - 0.3 * p.size < below.position]
-    inside = [p for p in inside if p.x1 < above.end and above.start < p.x2]
-    rows = rows_of_pieces(inside)
+    rows = _inside(pieces, above, below)
+    inside = [piece for row in rows for piece in row.pieces]
     if len(rows) > 1 and all(row.fixed for row in rows):
         return []  # a block of code on a shade
     if not (any(len(cells_of(row)) > 1 for row in rows) or _are_apart(inside)):
@@ -195,6 +210,11 @@ def _rows_between(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[Pag
     if any(_crosses(row, rows) for row in rows[1:]):
         return []  # a paragraph below a table whose head alone has a line
     return rows if all(same_size(row.size, size) or row.size < size for row in rows) else []
+
+
+def _inside(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[PageRow]:
+    inside = [p for p in pieces if above.position < p.baseline - 0.3 * p.size < below.position]
+    return rows_of_pieces([p for p in inside if p.x1 < above.end and above.start < p.x2])
 
 
 def _crosses(row: PageRow, rows: Sequence[PageRow]) -> bool:

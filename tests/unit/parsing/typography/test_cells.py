@@ -240,3 +240,55 @@ def test_a_word_that_a_hyphen_cuts_in_a_cell_is_whole(tmp_path):
         sheet.put(164, y, row[1])
     sheet.put(164, 137, "ter months")
     assert rows_of(markdown(sheet, tmp_path))[1] == ["Heron", "Closed in the winter months"]
+
+
+YEARS = [
+    ["Water rights", "178", "141", "138"],
+    ["Rags and size", "3,423", "2,532", "1,892"],
+    ["Wages", "1,136", "876", "680"],
+]
+
+
+@pytest.mark.parametrize("shaded", [(0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("underlined", [False, True])
+def test_shaded_rows_and_underlined_cells_are_parts_of_one_table(tmp_path, shaded, underlined):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    rows = [["", "2025", "2024", "2023"], *YEARS, ["Total", "4,737", "3,549", "2,710"]]
+    sheet.setFillGray(0.9)
+    for row in shaded:
+        sheet.rect(70, 842 - 268 - 16 * row, 450, 14, stroke=0, fill=1)
+    sheet.setFillGray(0)
+    for row, cells in enumerate(rows):
+        y = 248 + 16 * row
+        sheet.put(72, y, cells[0])
+        for column, cell in enumerate(cells[1:]):
+            sheet.right(330 + 90 * column, y, cell)
+            if underlined and row in (0, 3):
+                sheet.line(270 + 90 * column, 842 - y - 3, 332 + 90 * column, 842 - y - 3)
+    written = markdown(sheet, tmp_path)
+    assert [line for line in written.splitlines() if line.startswith("|")] == [
+        "|  | 2025 | 2024 | 2023 |",
+        "| --- | --- | --- | --- |",
+        *(f"| {' | '.join(cells)} |" for cells in rows[1:]),
+    ]
+
+
+def test_double_rules_and_titles_of_rows_end_no_table(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    rows = [
+        ["Work", "Days", "Men"],
+        ["Sluice and wheel", "", ""],
+        *([f"Part {n}", f"{n}.5", f"{n}"] for n in range(1, 6)),
+    ]
+    rows += [["All", "17.5", "15"]]
+    for row, cells in enumerate(rows):
+        for x, cell in zip((72, 260, 400), cells, strict=True):
+            sheet.put(x, 248 + 14 * row, cell)
+    for y in (236, 252, 254, 266, 336, 338, 352):
+        sheet.line(70, 842 - y, 470, 842 - y)
+    written = markdown(sheet, tmp_path)
+    table = [line for line in written.splitlines() if line.startswith("|")]
+    assert len(table) == len(rows) + 1
+    assert all(f"| Part {n} | {n}.5 | {n} |" in table for n in range(1, 6))
