@@ -21,11 +21,11 @@ import time
 from pathlib import Path
 
 
-def parse_with_pagemill(pdf: Path, languages: tuple[str, ...], text_layer: str) -> list[str]:
+def parse_with_pagemill(pdf: Path, languages: tuple[str, ...], text_layer: str, furniture: str) -> list[str]:
     """Markdown of every page of a PDF through the public API; empty for a failed page."""
     import pagemill
 
-    document = pagemill.parse(pdf, languages=languages, text_layer=text_layer)
+    document = pagemill.parse(pdf, languages=languages, text_layer=text_layer, furniture=furniture)
     return [page.markdown for page in document.pages]
 
 
@@ -41,7 +41,9 @@ def parse_with_tesseract(pdf: Path) -> list[str]:
         ]
 
 
-def write_candidate(data: Path, candidate: Path, engine: str, languages: tuple[str, ...], text_layer: str) -> None:
+def write_candidate(
+    data: Path, candidate: Path, engine: str, languages: tuple[str, ...], text_layer: str, furniture: str
+) -> None:
     """Parse every PDF under ``data/pdfs`` into the scorer's folder layout, telling seconds and failures."""
     pdfs = data / "pdfs"
     for pdf in sorted(pdfs.rglob("*.pdf")):
@@ -51,7 +53,7 @@ def write_candidate(data: Path, candidate: Path, engine: str, languages: tuple[s
             if engine == "tesseract":
                 pages = parse_with_tesseract(pdf)
             else:
-                pages = parse_with_pagemill(pdf, languages, text_layer)
+                pages = parse_with_pagemill(pdf, languages, text_layer, furniture)
         except Exception as failure:  # a benchmark goes on and counts the document as wrong
             pages, error = [""], f"  FAILED: {failure}"
         target = candidate / pdf.relative_to(pdfs).with_suffix("")
@@ -95,17 +97,20 @@ def main() -> None:
     parser.add_argument("--name", help="candidate folder's name (default: the engine and its text-layer mode)")
     parser.add_argument("--lang", default="en", help="languages for pagemill, comma-separated, or auto")
     parser.add_argument("--text-layer", choices=("auto", "always", "never"), default="auto")
+    parser.add_argument("--furniture", choices=("proven", "likely"), default="proven",
+                        help="which running heads and feet are left out; the benchmark wants none")  # fmt: skip
     parser.add_argument(
         "--scorer-python", type=Path, help="a Python that has olmocr[bench]; without it nothing is scored"
     )
     parser.add_argument("--failures", action="store_true", help="also print every failed test")
     arguments = parser.parse_args()
 
-    name = arguments.name or f"{arguments.engine}-{arguments.text_layer}"
+    name = arguments.name or f"{arguments.engine}-{arguments.text_layer}-{arguments.furniture}"
     candidate = arguments.out / name
     if arguments.engine != "none":
+        languages = tuple(arguments.lang.split(","))
         write_candidate(
-            arguments.data, candidate, arguments.engine, tuple(arguments.lang.split(",")), arguments.text_layer
+            arguments.data, candidate, arguments.engine, languages, arguments.text_layer, arguments.furniture
         )
     if arguments.scorer_python is None:
         return
