@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pagemill.config.modes import TablesMode
 from pagemill.document.geometry import Box, area, as_array, clip, intersection, shared_areas, union_box
 from pagemill.document.labels import FIGURES, Label
-from pagemill.document.page import PageError, PageResult, TextLine
+from pagemill.document.page import ANNOTATION, PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import with_markdown
 from pagemill.imaging.page import DecodedPage, TextLayer
@@ -32,6 +32,7 @@ from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
+from pagemill.parsing.scanned import scanned_blocks
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.sources.base import PageRef
@@ -75,9 +76,30 @@ def analyse_page(
         if page.text_layer is not None and page.text_layer.symbols:
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
-    assemble_regions(record, regions, lines, tables, formulas, inline)
+    if (scanned := _scanned(page, regions, tables, lines, record)) is not None:
+        assemble_blocks(record, *scanned)
+    else:
+        assemble_regions(record, regions, lines, tables, formulas, inline)
     with_markdown(record)
     return record
+
+
+def _scanned(
+    page: DecodedPage,
+    regions: Sequence[DetectedRegion],
+    tables: dict[int, Table],
+    lines: Sequence[TextLine],
+    record: PageResult,
+) -> tuple[list[Block], InlineFormulas] | None:
+    """The blocks of a page of recognised lines by its measured typography; None where that does not tell."""
+    if any(line.engine in ("text-layer", ANNOTATION) for line in lines) or len(lines) > PARSING.max_lines:
+        return None
+    try:
+        return scanned_blocks(page.pixels, regions, tables, lines, record.page_number)
+    except Exception as error:  # the regions show the structure, too
+        message = f"the structure is that of the layout engine: {type(error).__name__}: {error}"
+        record.errors.append(PageError(component="analysis", category="internal", message=message))
+        return None
 
 
 def analyse_typography(

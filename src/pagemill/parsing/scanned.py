@@ -1,0 +1,95 @@
+"""A scanned page in blocks: its lines measured on the pixels, and read as those of a text layer are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import cv2
+import numpy as np
+
+from pagemill.document.geometry import Box, area, as_array, intersection
+from pagemill.document.labels import FIGURES, FORMULAS, Label
+from pagemill.document.page import TextLine
+from pagemill.imaging.page import TextLayer
+from pagemill.imaging.types import Pixels
+from pagemill.layout.base import DetectedRegion
+from pagemill.layout.reading_order import reading_order
+from pagemill.parsing.assemble import blocks_of
+from pagemill.parsing.blocks import Block
+from pagemill.parsing.inline_formulas import InlineFormulas
+from pagemill.parsing.lines import assign_lines
+from pagemill.parsing.typography.measured import measured
+from pagemill.parsing.typography.page import typographic_blocks
+from pagemill.tables.rules import find_rules, has_rules
+from pagemill.tables.table import Table
+from pagemill.tables.words import usual_height
+
+_SHOWN = FIGURES | FORMULAS | {Label.FORMULA_NUMBER, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
+
+
+def scanned_blocks(
+    pixels: Pixels,
+    regions: Sequence[DetectedRegion],
+    tables: Mapping[int, Table],
+    lines: Sequence[TextLine],
+    page_number: int | None,
+) -> tuple[list[Block], InlineFormulas] | None:
+    """The blocks of a page in reading order, with the recognised lines by those that stand for them in the blocks.
+
+    Args:
+        pixels: Of the straight page.
+        regions: Completed.
+        tables: Recognised ones by the index of their region.
+        lines: Recognised lines.
+        page_number: From 1, where it is known.
+
+    Returns:
+        None where the page is not one that typography tells.
+    """
+    height, width = pixels.shape[:2]
+    found = blocks_of(regions, lines, tables, {}, width, height, InlineFormulas())
+    shown = [block for block in found if block.label in _SHOWN]
+    apart = {id(line) for block in shown if block.label not in FIGURES for line in block.lines}
+    text, originals = measured([line for line in lines if id(line) not in apart], pixels)
+    text = _in_order(text, found, (width, height))
+    layer = TextLayer(lines=(), characters=0, unmapped=0, strokes=_strokes(pixels, lines))
+    blocks = typographic_blocks(layer, text, shown, (width, height), page_number, written=False)
+    if blocks is None:
+        return None
+    own = [block.box for block in blocks if block.table is not None]
+    missed = [
+        block
+        for block in found
+        if block.table is not None and sum(intersection(block.box, box) for box in own) < 0.2 * area(block.box)
+    ]
+    if missed:
+        apart = {id(line) for block in missed for line in block.lines}
+        text = [line for line in text if id(originals.get(id(line))) not in apart and not _in_any(line, missed)]
+        blocks = typographic_blocks(layer, text, [*shown, *missed], (width, height), page_number, written=False)
+    return (blocks, InlineFormulas(originals=originals)) if blocks is not None else None
+
+
+def _in_order(text: list[TextLine], blocks: Sequence[Block], size: tuple[int, int]) -> list[TextLine]:
+    """Lines as the blocks of the layout are read, and row by row in each: so columns tell from rows of cells."""
+    boxes = as_array(block.box for block in blocks)
+    order = reading_order(boxes, [block.label for block in blocks], size, [None] * len(blocks))
+    place = {block: rank for rank, block in enumerate(order)}
+    owners = assign_lines(text, [block.box for block in blocks])
+    keyed = zip(owners, text, strict=True)
+    return [line for _, line in sorted(keyed, key=lambda one: (place.get(one[0], -1), one[1].box[3], one[1].box[0]))]
+
+
+def _in_any(line: TextLine, blocks: Sequence[Block]) -> bool:
+    return any(intersection(line.box, block.box) > 0.5 * area(line.box) for block in blocks)
+
+
+def _strokes(pixels: Pixels, lines: Sequence[TextLine]) -> tuple[Box, ...]:
+    """The rules that the page draws."""
+    grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.uint8)
+    size = usual_height(lines)
+    if not has_rules(grey, size):
+        return ()
+    rules = find_rules(grey, size, as_array(line.box for line in lines), whole_page=True)
+    level = [(rule.start, rule.position, rule.end, rule.position) for rule in rules.horizontal]
+    upright = [(rule.position, rule.start, rule.position, rule.end) for rule in rules.vertical]
+    return (*level, *upright)
