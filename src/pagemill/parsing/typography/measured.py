@@ -22,6 +22,8 @@ _FLAT = frozenset("aceijmnorsuvwxz.,:;-_~=+gpqy'\"«»·…–—•*")
 """What does not reach up to the height of capitals."""
 _LOW = frozenset("gjpqyQ,;()[]{}|_@$/§µ")
 """What may reach below the baseline."""
+_THIN, _NARROW = frozenset("'`´.,:;!|"), frozenset("ijl1I()[]{}\"/\\")
+"""Characters with much room beside them in letters of one width."""
 _SIGNS = frozenset("_=(){}[];<>|&#$@\\/*+\"':")
 """Of programs."""
 _DOTS = ".·…•"
@@ -44,6 +46,8 @@ class _Measure:
     """Whether most of it is in a script whose characters fill the em square."""
     weight: float
     """Mean width of its strokes."""
+    ground: float
+    """Grey level of what it is printed on."""
     words: list[tuple[str, float, float]]
     """Text, start and end of the ink of each word."""
     size: float = 0.0
@@ -103,7 +107,7 @@ def _measure(line: TextLine, grey: np.ndarray) -> _Measure | None:
     words = [(word.text, word.box[0], word.box[2]) for word in line.words if word.text.strip()]
     words = words or [(text, line.box[0], line.box[2])]
     size = line_size(line)
-    fallback = _Measure(line, line.box[3] - 0.3 * size, 0.72 * size, True, 0.0, False, 0.0, words)
+    fallback = _Measure(line, line.box[3] - 0.3 * size, 0.72 * size, True, 0.0, False, 0.0, 255.0, words)
     x1, y1 = max(0, int(line.box[0])), max(0, int(line.box[1]))
     crop = grey[y1 : int(line.box[3]) + 1, x1 : int(line.box[2]) + 1]
     if min(crop.shape, default=0) < 4 or int(crop.max()) - int(crop.min()) < SCANNED.contrast:
@@ -123,11 +127,12 @@ def _measure(line: TextLine, grey: np.ndarray) -> _Measure | None:
     wide = 2 * sum(char >= "\u2e80" for char in text) > len(text)
     tall = wide or high > 0
     small = float(bottom - rise) if tall and bottom - rise < 0.85 * (bottom - top) else 0.0
-    measure = _Measure(line, float(y1 + bottom), float(bottom - top), tall, small, wide, 0.0, words)
+    ground = float(np.median(crop[~ink]))
+    measure = _Measure(line, float(y1 + bottom), float(bottom - top), tall, small, wide, 0.0, ground, words)
     letters = ink[rise:bottom]
     runs = int((np.diff(letters.astype(np.int8), axis=1, prepend=0) == 1).sum())
     # Grey pixels at the edges count by their share: strokes of small print are two pixels wide.
-    dark = np.abs(crop[rise:bottom].astype(np.float64) - float(np.median(crop[~ink])))
+    dark = np.abs(crop[rise:bottom].astype(np.float64) - ground)
     measure.weight = float(dark.sum() / max(1.0, np.quantile(dark[letters], 0.9)) / runs) if runs else 0.0
     return measure
 
@@ -192,6 +197,12 @@ def _give_sizes(found: Sequence[_Measure]) -> None:
     for measure in found:
         share = SCANNED.square if measure.wide else SCANNED.capital if measure.tall else flat
         measure.size = measure.height / share
+    told = [measure for measure in found if any(map(str.isalnum, measure.line.text))]
+    for measure in found:  # brackets and dashes alone have no height of their own
+        if told and not any(map(str.isalnum, measure.line.text)):
+            measure.size = min(told, key=lambda one: abs(one.baseline - measure.baseline)).size
+            if any(char in _LOW for char in measure.line.text):
+                measure.baseline -= 0.22 * measure.size if measure.height > 0.8 * measure.size else 0.0
     left = list(found)
     while left:
         sizes = np.array([measure.size for measure in left])
@@ -235,7 +246,8 @@ def _give_pitches(found: Sequence[_Measure]) -> None:
     for measure in latin:
         few = len(measure.words) < 3  # of prose they would be short
         if measure.characters >= (2.5 if few else 1) * SCANNED.told:
-            pitch = (measure.x2 - measure.x1) / (measure.characters - 2 * SCANNED.bearing / SCANNED.mono)
+            room = _bearing(measure.words[0][0][0]) + _bearing(measure.words[-1][0][-1])
+            pitch = (measure.x2 - measure.x1) / (measure.characters - room)
             low, high = SCANNED.mono_range
             if low < pitch / measure.size < high and _on_grid(measure, pitch) > SCANNED.fixed:
                 sure.append(pitch)
@@ -244,16 +256,18 @@ def _give_pitches(found: Sequence[_Measure]) -> None:
         fitting = [pitch for pitch in sure if _on_grid(measure, pitch) > SCANNED.fixed]
         measure.pitch = median(fitting) if fitting else 0.0
     ordered = sorted(latin, key=lambda measure: measure.baseline)
-    kept = {id(m) for m in latin if m.pitch and (len(m.words) > 1 and m.characters >= SCANNED.told)}
+    kept = {id(m) for m in latin if m.pitch and m.characters >= SCANNED.told and len(m.words) > 1}
+    paper = median(measure.ground for measure in found)
     for run in (ordered, ordered[::-1]):  # short lines tell nothing without others beside them
         for place, measure in enumerate(run):
-            if measure.pitch and id(measure) not in kept:
-                near = [m for m in run[max(0, place - 4) : place] if id(m) in kept and _are_rows(m, measure)]
-                if near:
-                    kept.add(id(measure))
+            near = [m for m in run[max(0, place - 4) : place] if id(m) in kept and _are_rows(m, measure, paper)]
+            if near and id(measure) not in kept:
+                kept.add(id(measure))
+                measure.pitch = near[-1].pitch
     for measure in latin:
         measure.pitch = measure.pitch if id(measure) in kept else 0.0
-    of_code = [measure for measure in latin if measure.pitch]
+    of_code = [measure for measure in ordered if measure.pitch]
+    _give_rows(of_code)
     for measure in of_code:  # signs that reach above and below letters make their lines seem larger
         alike = [m.size for m in of_code if abs(m.pitch - measure.pitch) < 2 * SCANNED.one_pitch * m.pitch]
         measure.size = max(set(alike), key=lambda size: (alike.count(size), size))
@@ -306,18 +320,52 @@ def _are_dots(grey: np.ndarray, left: _Measure, right: _Measure) -> bool:
     return bool(steps.max() < 1.2 * size and np.abs(steps - np.median(steps)).mean() < 0.3 * np.median(steps))
 
 
+def _give_rows(code: Sequence[_Measure]) -> None:
+    """Baselines of code in whole rows: brackets and misread signs are measured a little off."""
+    above: list[tuple[_Measure, _Measure]] = []
+    for place, measure in enumerate(code):
+        over = [m for m in code[max(0, place - 3) : place] if m.x1 < measure.x2 and measure.x1 < m.x2]
+        if over and measure.baseline - over[-1].baseline > 0.5 * measure.size:
+            above.append((over[-1], measure))
+    steps = sorted(below.baseline - one.baseline for one, below in above)
+    rows = [step for step in steps if step < 1.5 * steps[len(steps) // 4]]
+    for one, below in above:
+        lines = (below.baseline - one.baseline) / median(rows)
+        if abs(lines - round(lines)) < SCANNED.off_row and 0 < round(lines) < 4:
+            below.baseline = one.baseline + round(lines) * median(rows)
+
+
+def _bearing(char: str) -> float:
+    """Room beside the ink of a character on either side of its cell, in fixed pitch, as a share of that."""
+    return 0.35 if char in _THIN else 0.22 if char in _NARROW else 0.08
+
+
 def _on_grid(measure: _Measure, pitch: float) -> float:
     """Share of words, and of steps from one to the next, that are as wide as their characters in a fixed pitch."""
-    bearing = SCANNED.bearing / SCANNED.mono
-    off = [abs((x2 - x1) / pitch - len(text) + 2 * bearing) for text, x1, x2 in measure.words]
-    off += [abs((after[1] - word[1]) / pitch - len(word[0]) - 1) for word, after in pairwise(measure.words)]
+    cells = [
+        (len(text), x1 / pitch - _bearing(text[0]), x2 / pitch + _bearing(text[-1])) for text, x1, x2 in measure.words
+    ]
+    off = [abs(end - start - length) for length, start, end in cells]
+    off += [abs(after[1] - start - length - 1) for (length, start, _), after in pairwise(cells)]
     return sum(one < SCANNED.on_grid for one in off) / len(off)
 
 
-def _are_rows(above: _Measure, below: _Measure) -> bool:
-    """Whether two lines are rows of one block of code: close, and of one pitch."""
-    close = abs(below.baseline - above.baseline) < SCANNED.code_rows * above.size
-    return close and abs(above.pitch - below.pitch) < 2 * SCANNED.one_pitch * above.pitch
+def _are_rows(code: _Measure, other: _Measure, paper: float) -> bool:
+    """Whether a line is a row of the code beside it: close, and on its grid or its shade."""
+    indented = 8 * code.size
+    if other.x2 < code.x1 - indented or other.x1 > code.x2:
+        return False
+    if abs(other.baseline - code.baseline) > SCANNED.code_rows * code.size:
+        return False
+    if other.pitch:
+        return abs(code.pitch - other.pitch) < 2 * SCANNED.one_pitch * code.pitch
+    if abs(other.size - code.size) > SCANNED.of_body * code.size:
+        return False
+    shade = SCANNED.shade
+    if min(abs(code.ground - paper), abs(other.ground - paper)) > shade > abs(code.ground - other.ground):
+        return True
+    indent = (other.x1 - code.x1) / code.pitch
+    return abs(indent - round(indent)) < SCANNED.on_grid and _on_grid(other, code.pitch) >= 0.5
 
 
 def _as_lines(measure: _Measure) -> Iterator[TextLine]:

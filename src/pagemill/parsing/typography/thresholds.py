@@ -162,8 +162,12 @@ class ScannedThresholds:
     """Characters of a line from which it tells whether it is of fixed pitch."""
     one_pitch = 0.012
     """Difference of two pitches, as a share, within which they are one."""
-    on_grid, fixed = 0.3, 0.75
+    on_grid, fixed = 0.25, 0.75
     """Characters by which a word of fixed pitch is wider or narrower, and share of those that are not in such a line."""
+    off_row = 0.25
+    """Share of a row by which the baseline of a row of code is measured wrongly."""
+    shade = 3.0
+    """Grey levels between two grounds from which one is shaded."""
     code_rows = 2.6
     """Most distance of two rows of code in font sizes."""
     typewritten = 0.6
