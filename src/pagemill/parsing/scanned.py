@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import cv2
 import numpy as np
 
-from pagemill.document.geometry import Box, area, as_array, intersection
+from pagemill.document.geometry import Box, area, as_array, components, intersection, union_box
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import TextLine
 from pagemill.imaging.page import TextLayer
@@ -19,11 +19,14 @@ from pagemill.parsing.blocks import Block
 from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.lines import assign_lines
 from pagemill.parsing.typography.measured import measured
-from pagemill.parsing.typography.page import typographic_blocks
+from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.tables.rules import find_rules, has_rules
 from pagemill.tables.table import Table
 from pagemill.tables.words import usual_height
 
+_LEVEL, _MOST, _LEAST = 0.15, 0.9, 3
+"""Distance of two baselines on one level in font sizes; share and number of lines on one level from which blocks are
+rows."""
 _SHOWN = FIGURES | FORMULAS | {Label.FORMULA_NUMBER, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
 
 
@@ -70,13 +73,39 @@ def scanned_blocks(
 
 
 def _in_order(text: list[TextLine], blocks: Sequence[Block], size: tuple[int, int]) -> list[TextLine]:
-    """Lines as the blocks of the layout are read, and row by row in each: so columns tell from rows of cells."""
-    boxes = as_array(block.box for block in blocks)
-    order = reading_order(boxes, [block.label for block in blocks], size, [None] * len(blocks))
-    place = {block: rank for rank, block in enumerate(order)}
+    """Lines as the blocks of the layout are read, and row by row in each: so columns tell from rows of cells.
+
+    Blocks side by side that share their baselines are rows, too, where none of them is running text.
+    """
     owners = assign_lines(text, [block.box for block in blocks])
+    lines: list[list[TextLine]] = [[] for _ in blocks]
+    for owner, line in zip(owners, text, strict=True):
+        if owner >= 0:
+            lines[owner].append(line)
+    beside = [
+        (one, other)
+        for one in range(len(blocks))
+        for other in range(one)
+        if lines[one] and lines[other] and _share_rows(lines[one], lines[other])
+    ]
+    groups = components(len(blocks), beside)
+    boxes = as_array(union_box(blocks[member].box for member in group) for group in groups)
+    labels = [blocks[group[0]].label for group in groups]
+    place = dict.fromkeys(range(-1, len(blocks)), -1)
+    for rank, index in enumerate(reading_order(boxes, labels, size)):
+        place |= dict.fromkeys(map(int, groups[index]), rank)
     keyed = zip(owners, text, strict=True)
-    return [line for _, line in sorted(keyed, key=lambda one: (place.get(one[0], -1), one[1].box[3], one[1].box[0]))]
+    return [line for _, line in sorted(keyed, key=lambda one: (place[one[0]], one[1].box[3], one[1].box[0]))]
+
+
+def _share_rows(one: Sequence[TextLine], other: Sequence[TextLine]) -> bool:
+    """Whether nearly all lines of two blocks have one in the other on their level, and none of them is running text."""
+    few, many = sorted((one, other), key=len)
+    level = sum(
+        any(abs(line.box[3] - beside.box[3]) < _LEVEL * (line.font_size or 0.0) for beside in many) for line in few
+    )
+    prose = any(3 * sum(is_sentence(line.text) for line in side) > len(side) for side in (few, many))
+    return len(few) >= _LEAST and level >= _MOST * len(few) and not prose
 
 
 def _in_any(line: TextLine, blocks: Sequence[Block]) -> bool:

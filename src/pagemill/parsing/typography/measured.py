@@ -85,8 +85,11 @@ def measured(lines: Sequence[TextLine], pixels: Pixels) -> tuple[list[TextLine],
         The lines, and by the id of each that is a line as a whole the recognised one.
     """
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
-    found = [measure for line in lines if (measure := _measure(line, grey)) is not None]
+    found = [_measure(line, grey) for line in lines]
     _give_sizes(found)
+    slope = _slope(found)
+    for measure in found:
+        measure.baseline -= slope * ((measure.x1 + measure.x2 - grey.shape[1]) / 2)
     _give_pitches(found)
     _give_weights(found)
     _give_body_size([measure for measure in found if not measure.bold and not measure.pitch])
@@ -101,7 +104,7 @@ def measured(lines: Sequence[TextLine], pixels: Pixels) -> tuple[list[TextLine],
     return result, originals
 
 
-def _measure(line: TextLine, grey: np.ndarray) -> _Measure | None:
+def _measure(line: TextLine, grey: np.ndarray) -> _Measure:
     """Measure a line; where its pixels show nothing, its box tells."""
     text = line.text.strip()
     words = [(word.text, word.box[0], word.box[2]) for word in line.words if word.text.strip()]
@@ -218,6 +221,23 @@ def _give_sizes(found: Sequence[_Measure]) -> None:
         left = [measure for measure, inside in zip(left, within, strict=True) if not inside]
 
 
+def _slope(found: Sequence[_Measure]) -> float:
+    """How far rows fall to the right, per pixel: short lines do not tell the skew of a receipt, its rows do."""
+    places = np.array([((m.x1 + m.x2) / 2, m.baseline, m.size) for m in found[: SCANNED.most_lines]]).reshape(-1, 3)
+    across, down = (values - values[:, None] for values in (places[:, 0], places[:, 1]))
+    pairs = (across > 5 * places[:, 2]) & (np.abs(down) < SCANNED.most_slope * across)
+    slopes = down[pairs] / across[pairs]
+    if not len(slopes):
+        return 0.0
+    tried = np.arange(-SCANNED.most_slope, SCANNED.most_slope, SCANNED.same_slope / 2)
+    agreed = (np.abs(slopes - tried[:, None]) < SCANNED.same_slope).sum(axis=1)
+    level = int((np.abs(slopes) < SCANNED.same_slope).sum())
+    best = int(agreed.argmax())
+    if agreed[best] < max(SCANNED.sloping, 1.5 * level):
+        return 0.0
+    return float(np.median(slopes[np.abs(slopes - tried[best]) < SCANNED.same_slope]))
+
+
 def _give_weights(found: Sequence[_Measure]) -> None:
     """Which lines are bold: their strokes are wider, for their size, than those of most text in such letters."""
     for fixed in (False, True):
@@ -310,7 +330,7 @@ def _are_dots(grey: np.ndarray, left: _Measure, right: _Measure) -> bool:
         return False
     ink = strip < 0.5 * (float(strip.max()) + float(strip.min()))
     high = int(0.5 * size)
-    if int(strip.max()) - int(strip.min()) < SCANNED.contrast or ink[:high].any(axis=0).mean() > 0.02:
+    if int(strip.max()) - int(strip.min()) < SCANNED.contrast or ink[:high].any(axis=0).mean() > 0.1:
         return False
     edges = np.flatnonzero(np.diff(np.concatenate([[False], ink[high:].any(axis=0), [False]]).astype(np.int8)))
     starts, ends = edges[::2], edges[1::2]
