@@ -29,6 +29,8 @@ _SIGNS = frozenset("_=(){}[];<>|&#$@\\/*+\"':")
 _DOTS = ".·…•"
 _LEADER = "........"
 
+_Word = tuple[str, float, float]
+
 
 @dataclass(slots=True)
 class _Measure:
@@ -48,7 +50,7 @@ class _Measure:
     """Mean width of its strokes."""
     ground: float
     """Grey level of what it is printed on."""
-    words: list[tuple[str, float, float]]
+    words: list[_Word]
     """Text, start and end of the ink of each word."""
     size: float = 0.0
     """Font size."""
@@ -87,10 +89,14 @@ def measured(lines: Sequence[TextLine], pixels: Pixels) -> tuple[list[TextLine],
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
     found = [_measure(line, grey) for line in lines]
     _give_sizes(found)
+    for measure in found:  # brackets reach below the baseline
+        if not any(map(str.isalnum, measure.line.text)) and measure.height > 0.8 * measure.size:
+            measure.baseline -= 0.22 * measure.size
     slope = _slope(found)
     for measure in found:
         measure.baseline -= slope * ((measure.x1 + measure.x2 - grey.shape[1]) / 2)
-    _give_pitches(found)
+    pitches = _give_pitches(found)
+    _measure_again(found, pitches, grey)
     _give_weights(found)
     _give_body_size([measure for measure in found if not measure.bold and not measure.pitch])
     found = _with_leaders(found, grey)
@@ -104,15 +110,21 @@ def measured(lines: Sequence[TextLine], pixels: Pixels) -> tuple[list[TextLine],
     return result, originals
 
 
-def _measure(line: TextLine, grey: np.ndarray) -> _Measure:
-    """Measure a line; where its pixels show nothing, its box tells."""
-    text = line.text.strip()
+def _measure(line: TextLine, grey: np.ndarray, without: Sequence[_Word] = ()) -> _Measure:
+    """Measure a line; where its pixels show nothing, its box tells.
+
+    Args:
+        line: As recognised.
+        grey: The page.
+        without: Words that are in letters of another kind.
+    """
     words = [(word.text, word.box[0], word.box[2]) for word in line.words if word.text.strip()]
-    words = words or [(text, line.box[0], line.box[2])]
+    words = words or [(line.text.strip(), line.box[0], line.box[2])]
+    text = "".join(word[0] for word in words if word not in without)
     size = line_size(line)
     fallback = _Measure(line, line.box[3] - 0.3 * size, 0.72 * size, True, 0.0, False, 0.0, 255.0, words)
     x1, y1 = max(0, int(line.box[0])), max(0, int(line.box[1]))
-    crop = grey[y1 : int(line.box[3]) + 1, x1 : int(line.box[2]) + 1]
+    crop = grey[y1 : int(line.box[3]) + 1, x1 : int(line.box[2]) + 1].copy()
     if min(crop.shape, default=0) < 4 or int(crop.max()) - int(crop.min()) < SCANNED.contrast:
         return fallback
     level, _ = cv2.threshold(crop, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
@@ -120,6 +132,9 @@ def _measure(line: TextLine, grey: np.ndarray) -> _Measure:
     if ink.mean() > 0.5:
         ink = ~ink
     ink = ink & (ink.mean(axis=0) < SCANNED.rule)[None, :] & (ink.mean(axis=1) < SCANNED.rule)[:, None]
+    for _, start, end in without:
+        place = slice(max(0, int(start) - x1), max(0, int(end) - x1))
+        ink[:, place], crop[:, place] = False, int(np.median(crop[~ink]))
     high = sum(char.isalnum() and char not in _FLAT for char in text)
     zone = _zone(ink, text, SCANNED.high * high * size)
     if zone is None:
@@ -169,7 +184,7 @@ def _zone(ink: Flags, text: str, least: float) -> tuple[int, int, int] | None:
     return (top, rise, bottom) if bottom - rise >= 3 else None
 
 
-def _placed(words: list[tuple[str, float, float]], inked: np.ndarray, size: float) -> list[tuple[str, float, float]]:
+def _placed(words: list[_Word], inked: np.ndarray, size: float) -> list[_Word]:
     """Words with the edges of their ink: they end at the widest gap near the place where recognition parts them."""
     if not len(inked):
         return words
@@ -204,8 +219,6 @@ def _give_sizes(found: Sequence[_Measure]) -> None:
     for measure in found:  # brackets and dashes alone have no height of their own
         if told and not any(map(str.isalnum, measure.line.text)):
             measure.size = min(told, key=lambda one: abs(one.baseline - measure.baseline)).size
-            if any(char in _LOW for char in measure.line.text):
-                measure.baseline -= 0.22 * measure.size if measure.height > 0.8 * measure.size else 0.0
     left = list(found)
     while left:
         sizes = np.array([measure.size for measure in left])
@@ -259,8 +272,29 @@ def _give_body_size(found: Sequence[_Measure]) -> None:
                 measure.size = body
 
 
-def _give_pitches(found: Sequence[_Measure]) -> None:
-    """Which lines are of fixed pitch: their words begin and end on a grid of characters."""
+def _measure_again(found: Sequence[_Measure], pitches: Sequence[float], grey: np.ndarray) -> None:
+    """Measure lines with inline code by the rest of their words, if that is enough of them."""
+    for measure in found:
+        if measure.pitch or measure.wide:
+            continue
+        coded = [
+            place
+            for place, word in enumerate(measure.words)
+            if len(word[0]) >= SCANNED.told and any(_is_as_wide(word, pitch) for pitch in pitches)
+        ]
+        rest = sum(len(text) for place, (text, _, _) in enumerate(measure.words) if place not in coded)
+        words = [word for word in measure.line.words if word.text.strip()]
+        if coded and rest > 3 and len(words) == len(measure.words):
+            without = [(words[place].text, words[place].box[0], words[place].box[2]) for place in coded]
+            again = _measure(measure.line, grey, without)
+            if again.weight:
+                measure.height, measure.tall, measure.small = again.height, again.tall, again.small
+                measure.weight = again.weight
+    _give_sizes([measure for measure in found if not measure.pitch])
+
+
+def _give_pitches(found: Sequence[_Measure]) -> list[float]:
+    """Which lines are of fixed pitch: their words begin and end on a grid of characters; the pitches of the page."""
     latin = [measure for measure in found if not measure.wide and not BULLET.match(measure.line.text)]
     sure = []
     for measure in latin:
@@ -297,6 +331,7 @@ def _give_pitches(found: Sequence[_Measure]) -> None:
     if not typewritten or sum(char in _SIGNS for char in printed) >= PARSING.code_symbols * len(printed):
         for measure in found:
             measure.is_code = measure.pitch > 0
+    return sure
 
 
 def _with_leaders(found: Sequence[_Measure], grey: np.ndarray) -> list[_Measure]:
@@ -360,13 +395,17 @@ def _bearing(char: str) -> float:
     return 0.35 if char in _THIN else 0.22 if char in _NARROW else 0.08
 
 
+def _is_as_wide(word: _Word, pitch: float) -> bool:
+    """Whether a word is as wide as its characters are in a fixed pitch."""
+    text, x1, x2 = word
+    return abs((x2 - x1) / pitch + _bearing(text[0]) + _bearing(text[-1]) - len(text)) < SCANNED.on_grid
+
+
 def _on_grid(measure: _Measure, pitch: float) -> float:
     """Share of words, and of steps from one to the next, that are as wide as their characters in a fixed pitch."""
-    cells = [
-        (len(text), x1 / pitch - _bearing(text[0]), x2 / pitch + _bearing(text[-1])) for text, x1, x2 in measure.words
-    ]
-    off = [abs(end - start - length) for length, start, end in cells]
-    off += [abs(after[1] - start - length - 1) for (length, start, _), after in pairwise(cells)]
+    cells = [(len(text), x1 / pitch - _bearing(text[0])) for text, x1, _ in measure.words]
+    off = [0.0 if _is_as_wide(word, pitch) else 1.0 for word in measure.words]
+    off += [abs(after[1] - start - length - 1) for (length, start), after in pairwise(cells)]
     return sum(one < SCANNED.on_grid for one in off) / len(off)
 
 
