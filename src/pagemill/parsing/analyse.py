@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pagemill.config.modes import TablesMode
 from pagemill.document.geometry import Box, area, as_array, clip, intersection, shared_areas, union_box
-from pagemill.document.labels import FIGURES, Label
-from pagemill.document.page import ANNOTATION, PageError, PageResult, TextLine
+from pagemill.document.labels import FIGURES, FORMULAS, Label
+from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import with_markdown
 from pagemill.imaging.page import DecodedPage, TextLayer
@@ -32,7 +32,7 @@ from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
-from pagemill.parsing.scanned import scanned_blocks
+from pagemill.parsing.scanned import is_measurable, scanned_blocks
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.sources.base import PageRef
@@ -51,6 +51,8 @@ def analyse_page(
     lines: Sequence[TextLine],
     tables_mode: TablesMode = TablesMode.AUTO,
     table_engine: StructureModel | None = None,
+    *,
+    by_typography: bool = False,
 ) -> PageResult:
     """Build the record of a page. Computes for some milliseconds: call it on a thread.
 
@@ -61,6 +63,7 @@ def analyse_page(
         lines: All lines of text on the page.
         tables_mode: Who finds the rows and columns of tables.
         table_engine: The model for that; None: the embedded one.
+        by_typography: Measure recognised lines on the pixels, and structure them as those of a text layer.
     """
     record = begun_record(ref, page)
     formulas: dict[int, str] = {}
@@ -76,7 +79,8 @@ def analyse_page(
         if page.text_layer is not None and page.text_layer.symbols:
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
-    if (scanned := _scanned(page, regions, tables, lines, record)) is not None:
+    scanned = _scanned(page, regions, tables, lines, record) if by_typography else None
+    if scanned is not None:
         assemble_blocks(record, *scanned)
     else:
         assemble_regions(record, regions, lines, tables, formulas, inline)
@@ -92,7 +96,8 @@ def _scanned(
     record: PageResult,
 ) -> tuple[list[Block], InlineFormulas] | None:
     """The blocks of a page of recognised lines by its measured typography; None where that does not tell."""
-    if any(line.engine in ("text-layer", ANNOTATION) for line in lines) or len(lines) > PARSING.max_lines:
+    formulas = any(region.label in FORMULAS for region in regions)  # they part the text around them
+    if formulas or len(lines) > PARSING.max_lines or not is_measurable(lines):
         return None
     try:
         return scanned_blocks(page.pixels, regions, tables, lines, record.page_number)

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import cv2
 import numpy as np
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, area, as_array, components, intersection, union_box
 from pagemill.document.labels import FIGURES, FORMULAS, Label
-from pagemill.document.page import TextLine
+from pagemill.document.page import ANNOTATION, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
@@ -17,17 +18,27 @@ from pagemill.layout.reading_order import reading_order
 from pagemill.parsing.assemble import blocks_of
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.inline_formulas import InlineFormulas
-from pagemill.parsing.lines import assign_lines
+from pagemill.parsing.lines import assign_lines, is_vertical
 from pagemill.parsing.typography.measured import measured
 from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.tables.rules import find_rules, has_rules
 from pagemill.tables.table import Table
 from pagemill.tables.words import usual_height
 
+_LAST_EUROPEAN, _FIRST_EAST_ASIAN = "\u0530", "\u2e80"
 _LEVEL, _MOST, _LEAST = 0.15, 0.9, 3
 """Distance of two baselines on one level in font sizes; share and number of lines on one level from which blocks are
 rows."""
 _SHOWN = FIGURES | FORMULAS | {Label.FORMULA_NUMBER, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
+
+
+def is_measurable(lines: Sequence[TextLine]) -> bool:
+    """Whether lines are recognised ones whose letters stand on baselines, and run from left to right."""
+    if any(line.engine in ("text-layer", ANNOTATION) or is_vertical(line) for line in lines):
+        return False
+    letters = [char for line in lines for char in line.text if char.isalpha()]
+    known = sum(char < _LAST_EUROPEAN or char >= _FIRST_EAST_ASIAN for char in letters)
+    return bool(letters) and known > _MOST * len(letters) and not is_right_to_left("".join(letters))
 
 
 def scanned_blocks(
@@ -47,15 +58,16 @@ def scanned_blocks(
         page_number: From 1, where it is known.
 
     Returns:
-        None where the page is not one that typography tells.
+        None where typography does not tell.
     """
     height, width = pixels.shape[:2]
     found = blocks_of(regions, lines, tables, {}, width, height, InlineFormulas())
     shown = [block for block in found if block.label in _SHOWN]
     apart = {id(line) for block in shown if block.label not in FIGURES for line in block.lines}
-    text, originals = measured([line for line in lines if id(line) not in apart], pixels)
-    text = _in_order(text, found, (width, height))
-    layer = TextLayer(lines=(), characters=0, unmapped=0, strokes=_strokes(pixels, lines))
+    page = measured([line for line in lines if id(line) not in apart], pixels)
+    text, originals = _in_order(page.lines, found, (width, height)), page.originals
+    strokes = _strokes(pixels, lines)
+    layer = TextLayer(lines=(), characters=0, unmapped=0, strokes=strokes, drawings=tuple(page.bullets))
     blocks = typographic_blocks(layer, text, shown, (width, height), page_number, written=False)
     if blocks is None:
         return None

@@ -1,4 +1,4 @@
-"""Recognised lines as a text layer would tell them: font size, baseline, edges of words, weight and pitch, by pixels."""
+"""Recognised lines as a text layer has them: font size, baseline, edges of words, weight and pitch, by pixels."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import cv2
 import msgspec
 import numpy as np
 
+from pagemill.document.geometry import Box
 from pagemill.document.page import Mark, Span, TextLine, Word
-from pagemill.imaging.types import Flags, Floats, Pixels
+from pagemill.imaging.types import Flags, Pixels
 from pagemill.parsing.lines import line_size, weighted_median
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.thresholds import PARSING
-from pagemill.parsing.typography.thresholds import SCANNED
+from pagemill.parsing.typography.thresholds import SCANNED, TYPOGRAPHY
 
 _FLAT = frozenset("aceijmnorsuvwxz.,:;-_~=+gpqy'\"«»·…–—•*")
 """What does not reach up to the height of capitals."""
 _LOW = frozenset("gjpqyQ,;()[]{}|_@$/§µ")
 """What may reach below the baseline."""
-_THIN, _NARROW = frozenset("'`´.,:;!|"), frozenset("ijl1I()[]{}\"/\\")
+_THIN, _NARROW = frozenset("'`´.,:;!|"), frozenset('ijl1I()[]{}"/\\')
 """Characters with much room beside them in letters of one width."""
 _SIGNS = frozenset("_=(){}[];<>|&#$@\\/*+\"':")
 """Of programs."""
@@ -76,15 +77,24 @@ class _Measure:
         return sum(len(text) + 1 for text, _, _ in self.words) - 1
 
 
-def measured(lines: Sequence[TextLine], pixels: Pixels) -> tuple[list[TextLine], dict[int, TextLine]]:
-    """Lines with their typography, cut at wide gaps.
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The text of a page with its typography."""
+
+    lines: list[TextLine]
+    """Cut at wide gaps."""
+    originals: dict[int, TextLine]
+    """The recognised line by the id of each line that stands for it as a whole."""
+    bullets: list[Box]
+    """Signs before lines that recognition left out."""
+
+
+def measured(lines: Sequence[TextLine], pixels: Pixels) -> Measured:
+    """Lines with their typography.
 
     Args:
         lines: As recognised, level.
         pixels: Of the page.
-
-    Returns:
-        The lines, and by the id of each that is a line as a whole the recognised one.
     """
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
     found = [_measure(line, grey) for line in lines]
@@ -107,7 +117,7 @@ def measured(lines: Sequence[TextLine], pixels: Pixels) -> tuple[list[TextLine],
         if len(parts) == 1:
             originals[id(parts[0])] = measure.line
         result += parts
-    return result, originals
+    return Measured(result, originals, _bullets(found, grey))
 
 
 def _measure(line: TextLine, grey: np.ndarray, without: Sequence[_Word] = ()) -> _Measure:
@@ -195,7 +205,9 @@ def _placed(words: list[_Word], inked: np.ndarray, size: float) -> list[_Word]:
     for (text, _, x2), (_, after, _) in pairwise(words):
         place = (x2 + after) / 2
         left, right = ends[:-1], starts[1:]
-        near = (np.minimum(np.abs(left - place), np.abs(right - place)) < 0.7 * size) | ((left < place) & (place < right))
+        near = (np.minimum(np.abs(left - place), np.abs(right - place)) < 0.7 * size) | (
+            (left < place) & (place < right)
+        )
         near &= left > begin
         if near.any():
             widest = int(np.where(near, right - left - 0.2 * np.abs((left + right) / 2 - place), -np.inf).argmax())
@@ -355,6 +367,36 @@ def _with_leaders(found: Sequence[_Measure], grey: np.ndarray) -> list[_Measure]
     return result
 
 
+def _bullets(found: Sequence[_Measure], grey: np.ndarray) -> list[Box]:
+    """Round or square signs that stand before lines, several below each other: one may be dirt."""
+    signs: list[tuple[Box, float]] = []
+    for measure in found:
+        size, top = measure.size, measure.baseline - 0.85 * measure.size
+        left, right = measure.x1 - TYPOGRAPHY.bullet_gap * size, measure.x1 - 0.25 * size
+        row = [m.x2 for m in found if m is not measure and m.baseline - m.size < measure.baseline < m.baseline + m.size]
+        left = max([0.0, left, *(x2 + 0.25 * size for x2 in row if x2 <= right)])
+        crop = grey[max(0, int(top)) : int(measure.baseline + 0.1 * size), int(left) : max(0, int(right))]
+        if min(crop.shape, default=0) < 4 or int(crop.max()) - int(crop.min()) < SCANNED.contrast:
+            continue
+        ink = np.abs(crop.astype(np.int16) - int(np.median(crop))) > 0.5 * (int(crop.max()) - int(crop.min()))
+        count, _, stats, _ = cv2.connectedComponentsWithStats(ink.astype(np.uint8), connectivity=8)
+        low, high = TYPOGRAPHY.bullet_size
+        parts = [part for part in stats[1:count].tolist() if max(part[2], part[3]) > 0.5 * low * size]
+        if len(parts) == 1:
+            x, y, width, height, inked = parts[0]
+            x1, y1 = x + float(int(left)), y + float(max(0, int(top)))
+            if low * size < min(width, height) and max(width, height) < high * size and inked > width * height / 2:
+                signs.append(((x1, y1, x1 + width, y1 + height), size))
+    return [
+        box
+        for box, size in signs
+        if sum(
+            abs(other[0] - box[0]) < 0.2 * size and abs(other[3] - other[1] - box[3] + box[1]) < 3 for other, _ in signs
+        )
+        > 1
+    ]
+
+
 def _are_dots(grey: np.ndarray, left: _Measure, right: _Measure) -> bool:
     """Whether nothing but a row of dots is between two lines."""
     size, base = left.size, left.baseline
@@ -433,9 +475,7 @@ def _as_lines(measure: _Measure) -> Iterator[TextLine]:
     if measure.is_code:
         origin = measure.x1 - 0.1 * measure.pitch
         cells = [(text, round((x1 - origin) / measure.pitch - 0.1)) for text, x1, _ in words]
-        words = [
-            (text, origin + at * measure.pitch, origin + (at + len(text)) * measure.pitch) for text, at in cells
-        ]
+        words = [(text, origin + at * measure.pitch, origin + (at + len(text)) * measure.pitch) for text, at in cells]
     gaps = [word[1] - before[2] for before, word in pairwise(words)]
     least = SCANNED.cut * measure.size + 0.6 * measure.pitch
     if len(gaps) > 2:  # a justified line has wide gaps, all alike

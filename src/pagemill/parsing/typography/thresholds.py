@@ -166,7 +166,7 @@ class ScannedThresholds:
     one_pitch = 0.012
     """Difference of two pitches, as a share, within which they are one."""
     on_grid, fixed = 0.25, 0.75
-    """Characters by which a word of fixed pitch is wider or narrower, and share of those that are not in such a line."""
+    """Characters by which a word of fixed pitch may be wider or narrower, and least share of such words in a line."""
     off_row = 0.25
     """Share of a row by which the baseline of a row of code is measured wrongly."""
     shade = 3.0
