@@ -77,7 +77,9 @@ def record_of(pixels: Pixels, lines: list[TextLine], detected: tuple[DetectedReg
         metadata={},
     )
     page = DecodedPage(pixels=pixels)
-    return analyse_page(ref, page, detected, lines, by_typography=True)
+    record = analyse_page(ref, page, detected, lines, by_typography=True)
+    msgspec.json.encode(record.regions)  # numbers of numpy cannot be stored
+    return record
 
 
 def scanned_markdown(sheet: Sheet, folder: Path, **how: Any) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 
 import cv2
 import numpy as np
 
-from pagemill.document.direction import is_right_to_left
-from pagemill.document.geometry import Box, area, as_array, components, intersection, union_box
+from pagemill.document.geometry import Box, as_array, as_boxes, clip, components, union_box
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import ANNOTATION, TextLine
 from pagemill.imaging.page import TextLayer
@@ -25,7 +26,14 @@ from pagemill.tables.rules import find_rules, has_rules
 from pagemill.tables.table import Table
 from pagemill.tables.words import usual_height
 
-_LAST_EUROPEAN, _FIRST_EAST_ASIAN = "\u0530", "\u2e80"
+_LATER_LATIN = ("\u1e00", "\u2000")
+_LAST_EUROPEAN = "\u0530"
+_COLUMN_LINES, _FULL, _MOST_COLUMNS = 3, 0.8, 2
+"""Least lines of a block that is a column, and words of one; share of its width from which a line fills it, and most
+columns side by side: press pages are read by the layout."""
+_MOST_DISORDER = 0.05
+"""Share of lines read after one that the layout reads later, from which columns were taken for rows: 0.2 around a
+picture in the middle, up to 0.02 where the order is right."""
 _LEVEL, _MOST, _LEAST = 0.15, 0.9, 3
 """Distance of two baselines on one level in font sizes; share and number of lines on one level from which blocks are
 rows."""
@@ -33,12 +41,12 @@ _SHOWN = FIGURES | FORMULAS | {Label.FORMULA_NUMBER, Label.SEAL, Label.HEADER_IM
 
 
 def is_measurable(lines: Sequence[TextLine]) -> bool:
-    """Whether lines are recognised ones whose letters stand on baselines, and run from left to right."""
+    """Whether lines are recognised ones in letters that stand on baselines: Latin, Greek and Cyrillic."""
     if any(line.engine in ("text-layer", ANNOTATION) or is_vertical(line) for line in lines):
         return False
     letters = [char for line in lines for char in line.text if char.isalpha()]
-    known = sum(char < _LAST_EUROPEAN or char >= _FIRST_EAST_ASIAN for char in letters)
-    return bool(letters) and known > _MOST * len(letters) and not is_right_to_left("".join(letters))
+    known = sum(char < _LAST_EUROPEAN or _LATER_LATIN[0] <= char < _LATER_LATIN[1] for char in letters)
+    return bool(letters) and known > _MOST * len(letters)
 
 
 def scanned_blocks(
@@ -63,28 +71,44 @@ def scanned_blocks(
     height, width = pixels.shape[:2]
     found = blocks_of(regions, lines, tables, {}, width, height, InlineFormulas())
     shown = [block for block in found if block.label in _SHOWN]
-    apart = {id(line) for block in shown if block.label not in FIGURES for line in block.lines}
+    pictures = [block for block in shown if block.label in FIGURES]
+    if _columns(found) > (1 if pictures else _MOST_COLUMNS):
+        return None
+    tabular = [block for block in found if block.table is not None]
+    for block in tabular:
+        assert block.table is not None
+        block.text = block.table.to_html()
+    apart = {id(line) for block in [*shown, *tabular] if block not in pictures for line in block.lines}
     page = measured([line for line in lines if id(line) not in apart], pixels)
     text, originals = _in_order(page.lines, found, (width, height)), page.originals
-    strokes = _strokes(pixels, lines)
-    layer = TextLayer(lines=(), characters=0, unmapped=0, strokes=strokes, drawings=tuple(page.bullets))
-    blocks = typographic_blocks(layer, text, shown, (width, height), page_number, written=False)
-    if blocks is None:
+    strokes, drawings = _strokes(pixels, lines), tuple(page.bullets)
+    layer = TextLayer(lines=(), characters=0, unmapped=0, strokes=strokes, drawings=drawings)
+    blocks = typographic_blocks(layer, text, [*shown, *tabular], (width, height), page_number, written=False)
+    if blocks is None or _disorder(blocks, text) > _MOST_DISORDER:
         return None
-    own = [block.box for block in blocks if block.table is not None]
-    missed = [
-        block
-        for block in found
-        if block.table is not None and sum(intersection(block.box, box) for box in own) < 0.2 * area(block.box)
-    ]
-    if missed:
-        apart = {id(line) for block in missed for line in block.lines}
-        text = [line for line in text if id(originals.get(id(line))) not in apart and not _in_any(line, missed)]
-        blocks = typographic_blocks(layer, text, [*shown, *missed], (width, height), page_number, written=False)
-    return (blocks, InlineFormulas(originals=originals)) if blocks is not None else None
+    for block in blocks:
+        lines = [originals.get(id(line), line) for line in block.lines]
+        if lines and block not in pictures:
+            frame = [block.box] if block.table is not None else []
+            block.box = clip(union_box([*frame, *(line.box for line in lines)]), width, height)
+    return blocks, InlineFormulas(originals=originals)
 
 
-def _in_order(text: list[TextLine], blocks: Sequence[Block], size: tuple[int, int]) -> list[TextLine]:
+def _columns(blocks: Sequence[Block]) -> int:
+    """How many blocks of running text stand side by side."""
+    boxes = [block.box for block in blocks if len(block.rows) >= _COLUMN_LINES and _is_column(block)]
+    counts = [sum(other[1] < (y1 + y2) / 2 < other[3] for other in boxes) for _, y1, _, y2 in boxes]
+    return max(counts, default=0)
+
+
+def _is_column(block: Block) -> bool:
+    """Whether rows have several words and fill a block: labels differ in length, and values are single words."""
+    words = median(len(row.text.split()) for row in block.rows)
+    full = sum(row.box[2] - row.box[0] > _FULL * (block.box[2] - block.box[0]) for row in block.rows)
+    return words >= _COLUMN_LINES and 2 * full > len(block.rows)
+
+
+def _in_order(text: Sequence[TextLine], blocks: Sequence[Block], size: tuple[int, int]) -> list[TextLine]:
     """Lines as the blocks of the layout are read, and row by row in each: so columns tell from rows of cells.
 
     Blocks side by side that share their baselines are rows, too, where none of them is running text.
@@ -110,6 +134,13 @@ def _in_order(text: list[TextLine], blocks: Sequence[Block], size: tuple[int, in
     return [line for _, line in sorted(keyed, key=lambda one: (place[one[0]], one[1].box[3], one[1].box[0]))]
 
 
+def _disorder(blocks: Sequence[Block], ordered: Sequence[TextLine]) -> float:
+    """Share of lines of sentences that are read after one that comes later in another order."""
+    place = {id(line): rank for rank, line in enumerate(ordered) if is_sentence(line.text)}
+    ranks = [place[id(line)] for block in blocks for line in block.lines if id(line) in place]
+    return sum(below < above for above, below in pairwise(ranks)) / max(1, len(ranks))
+
+
 def _share_rows(one: Sequence[TextLine], other: Sequence[TextLine]) -> bool:
     """Whether nearly all lines of two blocks have one in the other on their level, and none of them is running text."""
     few, many = sorted((one, other), key=len)
@@ -118,10 +149,6 @@ def _share_rows(one: Sequence[TextLine], other: Sequence[TextLine]) -> bool:
     )
     prose = any(3 * sum(is_sentence(line.text) for line in side) > len(side) for side in (few, many))
     return len(few) >= _LEAST and level >= _MOST * len(few) and not prose
-
-
-def _in_any(line: TextLine, blocks: Sequence[Block]) -> bool:
-    return any(intersection(line.box, block.box) > 0.5 * area(line.box) for block in blocks)
 
 
 def _strokes(pixels: Pixels, lines: Sequence[TextLine]) -> tuple[Box, ...]:
@@ -133,4 +160,4 @@ def _strokes(pixels: Pixels, lines: Sequence[TextLine]) -> tuple[Box, ...]:
     rules = find_rules(grey, size, as_array(line.box for line in lines), whole_page=True)
     level = [(rule.start, rule.position, rule.end, rule.position) for rule in rules.horizontal]
     upright = [(rule.position, rule.start, rule.position, rule.end) for rule in rules.vertical]
-    return (*level, *upright)
+    return tuple(as_boxes(as_array([*level, *upright])))
