@@ -97,7 +97,7 @@ def _scanned(
 ) -> tuple[list[Block], InlineFormulas] | None:
     """The blocks of a page of recognised lines by its measured typography; None where that does not tell."""
     formulas = any(region.label in FORMULAS for region in regions)  # they part the text around them
-    if formulas or len(lines) > PARSING.max_lines or not is_measurable(lines):
+    if formulas or not is_measurable(lines):
         return None
     try:
         return scanned_blocks(page.pixels, regions, tables, lines, record.page_number)

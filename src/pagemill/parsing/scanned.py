@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
-import cv2
-import numpy as np
-
-from pagemill.document.geometry import Box, as_array, as_boxes, clip, components, union_box
+from pagemill.document.geometry import as_array, clip, components, union_box
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import ANNOTATION, TextLine
 from pagemill.imaging.page import TextLayer
@@ -22,9 +19,8 @@ from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.lines import assign_lines, is_vertical
 from pagemill.parsing.typography.measured import measured
 from pagemill.parsing.typography.page import is_sentence, typographic_blocks
-from pagemill.tables.rules import find_rules, has_rules
+from pagemill.parsing.typography.thresholds import SCANNED
 from pagemill.tables.table import Table
-from pagemill.tables.words import usual_height
 
 _LATER_LATIN = ("\u1e00", "\u2000")
 _LAST_EUROPEAN = "\u0530"
@@ -37,11 +33,15 @@ picture in the middle, up to 0.02 where the order is right."""
 _LEVEL, _MOST, _LEAST = 0.15, 0.9, 3
 """Distance of two baselines on one level in font sizes; share and number of lines on one level from which blocks are
 rows."""
+_SURE_TABLE = 0.9
+"""Score of a table from which it is one whatever told its rows: those around items of invoices have 0.4 to 0.75."""
 _SHOWN = FIGURES | FORMULAS | {Label.FORMULA_NUMBER, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
 
 
 def is_measurable(lines: Sequence[TextLine]) -> bool:
-    """Whether lines are recognised ones in letters that stand on baselines: Latin, Greek and Cyrillic."""
+    """Whether there are recognised lines alone, not too many, in letters on baselines: Latin, Greek and Cyrillic."""
+    if len(lines) > SCANNED.most_lines:
+        return False
     if any(line.engine in ("text-layer", ANNOTATION) or is_vertical(line) for line in lines):
         return False
     letters = [char for line in lines for char in line.text if char.isalpha()]
@@ -74,15 +74,15 @@ def scanned_blocks(
     pictures = [block for block in shown if block.label in FIGURES]
     if _columns(found) > (1 if pictures else _MOST_COLUMNS):
         return None
-    tabular = [block for block in found if block.table is not None]
-    for block in tabular:
-        assert block.table is not None
-        block.text = block.table.to_html()
+    tabular = []
+    for block in found:
+        if block.table is not None and (block.table.method != "text" or (block.score or 0.0) >= _SURE_TABLE):
+            block.text = block.table.to_html()
+            tabular.append(block)
     apart = {id(line) for block in [*shown, *tabular] if block not in pictures for line in block.lines}
     page = measured([line for line in lines if id(line) not in apart], pixels)
     text, originals = _in_order(page.lines, found, (width, height)), page.originals
-    strokes, drawings = _strokes(pixels, lines), tuple(page.bullets)
-    layer = TextLayer(lines=(), characters=0, unmapped=0, strokes=strokes, drawings=drawings)
+    layer = TextLayer(lines=(), characters=0, unmapped=0, drawings=tuple(page.bullets))
     blocks = typographic_blocks(layer, text, [*shown, *tabular], (width, height), page_number, written=False)
     if blocks is None or _disorder(blocks, text) > _MOST_DISORDER:
         return None
@@ -149,15 +149,3 @@ def _share_rows(one: Sequence[TextLine], other: Sequence[TextLine]) -> bool:
     )
     prose = any(3 * sum(is_sentence(line.text) for line in side) > len(side) for side in (few, many))
     return len(few) >= _LEAST and level >= _MOST * len(few) and not prose
-
-
-def _strokes(pixels: Pixels, lines: Sequence[TextLine]) -> tuple[Box, ...]:
-    """The rules that the page draws."""
-    grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.uint8)
-    size = usual_height(lines)
-    if not has_rules(grey, size):
-        return ()
-    rules = find_rules(grey, size, as_array(line.box for line in lines), whole_page=True)
-    level = [(rule.start, rule.position, rule.end, rule.position) for rule in rules.horizontal]
-    upright = [(rule.position, rule.start, rule.position, rule.end) for rule in rules.vertical]
-    return tuple(as_boxes(as_array([*level, *upright])))

@@ -11,7 +11,7 @@ import cv2
 import msgspec
 import numpy as np
 
-from pagemill.document.geometry import Box
+from pagemill.document.geometry import Box, split_when
 from pagemill.document.page import Mark, Span, TextLine, Word
 from pagemill.imaging.types import Flags, Pixels
 from pagemill.parsing.lines import line_size, weighted_median
@@ -131,7 +131,7 @@ def _measure(line: TextLine, grey: np.ndarray, without: Sequence[_Word] = ()) ->
     words = [(word.text, word.box[0], word.box[2]) for word in line.words if word.text.strip()]
     words = words or [(line.text.strip(), line.box[0], line.box[2])]
     text = "".join(word[0] for word in words if word not in without)
-    size = line_size(line)
+    size = max(1.0, line_size(line))
     fallback = _Measure(line, line.box[3] - 0.3 * size, 0.72 * size, True, 0.0, False, 0.0, 255.0, words)
     x1, y1 = max(0, int(line.box[0])), max(0, int(line.box[1]))
     crop = grey[y1 : int(line.box[3]) + 1, x1 : int(line.box[2]) + 1].copy()
@@ -141,7 +141,8 @@ def _measure(line: TextLine, grey: np.ndarray, without: Sequence[_Word] = ()) ->
     ink: Flags = crop <= level
     if ink.mean() > 0.5:
         ink = ~ink
-    ink = ink & (ink.mean(axis=0) < SCANNED.rule)[None, :] & (ink.mean(axis=1) < SCANNED.rule)[:, None]
+    ink[:, ink.mean(axis=0) >= SCANNED.rule] = False
+    ink[ink.mean(axis=1) >= SCANNED.rule] = False
     for _, start, end in without:
         place = slice(max(0, int(start) - x1), max(0, int(end) - x1))
         ink[:, place], crop[:, place] = False, int(np.median(crop[~ink]))
@@ -155,13 +156,14 @@ def _measure(line: TextLine, grey: np.ndarray, without: Sequence[_Word] = ()) ->
     wide = 2 * sum(char >= "\u2e80" for char in text) > len(text)
     tall = wide or high > 0
     small = float(bottom - rise) if tall and bottom - rise < 0.85 * (bottom - top) else 0.0
-    ground = float(np.median(crop[~ink]))
+    sample = crop[::3, ::3][~ink[::3, ::3]]  # tells it as well, in less time
+    ground = float(np.median(sample)) if sample.size else fallback.ground
     measure = _Measure(line, float(y1 + bottom), float(bottom - top), tall, small, wide, 0.0, ground, words)
     letters = ink[rise:bottom]
     runs = int((np.diff(letters.astype(np.int8), axis=1, prepend=0) == 1).sum())
     # Grey pixels at the edges count by their share: strokes of small print are two pixels wide.
-    dark = np.abs(crop[rise:bottom].astype(np.float64) - ground)
-    measure.weight = float(dark.sum() / max(1.0, np.quantile(dark[letters], 0.9)) / runs) if runs else 0.0
+    dark = np.abs(crop[rise:bottom].astype(np.float32) - ground)
+    measure.weight = float(dark.sum() / max(1.0, np.quantile(dark[letters][::5], 0.9)) / runs) if runs else 0.0
     return measure
 
 
@@ -248,7 +250,7 @@ def _give_sizes(found: Sequence[_Measure]) -> None:
 
 def _slope(found: Sequence[_Measure]) -> float:
     """How far rows fall to the right, per pixel: short lines do not tell the skew of a receipt, its rows do."""
-    places = np.array([((m.x1 + m.x2) / 2, m.baseline, m.size) for m in found[: SCANNED.most_lines]]).reshape(-1, 3)
+    places = np.array([((m.x1 + m.x2) / 2, m.baseline, m.size) for m in found]).reshape(-1, 3)
     across, down = (values - values[:, None] for values in (places[:, 0], places[:, 1]))
     pairs = (across > 5 * places[:, 2]) & (np.abs(down) < SCANNED.most_slope * across)
     slopes = down[pairs] / across[pairs]
@@ -317,10 +319,11 @@ def _give_pitches(found: Sequence[_Measure]) -> list[float]:
             low, high = SCANNED.mono_range
             if low < pitch / measure.size < high and _on_grid(measure, pitch) > SCANNED.fixed:
                 sure.append(pitch)
-    sure = [pitch for pitch in sure if sum(abs(other - pitch) < SCANNED.one_pitch * pitch for other in sure) > 1]
+    alike = split_when(sorted(sure), lambda below, above: above - below > SCANNED.one_pitch * above)
+    sure = [median(group) for group in alike if len(group) > 1]
     for measure in latin:
         fitting = [pitch for pitch in sure if _on_grid(measure, pitch) > SCANNED.fixed]
-        measure.pitch = median(fitting) if fitting else 0.0
+        measure.pitch = max(fitting, key=lambda pitch: _on_grid(measure, pitch), default=0.0)
     ordered = sorted(latin, key=lambda measure: measure.baseline)
     kept = {id(m) for m in latin if m.pitch and m.characters >= SCANNED.told and len(m.words) > 1}
     paper = median(measure.ground for measure in found)
@@ -335,8 +338,8 @@ def _give_pitches(found: Sequence[_Measure]) -> list[float]:
     of_code = [measure for measure in ordered if measure.pitch]
     _give_rows(of_code)
     for measure in of_code:  # signs that reach above and below letters make their lines seem larger
-        alike = [m.size for m in of_code if abs(m.pitch - measure.pitch) < 2 * SCANNED.one_pitch * m.pitch]
-        measure.size = max(set(alike), key=lambda size: (alike.count(size), size))
+        sizes = [m.size for m in of_code if abs(m.pitch - measure.pitch) < 2 * SCANNED.one_pitch * m.pitch]
+        measure.size = max(set(sizes), key=lambda size: (sizes.count(size), size))
     printed = "".join("".join(measure.line.text.split()) for measure in found)
     fixed = sum(len(measure.line.text) for measure in found if measure.pitch)
     typewritten = fixed > SCANNED.typewritten * sum(len(measure.line.text) for measure in found)

@@ -152,9 +152,10 @@ class ScannedThresholds:
     """Difference of two sizes, as a share, within which they are one: a pixel is 4 % of 10 pt at 200 dpi."""
     of_body = 0.12
     """The same of lines that are not bold and running text."""
-    most_slope, same_slope, sloping, most_lines = 0.04, 0.0015, 4, 300
-    """Greatest fall of rows per pixel, difference of two falls that are one, pairs of lines that tell it, and most
-    lines that are compared."""
+    most_lines = 400
+    """Lines of a page up to which they are measured: some are compared with all others. Not measured."""
+    most_slope, same_slope, sloping = 0.04, 0.0015, 4
+    """Greatest fall of rows per pixel, difference of two falls that are one, and pairs of lines that tell it."""
     bold = 1.25
     """Width of strokes, in that of most text of the page, from which a line is bold."""
     high = 0.02
