@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pagemill.config.modes import TablesMode
 from pagemill.document.geometry import Box, area, as_array, clip, intersection, shared_areas, union_box
-from pagemill.document.labels import FIGURES, Label
+from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.export.markdown import with_markdown
@@ -32,6 +32,7 @@ from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
+from pagemill.parsing.scanned import is_measurable, scanned_blocks
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.sources.base import PageRef
@@ -50,6 +51,8 @@ def analyse_page(
     lines: Sequence[TextLine],
     tables_mode: TablesMode = TablesMode.AUTO,
     table_engine: StructureModel | None = None,
+    *,
+    by_typography: bool = False,
 ) -> PageResult:
     """Build the record of a page. Computes for some milliseconds: call it on a thread.
 
@@ -60,6 +63,7 @@ def analyse_page(
         lines: All lines of text on the page.
         tables_mode: Who finds the rows and columns of tables.
         table_engine: The model for that; None: the embedded one.
+        by_typography: Measure recognised lines on the pixels, and structure them as those of a text layer.
     """
     record = begun_record(ref, page)
     formulas: dict[int, str] = {}
@@ -75,9 +79,32 @@ def analyse_page(
         if page.text_layer is not None and page.text_layer.symbols:
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
-    assemble_regions(record, regions, lines, tables, formulas, inline)
+    scanned = _scanned(page, regions, tables, lines, record) if by_typography else None
+    if scanned is not None:
+        assemble_blocks(record, *scanned)
+    else:
+        assemble_regions(record, regions, lines, tables, formulas, inline)
     with_markdown(record)
     return record
+
+
+def _scanned(
+    page: DecodedPage,
+    regions: Sequence[DetectedRegion],
+    tables: dict[int, Table],
+    lines: Sequence[TextLine],
+    record: PageResult,
+) -> tuple[list[Block], InlineFormulas] | None:
+    """The blocks of a page of recognised lines by its measured typography; None where that does not tell."""
+    formulas = any(region.label in FORMULAS for region in regions)  # they part the text around them
+    if formulas or not is_measurable(lines):
+        return None
+    try:
+        return scanned_blocks(page.pixels, regions, tables, lines, record.page_number)
+    except Exception as error:  # the regions show the structure, too
+        message = f"the structure is that of the layout engine: {type(error).__name__}: {error}"
+        record.errors.append(PageError(component="analysis", category="internal", message=message))
+        return None
 
 
 def analyse_typography(

@@ -72,7 +72,7 @@ def assemble_regions(
         inline: Formulas inside the lines.
     """
     width, height = record.width, record.height
-    blocks = join_fields(_blocks(regions, lines, tables, formulas, width, height, inline))
+    blocks = join_fields(blocks_of(regions, lines, tables, formulas, width, height, inline))
     body = body_size(blocks)
     mark_formulas(blocks)
     blocks = cut_at_formulas(join_names(blocks))
@@ -122,7 +122,7 @@ def _ranks(blocks: Sequence[Block]) -> list[int | None] | None:
     return ranks if found and all(block.rank is not None for block in found) else None
 
 
-def _blocks(
+def blocks_of(
     regions: Sequence[DetectedRegion],
     lines: Sequence[TextLine],
     tables: Mapping[int, Table],

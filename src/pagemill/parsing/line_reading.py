@@ -202,7 +202,17 @@ async def _analyse(
     settings, page = run.settings, level.straight
     embedded = settings.table_choice.name == EMBEDDED_TABLES
     engine = None if embedded else await run.services.table_engine()
-    record = await run.compute("analysis", analyse_page, run.ref, page, detected, lines, settings.tables, engine)
+    record = await run.compute(
+        "analysis",
+        analyse_page,
+        run.ref,
+        page,
+        detected,
+        lines,
+        settings.tables,
+        engine,
+        by_typography=settings.reads_fonts and run.photograph is None,  # a page laid flat has no even sizes
+    )
     failures = await _read_formulas(run, record, page.pixels)
     record.errors += failures
     level.restore(record)

@@ -23,8 +23,10 @@ from pagemill.tables.table import Cell, Table, build_table
 from pagemill.tables.words import TableWord, are_number, spans_of_word
 from pagemill.tables.words import extent as extent_of_words
 
-LEADERS = re.compile(r"(?:[.·…]\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?\s*$")
-"""Dots up to a page number at the end of a row of a table of contents."""
+LEADERS = re.compile(
+    r"(?:[.·…]\s?){4,}\s*(?:[€$£¥₩]?\s?\d[\d.,]{0,12}(?:\s?[€$£¥₩%])?|[ivxlc]{1,6})?\s*$", re.IGNORECASE
+)
+"""Dots up to a page number or price at the end of a row of a table of contents or menu."""
 _NO_PIXELS = np.full((1, 1), 255, dtype=np.uint8)
 _ON_GRID = 0.12
 """Share of a character's width by which code is off its grid."""

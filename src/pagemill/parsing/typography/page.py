@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, area, intersection, union_box
-from pagemill.document.labels import Label
+from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import ANNOTATION, Furniture, Mark, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.blocks import Block
@@ -49,6 +49,8 @@ def typographic_blocks(
     shown: Sequence[Block],
     size: tuple[int, int],
     page_number: int | None,
+    *,
+    written: bool = True,
 ) -> list[Block] | None:
     """The blocks of a page in reading order; None where its text alone does not tell its structure.
 
@@ -58,6 +60,7 @@ def typographic_blocks(
         shown: Pictures and formulas, which take their places among the text. Text in a picture is its lettering.
         size: Width and height of the page in pixels.
         page_number: From 1, where it is known.
+        written: Whether the lines are in the order in which they were written; else in that in which they are read.
     """
     width, height = size
     level = [line for line in lines if abs(direction(line)) < 1]
@@ -72,14 +75,14 @@ def typographic_blocks(
     artifacts = sum(len(line.text) for line in level if line.artifact)
     believed = artifacts < 0.5 * characters
     furniture = [line for line in level if line.artifact and believed]
-    pictures = [block for block in shown if block.label is Label.IMAGE]
+    pictures = [block for block in shown if block.label in FIGURES]
     lettering = [_picture_of(line, pictures) for line in level]
     body = [
         line
         for line, picture in zip(level, lettering, strict=True)
         if picture is None and not (line.artifact and believed)
     ]
-    pieces = pieces_of(body, width, right_to_left=mirrored)
+    pieces = pieces_of(body, width, right_to_left=mirrored, written=written)
     for place, block in enumerate(pictures):
         block.inner_lines = tuple(line for line, picture in zip(level, lettering, strict=True) if picture == place)
     page = _Page(layer, pieces, width, height, mirrored=mirrored, page_number=page_number)

@@ -14,6 +14,7 @@ from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import Mark, Style
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
+from pagemill.parsing.typography.cells import LEADERS
 from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, same_size
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
@@ -295,6 +296,8 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
     above = last.rows[-1]
     if above.initial is not None:
         return True  # a drop cap is as high as two rows
+    if LEADERS.search(above.text):
+        return False  # entries of a table of contents or menu
     inline = row.fixed and not above.fixed and 0.7 * above.size < row.size  # a row of nothing but inline code
     if not (inline or same_size(above.size, row.size) or same_size(last.size, row.size)):
         return False

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from statistics import median
 
 import msgspec
@@ -234,10 +235,17 @@ def same_size(a: float, b: float) -> bool:
     return abs(a - b) <= TYPOGRAPHY.same_size * max(a, b)
 
 
-def pieces_of(lines: Iterable[TextLine], width: float, *, right_to_left: bool) -> list[Piece]:
-    """Lines as pieces, seen in a mirror on right-to-left pages."""
+def pieces_of(lines: Iterable[TextLine], width: float, *, right_to_left: bool, written: bool = True) -> list[Piece]:
+    """Lines as pieces, seen in a mirror on right-to-left pages.
+
+    Args:
+        lines: In the order in which they were written, or are read.
+        width: Of the page.
+        right_to_left: Whether it is read so.
+        written: Whether that a line follows another tells that it was written on from it.
+    """
     pieces = []
-    for order, line in enumerate(lines):
+    for order, line in zip(count(0, 1 if written else 2), lines, strict=False):
         words = line.words or ()
         placed = [(word.text, *_along(word.box, width, right_to_left)) for word in words if word.text.strip()]
         start, end = _along(line.box, width, right_to_left)

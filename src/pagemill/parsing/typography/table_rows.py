@@ -138,6 +138,7 @@ def _pairs(
                 start, end = extent(other)
                 room = width - (end - start) - TYPOGRAPHY.word_fits * size
                 initial, needed = cell[0].text[:1], first_chunk(cell[0].words[0])
+                figures = is_number(cell[0].text) and is_number(other[-1].text)  # no number goes on below
                 pairs.append(
                     _Pair(
                         above=above,
@@ -145,7 +146,7 @@ def _pairs(
                         first=column == 0,
                         pitch=(cell[0].baseline - other[0].baseline) / size,
                         alike=cell[0].line.style == other[0].line.style,
-                        ended=needed < room,
+                        ended=needed < room or figures,
                         lower=initial.islower()
                         if initial.lower() != initial.upper()
                         else None

@@ -137,3 +137,51 @@ class TypographyThresholds:
 
 
 TYPOGRAPHY = TypographyThresholds()
+
+
+class ScannedThresholds:
+    """Thresholds of the measures of recognised lines (:mod:`pagemill.parsing.typography.measured`)."""
+
+    contrast = 24
+    """Grey levels between ink and ground below which a line is not measured. Not measured."""
+    rule = 0.9
+    """Share of inked pixels of a row or column of a line's box from which it is a rule."""
+    capital, flat, square = 0.73, 0.53, 0.92
+    """Height of capitals and ascenders, of letters without, and of East Asian characters, in font sizes."""
+    one_size = 0.07
+    """Difference of two sizes, as a share, within which they are one: a pixel is 4 % of 10 pt at 200 dpi."""
+    of_body = 0.12
+    """The same of lines that are not bold and running text."""
+    most_lines = 400
+    """Lines of a page up to which they are measured: some are compared with all others. Not measured."""
+    most_slope, same_slope, sloping = 0.04, 0.0015, 4
+    """Greatest fall of rows per pixel, difference of two falls that are one, and pairs of lines that tell it."""
+    bold = 1.25
+    """Width of strokes, in that of most text of the page, from which a line is bold."""
+    high = 0.02
+    """Least ink of a row of ascenders and capitals, in font sizes for each of them."""
+    mono, mono_range = 0.6, (0.45, 0.8)
+    """Usual width of a character of fixed pitch in font sizes, and what measures make of it."""
+    told = 8
+    """Characters of a line from which it tells whether it is of fixed pitch."""
+    one_pitch = 0.012
+    """Difference of two pitches, as a share, within which they are one."""
+    on_grid, fixed = 0.25, 0.75
+    """Characters by which a word of fixed pitch may be wider or narrower, and least share of such words in a line."""
+    off_row = 0.25
+    """Share of a row by which the baseline of a row of code is measured wrongly."""
+    shade = 3.0
+    """Grey levels between two grounds from which one is shaded."""
+    code_rows = 2.6
+    """Most distance of two rows of code in font sizes."""
+    typewritten = 0.6
+    """Share of a page in letters of fixed pitch from which these are no code without a program's signs."""
+    bearing = 0.05
+    """Room beside the ink of a letter that belongs to it, in font sizes."""
+    leader_dots = 4
+    """Least dots of a leader between what was read of its row."""
+    cut = 1.0
+    """Gap between two words, in font sizes, at which a line is cut in two."""
+
+
+SCANNED = ScannedThresholds()

@@ -1,0 +1,123 @@
+"""Scans of ordinary documents: their lines measured on the pixels, and structured as those of a text layer are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn_sheets import PROSE, Sheet
+from scanned_sheets import record_of, scan, scanned_markdown
+
+from pagemill.parsing.scanned import is_measurable
+
+GOODS = (
+    ("Lamp oil, 1 l", "8.40"),
+    ("Twine", "15.00"),
+    ("Hooks, box of 10", "2.15"),
+    ("Candle x3", "4.50"),
+    ("Rye bread", "3.20"),
+    ("Smoked herring", "11.05"),
+    ("TOTAL", "44.30"),
+)
+FIELDS = (
+    ("Name", "Margret Olsen"),
+    ("Street and number", "Hafenstrasse 14"),
+    ("Vessel", "Marie Louise"),
+    ("Length over all", "11.40 m"),
+    ("Home port", "Kappeln"),
+    ("From", "1 May 2031"),
+)
+CODE = ("def toll(boat):", "    if boat.length > 9:", "        return boat.length * 2", "    return 0")
+
+
+def rows(markdown: str) -> list[list[str]]:
+    """The cells of the rows of tables."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.splitlines() if "|" in line]
+
+
+@pytest.mark.parametrize("font", ["Courier", "Helvetica", "Times-Roman"])
+@pytest.mark.parametrize(("contrast", "skew"), [(1.0, 0.0), (0.45, 0.7), (0.6, -1.2)])
+def test_the_rows_of_a_receipt_stay_rows(tmp_path, font, contrast, skew):
+    sheet = Sheet()
+    sheet.put(110, 80, "QUAY STORES", font, 12)
+    for number, (label, value) in enumerate(GOODS):
+        sheet.put(72, 120 + 13 * number + 6 * (number == 6), label, font, 10)
+        sheet.right(280, 120 + 13 * number + 6 * (number == 6), value, font, 10)
+    sheet.put(72, 240, "Thank you", font, 10)
+    found = rows(scanned_markdown(sheet, tmp_path, dpi=150, contrast=contrast, skew=skew))
+    assert all([label, value] in found for label, value in GOODS)
+
+
+@pytest.mark.parametrize("bold", [True, False])
+@pytest.mark.parametrize("ruled", [True, False])
+def test_the_fields_of_a_form_stay_beside_their_labels(tmp_path, bold, ruled):
+    sheet = Sheet()
+    sheet.put(72, 80, "Application for a berth", "Helvetica-Bold", 16)
+    for number, (label, value) in enumerate(FIELDS):
+        y = 130 + 22 * number
+        sheet.put(72, y, label, "Helvetica-Bold" if bold else "Helvetica")
+        sheet.put(220, y, value)
+        if ruled:
+            sheet.line(218, 842 - y - 4, 500, 842 - y - 4)
+    sheet.prose(72, 300, 450)
+    markdown = scanned_markdown(sheet, tmp_path)
+    found = rows(markdown)
+    assert all([label, value] in [[cell.replace("*", "") for cell in row] for row in found] for label, value in FIELDS)
+    assert markdown.startswith("# Application for a berth\n")
+    assert PROSE in markdown
+
+
+def test_contents_keep_their_page_numbers_over_dots_that_were_not_read(tmp_path):
+    sheet = Sheet()
+    entries = [("Preface", "v"), ("The harbour", "1"), ("The rope walk", "12"), ("The storm", "107")]
+    for number, (title, page) in enumerate(entries):
+        sheet.put(72, 100 + 20 * number, title)
+        sheet.right(500, 100 + 20 * number, page)
+        for x in range(150, 470, 6):
+            sheet.put(x, 100 + 20 * number, ".")
+    pixels, lines = scan(sheet, tmp_path)
+    read = [line for line in lines if line.text.strip(". ")]
+    assert len(read) == 2 * len(entries)
+    record = record_of(pixels, read)
+    assert [region.content for region in record.regions] == ["\n".join(f"{a} … {b}" for a, b in entries)]
+
+
+def test_code_is_known_by_its_pitch_and_keeps_its_indents(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    for number, line in enumerate(CODE):
+        sheet.put(72, y + 13 * number, line, "Courier", 10)
+    sheet.prose(72, y + 75, 450)
+    markdown = scanned_markdown(sheet, tmp_path)
+    assert "```\n" + "\n".join(CODE) + "\n```" in markdown
+    assert markdown.count(PROSE) == 2
+
+
+def test_bullets_that_were_not_read_make_items_and_headings_are_bold(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 80, "Duties of the clerk", "Helvetica-Bold", 11)
+    y = sheet.prose(72, 105, 450)
+    for number, item in enumerate(("opens the sluice at dawn", "counts the carts", "keeps the book")):
+        sheet.circle(80, 842 - y - 12 - 18 * number + 4, 2, fill=1)
+        sheet.put(96, y + 12 + 18 * number, item)
+    markdown = scanned_markdown(sheet, tmp_path)
+    assert markdown.startswith("## Duties of the clerk\n")
+    assert "- opens the sluice at dawn\n- counts the carts\n- keeps the book" in markdown
+
+
+def test_columns_of_text_are_not_rows(tmp_path):
+    sheet = Sheet()
+    sheet.prose(60, 80, 220, size=10)
+    sheet.prose(320, 80, 220, PROSE[::-1].title(), size=10)
+    markdown = scanned_markdown(sheet, tmp_path)
+    assert "|" not in markdown
+    assert PROSE in markdown
+
+
+def test_lines_without_ink_and_other_scripts(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 80, "Harbour toll notice")
+    pixels, lines = scan(sheet, tmp_path)
+    record = record_of(np.full_like(pixels, 255), lines)
+    assert [region.content for region in record.regions] == ["Harbour toll notice"]
+    assert is_measurable(lines)
+    assert not is_measurable([])
