@@ -6,15 +6,16 @@ process only.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import re
 import time
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pikepdf
@@ -38,6 +39,7 @@ _SHORT = {
 _COMPONENTS = {"/DeviceRGB": 3, "/RGB": 3, "/CalRGB": 3, "/Lab": 3, "/DeviceCMYK": 4, "/CMYK": 4}
 """Samples of a pixel by colour space; others have at least one."""
 _CHUNK = 2**20
+_SHORT_STREAM = 2**14
 _MAX_BYTES = 2**28
 """That the streams of a page may inflate to before the check is given up: a page with more takes minutes to read."""
 _MAX_SECONDS = 5.0
@@ -59,7 +61,7 @@ _ENDS = 4
 _LINE_ENDS = b"\r\n"
 _PNG_PREDICTORS = 10
 _SAMPLES_OF_JPX = 2**27
-"""A JPEG 2000 image of one resolution is decoded whole; larger ones take more memory than a decoding process has."""
+"""Of what is decoded of a JPEG 2000 image; more take more memory than a decoding process has."""
 
 
 class DamagedStreamError(Exception):
@@ -78,37 +80,41 @@ class Budget:
     """What the checks of a page may take."""
 
     bytes_left: int = _MAX_BYTES
-    deadline: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.deadline = time.thread_time() + _MAX_SECONDS
+    deadline: float = field(default_factory=lambda: time.thread_time() + _MAX_SECONDS)
+    earliest: float = field(default_factory=lambda: time.monotonic() + _MAX_SECONDS)
+    """No thread takes more processor time than passes, and this clock is the cheaper one: that of a thread takes up to
+    100 µs on a busy virtual machine, and a page has hundreds of streams."""
 
     def take(self, size: int) -> None:
         """Count bytes that were decoded."""
         self.bytes_left -= size
-        if self.bytes_left < 0 or time.thread_time() > self.deadline:
+        if self.bytes_left < 0 or (time.monotonic() > self.earliest and time.thread_time() > self.deadline):
             raise UncheckedError
 
 
-@dataclass(frozen=True, slots=True)
-class Coded:
+class Coded(NamedTuple):
     """Data of a stream or an inline image, as they are stored, and how they are coded."""
 
     data: bytes
-    filters: tuple[str, ...]
-    parameters: tuple[Any, ...]
+    filters: Sequence[str]
+    parameters: Sequence[Any]
     """A dictionary for each filter that has one, else None."""
     entries: Any
-    """The dictionary of an image; None for other streams."""
+    """Of an image; None for other streams."""
 
     @classmethod
     def of(cls, entries: Any, data: bytes, *, is_image: bool) -> Coded:
-        """By the dictionary of a stream or, with short keys, of an inline image."""
-        names = tuple(_SHORT.get(name, name) for name in map(str, _listed(_either(entries, "/Filter", "/F"))))
-        parameters = _listed(_either(entries, "/DecodeParms", "/DP"))
+        """By the entries of a stream or, with short keys, of an inline image, as `as_dict()` gives them.
+
+        To look up a key in one of pikepdf takes three times as long as all of this.
+        """
+        names = [_SHORT.get(name, name) for name in map(str, _listed(_either(entries, "/Filter", "/F")))]
+        parameters = [
+            each if isinstance(each, pikepdf.Dictionary) else None
+            for each in _listed(_either(entries, "/DecodeParms", "/DP"))
+        ]
         parameters += [None] * (len(names) - len(parameters))
-        known = tuple(each if isinstance(each, pikepdf.Dictionary) else None for each in parameters)
-        return cls(data, names, known, entries if is_image else None)
+        return cls(data, names, parameters, entries if is_image else None)
 
 
 def decoded(coded: Coded, budget: Budget) -> bytes:
@@ -176,6 +182,14 @@ def _inflated(data: bytes, budget: Budget) -> Iterator[bytes]:
     """
     if not data:
         return
+    if len(data) <= _SHORT_STREAM:  # as glyphs, of which a page can have hundreds: half the time of what follows
+        whole = zlib.decompressobj()
+        with contextlib.suppress(zlib.error):
+            chunk = whole.decompress(data, _CHUNK)
+            if whole.eof:
+                budget.take(len(chunk))
+                yield chunk
+                return
     _require(len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0)
     stream, checksum, rest = zlib.decompressobj(-zlib.MAX_WBITS), 1, data[2:]
     while not stream.eof:
@@ -319,10 +333,12 @@ def _is_whole_jpeg(data: bytes) -> bool:
 
 def _is_whole_jpx(data: bytes) -> bool:
     """Whether the structure of a JPEG 2000 image is whole; what its packets hold has no checks in it."""
-    for reduced, coded in ((5, data), (5, data + END_OF_JPEG), (0, data)):
+    # Pillow refuses a resolution whose sides it rounds otherwise than OpenJPEG; the next larger one takes milliseconds.
+    tries = [(reduced, coded) for coded in (data, data + END_OF_JPEG) for reduced in range(5, 0, -1)]
+    for reduced, coded in (*tries, (0, data)):
         try:
             with Jpeg2KImagePlugin.Jpeg2KImageFile(io.BytesIO(coded)) as image:
-                if not reduced and math.prod(image.size) * len(image.getbands()) > _SAMPLES_OF_JPX:
+                if math.prod(image.size) * len(image.getbands()) > _SAMPLES_OF_JPX * 4**reduced:
                     raise UncheckedError
                 image.reduce = reduced
                 image.load()
@@ -370,10 +386,10 @@ def check_inline_images(content: bytes, budget: Budget) -> None:
         if (match := _INLINE.match(content, place)) is None:
             continue
         try:
-            entries = pikepdf.Object.parse(b"<<" + match[1] + b">>")
+            parsed = pikepdf.Object.parse(b"<<" + match[1] + b">>")
         except (pikepdf.PdfError, ValueError):  # text that looks like an image
             continue
-        if isinstance(entries, pikepdf.Dictionary) and _side(entries, "/Width", "/W"):
+        if isinstance(parsed, pikepdf.Dictionary) and _side(entries := parsed.as_dict(), "/Width", "/W"):
             place = _end_of_inline_image(content, match.end(), entries, budget)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import re
 import struct
+import time
 import zlib
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pikepdf
@@ -14,7 +17,7 @@ import pytest
 from made_pdfs import pdf
 from PIL import Image
 
-from pagemill.imaging import pdf_damage
+from pagemill.imaging import pdf_damage, stream_check
 from pagemill.imaging.jbig2_check import is_whole_jbig2
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.pdf import describe, open_pdf, render_page
@@ -360,6 +363,25 @@ def test_a_jpeg_2000_image_is_whole_in_structure(tmp_path: Path, lost: int, foun
     data = encoded("JPEG2000")
     image = data[: len(data) - lost]
     assert warnings(one_page(tmp_path / "a.pdf", IMAGE, None, image=image, Filter=pikepdf.Name.JPXDecode)) == found
+
+
+def test_a_jpeg_2000_image_is_not_decoded_at_its_full_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = io.BytesIO()  # its sides are rounded in two ways at 1/32 and 1/16 of its size
+    Image.new("L", (502, 834), 99).save(file, "JPEG2000", irreversible=True)
+    monkeypatch.setattr(stream_check, "_SAMPLES_OF_JPX", 502 * 834 // 4)
+    path = one_page(tmp_path / "a.pdf", IMAGE, None, image=file.getvalue(), Filter=pikepdf.Name.JPXDecode)
+    with open_pdf(path, None) as document:
+        page = render_page(document, 0, DecodeLimits())
+    assert (page.notes, page.warnings) == ((), ())
+
+
+@pytest.mark.parametrize(("computed", "is_given_up"), [(0.0, False), (99.0, True)])
+def test_the_check_is_limited_in_processor_time(monkeypatch: pytest.MonkeyPatch, computed: float, is_given_up: bool):
+    budget = stream_check.Budget()
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 99, thread_time=lambda: time.thread_time() + computed)
+    monkeypatch.setattr(stream_check, "time", clock)
+    with pytest.raises(stream_check.UncheckedError) if is_given_up else contextlib.nullcontext():
+        budget.take(1)
 
 
 def segment(number: int, kind: int, data: bytes, *referred: int) -> bytes:
