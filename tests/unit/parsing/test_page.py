@@ -100,6 +100,13 @@ async def test_a_page_over_its_time_limit_fails_with_its_stage():
     assert "--page-timeout" in (error.remedy or "")
 
 
+async def test_a_page_that_is_computed_slowly_on_a_busy_machine_is_not_over_its_limit(monkeypatch):
+    looked = asyncio.Event()
+    monkeypatch.setattr("pagemill.computing.cpu_time.Limit.left", lambda self: looked.set() or 0.001)
+    page = await parse_page(REF, Services(before_reading=looked.wait), ParseSettings(page_timeout_s=0.001))
+    assert not page.record.errors
+
+
 @pytest.mark.parametrize(
     ("raised", "category", "retryable"),
     [
