@@ -431,6 +431,15 @@ def test_contents_that_name_a_missing_object_are_a_warning(tmp_path: Path):
     assert warnings(tmp_path / "a.pdf") == ["corrupt"]
 
 
+@pytest.mark.parametrize(("name", "found"), [(b"I", ["corrupt"]), (b"Other", [])])
+def test_a_resource_that_is_used_and_missing_is_a_warning(tmp_path: Path, name: bytes, found: list[str]):
+    tree = b"<</Type/Pages/Kids[3 0 R]/Count 1/MediaBox[0 0 612 792]>>"
+    page = b"<</Type/Page/Parent 2 0 R/Resources<</XObject<</I 99 0 R>>>>/Contents 4 0 R>>"
+    content = b"<</Length %d>>stream\n/%s Do\nendstream" % (len(name) + 4, name)
+    (tmp_path / "a.pdf").write_bytes(pdf(b"<</Type/Catalog/Pages 2 0 R>>", tree, page, content))
+    assert warnings(tmp_path / "a.pdf") == found
+
+
 @pytest.mark.parametrize(("share", "found"), [(1.0, []), (0.5, ["corrupt"])])
 def test_an_update_that_breaks_off_is_a_warning(tmp_path: Path, share: float, found: list[str]):
     page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R>>"
