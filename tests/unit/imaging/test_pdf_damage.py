@@ -194,6 +194,19 @@ def test_pages_beyond_the_page_count_are_announced(tmp_path: Path):
     assert (info.page_count, info.announced) == (2, 4)
 
 
+@pytest.mark.parametrize(
+    ("error", "found"), [(pikepdf.PdfError("unable to find page tree"), ["corrupt"]), (pikepdf.PasswordError(), [])]
+)
+def test_what_qpdf_does_not_open_is_damaged(
+    tmp_path: Path, error: Exception, found: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pikepdf, "open", fail)
+    assert warnings(one_page(tmp_path / "page.pdf", flate(LINES))) == found
+
+
 @pytest.mark.parametrize("error", [RuntimeError("INTERNAL ERROR"), MemoryError()])
 @pytest.mark.parametrize(("owner", "name"), [(pikepdf, "open"), (pdf_damage, "decoded")])
 def test_a_page_is_rendered_whatever_becomes_of_the_check(

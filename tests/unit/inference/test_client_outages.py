@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from aiohttp import web
 
 from pagemill.errors import NetworkError
 from pagemill.inference import client as client_module
@@ -58,6 +59,21 @@ async def test_one_of_two_dies_and_the_other_does_all_the_work():
         answers = await asyncio.gather(*[client.ask(BODY) for _ in range(40)])
         assert len(answers) == dying.counts["answered"] + other.counts["answered"] == 40
         assert not client.servers[0].up
+
+
+async def test_a_server_behind_a_gateway_is_waited_for():
+    """The gateway answers while the server starts again, which may take longer than failures are tolerated."""
+
+    async def no_server(*_: object) -> web.Response:
+        return web.Response(status=502)
+
+    async with StubServer() as server, talking(server.url) as client:
+        usual = server._routes["GET", "/health"], server._answer
+        server._routes["GET", "/health"] = server._answer = no_server
+        ask = asyncio.create_task(client.ask(BODY))
+        await until(lambda: not client.servers[0].up or ask.done())
+        server._routes["GET", "/health"], server._answer = usual
+        assert await ask
 
 
 async def test_no_server_for_too_long():

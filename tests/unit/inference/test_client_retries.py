@@ -85,13 +85,11 @@ async def test_a_request_that_always_fails_is_told_from_a_server_that_does(is_im
             assert server.counts["answered"] == 1
 
 
-async def test_an_unhealthy_server_is_not_tried_out(monkeypatch):
-    monkeypatch.setattr(client_module, "_PATIENCE_S", 0.05)
-
+async def test_an_unhealthy_server_is_not_tried_out():
     async def draining(_: web.BaseRequest) -> web.Response:
         return web.Response(status=503)
 
-    async with StubServer() as server, talking(server.url) as client:
+    async with StubServer() as server, talking(server.url, server_wait_s=0.05) as client:
         server._routes["GET", "/health"] = draining
         usual = server._answer
 
@@ -99,7 +97,7 @@ async def test_an_unhealthy_server_is_not_tried_out(monkeypatch):
             return boom() if b"image" in await request.read() else await usual(request, number)
 
         server._answer = answer
-        with pytest.raises(NetworkError, match="boom"):
+        with pytest.raises(NetworkError):
             await client.ask(WITH_IMAGE)
         assert server.counts["answered"] == 0
 
