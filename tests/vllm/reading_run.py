@@ -8,6 +8,7 @@ import json
 import math
 import os
 from collections import Counter
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,6 +32,8 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 DPI = 200
 MOST_DIFFERENCE = 4.0
 """Between a crop and the JPEG of it, mean of 0-255: a few pixels beside it are more."""
+TIE = 0.05
+"""Between the log probabilities of two words of which vLLM and transformers may take either: they round differently."""
 Pixels: TypeAlias = NDArray[np.uint8]
 
 
@@ -57,7 +60,19 @@ def check_reading(serving: ServingProcess, vllm: VllmEnvironment, folder: Path) 
     assert len(set(said)) > len(said) / 2, "the model reads the image"
     # ... and what transformers says to the same crops.
     expected = vllm.reference(serving.checkpoint, [exchange.body for exchange in asked])
-    assert said == [answer["content"] for answer in expected]
+    for text, answer in zip(said, expected, strict=True):
+        assert lead_where_they_part(text, answer) < TIE, f"{text!r} is not {answer['content']!r}"
+
+
+def lead_where_they_part(said: str, answer: dict[str, Any]) -> float:
+    """How much likelier the first word that differs was for transformers than the next one; 0 where all are equal.
+
+    Each word is one token of the tiny models. What follows another word is another text.
+    """
+    if said == answer["content"]:
+        return 0.0
+    pairs = zip(said.split(), answer["content"].split(), strict=False)
+    return float(answer["leads"][sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))])
 
 
 def parse(model: str, inputs: Sequence[str | os.PathLike[str]], server: str, folder: Path) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """What transformers says to the bodies of requests: ``python reference.py CHECKPOINT < BODIES``, in vLLM's environment.
 
 Standard input holds a JSON list of bodies as they were sent to the server. Standard output gets a JSON list: of
-``{"content", "logprobs"}`` for bodies of ``/v1/chat/completions``, of lists of vectors for those of ``/v1/embeddings``,
-whose messages are lists of conversations.
+``{"content", "logprobs", "leads"}`` for bodies of ``/v1/chat/completions``, of lists of vectors for those of
+``/v1/embeddings``, whose messages are lists of conversations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def generate(model: Any, processor: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """The greedy answer to a chat completion, with the log probability of each of its tokens."""
+    """The greedy answer to a chat completion; log probabilities of its tokens and their leads over the next best."""
     inputs = encode(processor, body["messages"], add_generation_prompt=True)
     output = model.generate(
         **inputs,
@@ -44,9 +44,11 @@ def generate(model: Any, processor: Any, body: dict[str, Any]) -> dict[str, Any]
     )
     tokens = output.sequences[0, inputs["input_ids"].shape[1] :]
     logprobs = torch.stack(output.logits)[:, 0].log_softmax(-1)
+    best = logprobs.topk(2).values
     return {
         "content": processor.tokenizer.decode(tokens, skip_special_tokens=True),
         "logprobs": logprobs.gather(1, tokens[:, None])[:, 0].tolist(),
+        "leads": (best[:, 0] - best[:, 1]).tolist(),
     }
 
 
