@@ -25,10 +25,7 @@ from pagemill.imaging.stream_check import (
     decoded,
 )
 
-_CHUNK = 2**17
-"""Of a file, read at once: memory that larger ones take is new each time, which costs more than to read it."""
-_UPDATE_BYTES = 2**20
-"""Behind the last end of a file, in which an object of an update has begun."""
+_CHUNK = 2**20
 _FOLLOWED = frozenset(
     {
         *("/SMask", "/Mask", "/JBIG2Globals", "/DecodeParms", "/ColorSpace", "/Function", "/Functions", "/Shading"),
@@ -85,7 +82,7 @@ class PdfDamage:
         self._sound: dict[tuple[int, int], bool] = {}
         self._frames: dict[int, tuple[float, float, float, float, int]] = {}
         self._is_refused = False
-        """qpdf cannot open the file; not for want of a password."""
+        """qpdf cannot open the file, although no password is missing."""
         self._is_damaged = False
         """qpdf has found fault with the file, as far as it has read it."""
         try:
@@ -364,7 +361,7 @@ def _scanned(path: Path) -> _FileScan:
         breaks_off = False
         if ended > started:
             file.seek(ended)
-            breaks_off = _OBJECT.search(file.read(_UPDATE_BYTES)) is not None
+            breaks_off = _OBJECT.search(file.read(_CHUNK)) is not None
     return _FileScan(is_joined, breaks_off, frozenset(found))
 
 
