@@ -21,6 +21,7 @@ from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 _DASHES = frozenset("-–—*+")
 _TAG_HEADING = re.compile(r"H[1-6]?$|Title$")
 _ENDS = re.compile(r"[.,;:。，、；：]\s*$")
+_PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 _NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 
 
@@ -31,6 +32,8 @@ class Kind(Enum):
     HEADING = "heading"
     ITEM = "item"
     CODE = "code"
+    ENTRY = "entry"
+    """Of a table of contents or an index."""
 
 
 @dataclass(slots=True)
@@ -84,6 +87,10 @@ class Column:
     right: float = field(init=False)
     text_edges: frozenset[int] = field(init=False)
     """Where rows start that go on with the row above them, to two pixels."""
+    bold_code: frozenset[float] = field(init=False)
+    """Font sizes in which rows of code are bold, which so are no headings."""
+    entry_end: float | None = field(init=False)
+    """Where the page numbers of entries end; None in a column without such."""
 
     def __post_init__(self) -> None:
         starts = Counter(round(row.x1 / 2) * 2 for row in self.rows)
@@ -99,6 +106,19 @@ class Column:
         )
         ends = sorted(row.x2 for row in self.rows)
         self.right = ends[max(0, int(0.97 * len(ends)) - 1)] if len(ends) > 20 else (ends[-1] if ends else 0.0)
+        led = [row.x2 for row in self.rows if LEADERS.search(row.text)]
+        self.entry_end = median(led) if len(led) > 1 else None
+        run: list[PageRow] = []
+        sizes: set[float] = set()
+        for row in self.rows:
+            if not (row.fixed and row.bold):
+                run = []
+                continue
+            goes_on = run and row.above is run[-1] and row.pitch < TYPOGRAPHY.solid * row.size
+            run = [*run, row] if goes_on and same_size(run[-1].size, row.size) else [row]
+            if len(run) > TYPOGRAPHY.heading_code_rows:
+                sizes.add(row.size)
+        self.bold_code = frozenset(sizes)
 
     def is_coloured(self, row: PageRow) -> bool:
         """Whether a row has another colour than running text, and is no link."""
@@ -113,6 +133,16 @@ class Column:
     def is_emphatic(self, row: PageRow) -> bool:
         """Whether most of a row is bold or italic."""
         return row.style is not None and (self.styles[row.style].bold or self.styles[row.style].italic)
+
+    def is_entry(self, row: PageRow) -> bool:
+        """Whether a row ends an entry of a table of contents: by its leaders, or as others have their numbers there."""
+        if self.entry_end is None:
+            return False
+        if LEADERS.search(row.text):
+            return True
+        near = TYPOGRAPHY.aligned * row.size
+        apart = len(row.pieces) > 1 and row.pieces[-1].x1 - row.pieces[-2].x2 > TYPOGRAPHY.cell_gap * row.size
+        return apart and abs(row.x2 - self.entry_end) < near and bool(_PAGE_NUMBER.fullmatch(row.pieces[-1].text))
 
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""
@@ -134,14 +164,20 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
             else:
                 passages.append(Passage(Kind.CODE, [row], gap=row.pitch / column.usual(row)))
             continue
-        item = _item(row, after, last, column, passages)
-        if item is not None:
+        is_entry = column.is_entry(row)
+        item = None if is_entry else _item(row, after, last, column, passages)
+        if is_entry and last is not None and _wraps_entry(last, row, column):
+            last.rows.append(row)
+            last.kind = Kind.ENTRY
+        elif is_entry:
+            passages.append(Passage(Kind.ENTRY, [row], gap=row.pitch / column.usual(row)))
+        elif item is not None:
             passages.append(item)
         elif (
             last is not None
             and row.number is None
-            and last.kind is not Kind.CODE
-            and _goes_on(last, row, after, column)
+            and last.kind not in (Kind.CODE, Kind.ENTRY)
+            and (_wraps_entry(last, row, column) or _goes_on(last, row, after, column))
         ):
             last.rows.append(row)
         else:
@@ -151,10 +187,20 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     return passages
 
 
+def _wraps_entry(last: Passage, row: PageRow, column: Column) -> bool:
+    """Whether a row goes on with an entry whose first row left the number no room: it hangs, close to it."""
+    first, above = last.rows[0], last.rows[-1]
+    close = same_size(above.size, row.size) and row.pitch <= TYPOGRAPHY.looser * column.usual(above)
+    hangs = row.x1 > first.x1 + TYPOGRAPHY.indent[0] * row.size
+    return column.entry_end is not None and last.kind in (Kind.TEXT, Kind.ITEM) and close and hangs
+
+
 def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: Column) -> bool:
     """Whether a row of fixed pitch is code: no heading, and not the rest of a paragraph that has code in it."""
     alone = after is None or not after.fixed or after.pitch > TYPOGRAPHY.looser * column.usual(row)
-    heads = _heads(row, column) or (alone and column.is_coloured(row))
+    # The last row of a block may be a string or a comment of another colour.
+    solid = last is not None and last.kind is Kind.CODE and row.pitch < TYPOGRAPHY.looser * _code_pitch(last, column)
+    heads = _heads(row, column) or (alone and column.is_coloured(row) and not solid)
     if heads and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
         return False
     if (
@@ -363,6 +409,8 @@ def _justified_pair(last: Passage, column: Column) -> bool:
 def _heads(row: PageRow, column: Column) -> bool:
     """Whether a row is set as headings are: larger than running text, or bold where that is not."""
     if not column.body:  # a page of nothing but code
+        return False
+    if row.fixed and row.bold and any(same_size(row.size, size) for size in column.bold_code):
         return False
     if row.size >= TYPOGRAPHY.larger * column.body:
         return True

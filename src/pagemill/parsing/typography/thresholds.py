@@ -79,6 +79,10 @@ class TypographyThresholds:
     code_bridge = 4.5
     """Distance of two rows of code, in distances of rows, over which blank lines are bridged."""
 
+    heading_code_rows, solid = 2, 1.5
+    """Most rows of a heading that is all code, and distance of two rows in font sizes below which they are set solid:
+    more such rows in bold are code. Not measured."""
+
     # Headings.
     larger = 1.09
     """Size of a heading over that of running text from which size alone tells."""

@@ -377,3 +377,56 @@ def test_the_second_row_of_a_reference_belongs_to_it(tmp_path):
         sheet.put(92, y + 15 * place, row)
     references = markdown(sheet, tmp_path).strip().split("\n\n")[1:]
     assert [text.split()[0] for text in references] == ["[1]", "[2]"]
+
+
+CONTENTS = (
+    ("1", "Water", 3, "leaders"),
+    ("1.1", "The pond that was dug in the year of the great thaw and its", None, "wrapped"),
+    ("", "dam", 4, "leaders"),
+    ("1.2", "Sluices", 6, "leaders"),
+    ("2", "Wheels", 11, "bold"),
+    ("2.1", "Axles", 12, "leaders"),
+    ("2.2", "Hubs", 14, "leaders"),
+    ("2.3", "Spokes", 15, "leaders"),
+)
+
+
+def test_entries_of_a_table_of_contents_are_rows_of_their_own(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 80, "Contents", "Helvetica-Bold", 18)
+    for place, (number, title, page, kind) in enumerate(CONTENTS):
+        y, font = 120 + 15 * place, "Helvetica-Bold" if kind == "bold" else "Helvetica"
+        x = 72 if "." not in number and number else 90
+        sheet.put(x, y, number, font)
+        sheet.put(120, y, title, font)
+        end = 124 + sheet.stringWidth(title, font, 11)
+        if kind == "leaders":
+            sheet.put(end, y, " ." * int((490 - end) / 6.3))
+        if page:
+            sheet.right(520, y, str(page), font)
+    sheet.prose(72, 400, 450)
+    regions = records(sheet, tmp_path)[0].regions
+    assert [region.label for region in regions] == [Label.DOC_TITLE, Label.CONTENT, Label.TEXT]
+    assert regions[1].content == (
+        "1 Water … 3\n1.1 The pond that was dug in the year of the great thaw and its dam … 4\n1.2 Sluices … 6\n"
+        "2 Wheels 11\n2.1 Axles … 12\n2.2 Hubs … 14\n2.3 Spokes … 15"
+    )
+
+
+@pytest.mark.parametrize("colour", [0, 0x808080])
+def test_code_that_is_set_in_bold_is_code(tmp_path, colour):
+    sheet = Sheet()
+    sheet.put(72, 80, "Turning the wheel", "Helvetica-Bold", 14)
+    y = sheet.prose(72, 105, 450) + 20
+    code = ["def turn(wheel):", "    wheel.open(sluice)", "    wheel.wait('''", "slowly", "    ''')"]
+    for place, row in enumerate(code):
+        sheet.setFillColorRGB(*[(colour if row == "slowly" else 0) / 0xFFFFFF] * 3)
+        sheet.put(72 + 4.8 * (len(row) - len(row.lstrip())), y + 10 * place, row.strip(), "Courier-Bold", 8)
+    sheet.setFillColorRGB(0, 0, 0)
+    y = sheet.prose(72, y + 70, 450) + 20
+    sheet.put(72, y, "wheel.close()", "Courier-Bold", 8)
+    sheet.prose(72, y + 25, 450)
+    text = markdown(sheet, tmp_path)
+    assert "```\n" + "\n".join(code) + "\n```" in text
+    assert [line for line in text.splitlines() if line.startswith("#")] == ["# Turning the wheel"]
+    assert "wheel.close()" in text
