@@ -149,4 +149,4 @@ def test_what_is_set_as_the_code_of_the_document_is_code():
     lone.style = 4
     pages = [page(1, TITLE, prose(200), code, styles=styles), page(2, lone, prose(), styles=styles)]
     assert [each.label for each in read(pages)][-2:] == [Label.ALGORITHM, Label.TEXT]
-    assert levels(pages[1:]) == [("turn(wheel)", 2)]  # where no code is set so, nobody knows
+    assert levels(pages[1:]) == [("turn(wheel)", 1)]  # where no code is set so, nobody knows
