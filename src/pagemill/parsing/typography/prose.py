@@ -87,8 +87,8 @@ class Column:
     right: float = field(init=False)
     text_edges: frozenset[int] = field(init=False)
     """Where rows start that go on with the row above them, to two pixels."""
-    bold_code: frozenset[float] = field(init=False)
-    """Font sizes in which rows of code are bold, which so are no headings."""
+    code_looks: frozenset[tuple[float, bool]] = field(init=False)
+    """Font sizes and weights of code, whose rows so are no headings."""
     entry_end: float | None = field(init=False)
     """Where the page numbers of entries end; None in a column without such."""
 
@@ -104,21 +104,20 @@ class Column:
             and abs(row.x1 - row.above.x1) < 2
             and row.pitch < 1.9 * row.size
         )
-        ends = sorted(row.x2 for row in self.rows)
+        # Code is not wrapped, and may run into the margin.
+        ends = sorted(row.x2 for row in self.rows if not row.fixed) or sorted(row.x2 for row in self.rows)
         self.right = ends[max(0, int(0.97 * len(ends)) - 1)] if len(ends) > 20 else (ends[-1] if ends else 0.0)
         led = [row.x2 for row in self.rows if LEADERS.search(row.text)]
         self.entry_end = median(led) if len(led) > 1 else None
         run: list[PageRow] = []
-        sizes: set[float] = set()
+        looks: set[tuple[float, bool]] = set()
         for row in self.rows:
-            if not (row.fixed and row.bold):
-                run = []
-                continue
             goes_on = run and row.above is run[-1] and row.pitch < TYPOGRAPHY.solid * row.size
-            run = [*run, row] if goes_on and same_size(run[-1].size, row.size) else [row]
+            goes_on = goes_on and same_size(run[-1].size, row.size) and run[-1].bold == row.bold
+            run = [*run, row] if row.fixed and goes_on else [row] if row.fixed else []
             if len(run) > TYPOGRAPHY.heading_code_rows:
-                sizes.add(row.size)
-        self.bold_code = frozenset(sizes)
+                looks.add((row.size, row.bold))
+        self.code_looks = frozenset(looks)
 
     def is_coloured(self, row: PageRow) -> bool:
         """Whether a row has another colour than running text, and is no link."""
@@ -311,8 +310,10 @@ def _wrapped(last: Passage, row: PageRow, column: Column) -> bool:
     above = last.rows[-1]
     if not same_size(above.size, row.size) or row.pitch > TYPOGRAPHY.looser * column.usual(row):
         return False
-    edge = last.text_x if last.kind is Kind.ITEM else last.rows[-1].x1
-    if abs(row.x1 - edge) > TYPOGRAPHY.aligned * row.size:
+    edges = [last.text_x if last.kind is Kind.ITEM else above.x1]
+    if sign := marker(last.rows[0].text):
+        edges.append(_text_x(last.rows[0], sign))  # of a reference
+    if min(abs(row.x1 - edge) for edge in edges) > TYPOGRAPHY.aligned * row.size:
         return False
     return not _ended(above, row, column)
 
@@ -355,11 +356,14 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
         return False
     if _heads(above, column) != _heads(row, column) and above.style != row.style and not bold_goes_on:
         return False
-    centred = _centred(above, row, column)
+    centred = _centred(above, row, column) and (len(last.rows) < 2 or _centred(last.rows[-2], above, column))
     if _ended(above, row, column) and not centred and not _justified_pair(last, column):
         return False
     em = row.size
     near = TYPOGRAPHY.aligned * em
+    signs = marker(row.text)[:1], marker(last.rows[0].text)[:1]
+    if signs == ("[", "[") and abs(row.x1 - last.rows[0].x1) < near:
+        return False  # the next reference
     if last.kind is Kind.ITEM:
         if len(last.rows) == 1:
             return abs(row.x1 - last.text_x) < 1.2 * em or last.marker_x - near < row.x1 < last.text_x + near
@@ -376,7 +380,9 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
         return True  # the number of a reference hangs
     # All rows but the first hang, as in bibliographies.
     hangs = after is not None and abs(after.x1 - row.x1) < near and same_size(after.size, row.size)
-    return first and low * em <= indent <= 2 * high * em and hangs and after is not None and after.pitch < 1.2 * usual
+    hangs = hangs and after is not None and after.pitch < 1.2 * usual
+    hangs = hangs or (abs(above.x1 - column.left) < near and round(row.x1 / 2) * 2 in column.text_edges)
+    return first and low * em <= indent <= 2 * high * em and hangs
 
 
 def _is_bold_at(piece: Piece, place: int) -> bool:
@@ -410,7 +416,7 @@ def _heads(row: PageRow, column: Column) -> bool:
     """Whether a row is set as headings are: larger than running text, or bold where that is not."""
     if not column.body:  # a page of nothing but code
         return False
-    if row.fixed and row.bold and any(same_size(row.size, size) for size in column.bold_code):
+    if row.fixed and any(same_size(row.size, size) and row.bold == bold for size, bold in column.code_looks):
         return False
     if row.size >= TYPOGRAPHY.larger * column.body:
         return True

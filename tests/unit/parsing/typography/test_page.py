@@ -430,3 +430,35 @@ def test_code_that_is_set_in_bold_is_code(tmp_path, colour):
     assert "```\n" + "\n".join(code) + "\n```" in text
     assert [line for line in text.splitlines() if line.startswith("#")] == ["# Turning the wheel"]
     assert "wheel.close()" in text
+
+
+def test_code_that_runs_into_the_margin_does_not_part_the_rows_of_paragraphs(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 300)
+    for place in range(3):
+        sheet.put(72, y + 15 + 11 * place, f"{place} " + "-8.849255e+03 4.262056e+01 4.200000e-01 1.666667e-01 ...", "Courier")
+    sheet.prose(72, y + 70, 300)
+    labels = [region.label for region in records(sheet, tmp_path)[0].regions]
+    assert labels == [Label.TEXT, Label.ALGORITHM, Label.TEXT]
+
+
+@pytest.mark.parametrize("mark", ["[1] ", ""])
+def test_references_hang(tmp_path, mark):
+    sheet = Sheet()
+    texts = (
+        "Miller, A., J. Sluice and M. Brook, On the turning of wheels in the thaw of spring, as it was seen by "
+        "B. Washer, in the book of the pond, folio 5.",
+        f"Dam, C., H. Hub and F. Spoke, {PROSE[:200]}.",
+        "Mill, D., and F. Spoke, On the pond that was dug for the wheels in the year of the great thaw, and on the dam "
+        "of the miller, folio 7.",
+    )
+    y, references = 80, []
+    for number, text in enumerate(texts, 1):
+        text = f"{mark.replace('1', str(number))}{text}"
+        first = simpleSplit(text, "Helvetica", 11, 435)[0]
+        rest = simpleSplit(text.removeprefix(first), "Helvetica", 11, 420)
+        for x, row in ((72, first), *((87, row) for row in rest)):
+            sheet.put(x, y, row)
+            y += 13
+        references.append(text)
+    assert [region.content for region in records(sheet, tmp_path)[0].regions] == references
