@@ -22,6 +22,7 @@ _DASHES = frozenset("-–—*+")
 _TAG_HEADING = re.compile(r"H[1-6]?$|Title$")
 _ENDS = re.compile(r"[.,;:。，、；：]\s*$")
 _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
+_FEW_LEADERS = re.compile(r"[.·…]\s+\d{1,4}$")
 _NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 
 
@@ -141,7 +142,8 @@ class Column:
             return True
         near = TYPOGRAPHY.aligned * row.size
         apart = len(row.pieces) > 1 and row.pieces[-1].x1 - row.pieces[-2].x2 > TYPOGRAPHY.cell_gap * row.size
-        return apart and abs(row.x2 - self.entry_end) < near and bool(_PAGE_NUMBER.fullmatch(row.pieces[-1].text))
+        number = (apart and _PAGE_NUMBER.fullmatch(row.pieces[-1].text)) or _FEW_LEADERS.search(row.text)
+        return abs(row.x2 - self.entry_end) < near and bool(number)
 
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""

@@ -436,7 +436,9 @@ def test_code_that_runs_into_the_margin_does_not_part_the_rows_of_paragraphs(tmp
     sheet = Sheet()
     y = sheet.prose(72, 80, 300)
     for place in range(3):
-        sheet.put(72, y + 15 + 11 * place, f"{place} " + "-8.849255e+03 4.262056e+01 4.200000e-01 1.666667e-01 ...", "Courier")
+        sheet.put(
+            72, y + 15 + 11 * place, f"{place} " + "-8.849255e+03 4.262056e+01 4.200000e-01 1.666667e-01 ...", "Courier"
+        )
     sheet.prose(72, y + 70, 300)
     labels = [region.label for region in records(sheet, tmp_path)[0].regions]
     assert labels == [Label.TEXT, Label.ALGORITHM, Label.TEXT]
