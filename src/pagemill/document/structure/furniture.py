@@ -26,6 +26,7 @@ _NUMBER_MARGIN = 180
 """Likewise of bands in which page numbers alone stand: LaTeX sets them 175 above the edge of A4."""
 _FIRST, _LAST = re.compile(r"(\d{1,4})\b(.*)"), re.compile(r"(.*)\b(\d{1,4})")
 """A number at the start or at the end of a text."""
+_NUMBER = re.compile("[0-9]{1,9}")
 _LONGEST = 200
 """Characters of a running head."""
 _HEADING_SIZE = 1.15
@@ -42,8 +43,10 @@ def mark_furniture(book: Book) -> None:
     for draft in book.each():
         if _is_inside(draft, _NUMBER_MARGIN):
             for number in _numbers(draft.facts.head):
-                counts[number - draft.page][draft.page].append(draft)
-    proven = {draft for draft in candidates if _repeats(book, draft, places[_key(draft)]) or _counts_on(draft, counts)}
+                counts[number - _number(book, draft)][draft.page].append(draft)
+    proven = {
+        draft for draft in candidates if _repeats(book, draft, places[_key(draft)]) or _counts_on(book, draft, counts)
+    }
     for draft in candidates:
         says_all = not any(each.is_content and each not in proven for each in book.drafts[draft.page])
         if draft not in proven or (says_all and draft.label not in FURNITURE_LABELS):
@@ -77,13 +80,19 @@ def _is_inside(draft: Draft, margin: int) -> int:
     return 1 if bottom <= margin else -1 if top >= 1000 - margin else 0
 
 
+def _number(book: Book, draft: Draft) -> int:
+    """The number of a region's page in its file."""
+    page = book.pages[draft.page]
+    return draft.page if page is None or page.number is None else page.number
+
+
 def _numbers(text: str) -> set[int]:
     """The numbers that a text begins and ends with."""
     first, last = _FIRST.match(text), _LAST.fullmatch(text)
     return {int(found) for found in (first and first[1], last and last[2]) if found and found.isascii()}
 
 
-def _counts_on(draft: Draft, counts: Mapping[int, Mapping[int, Sequence[Draft]]]) -> bool:
+def _counts_on(book: Book, draft: Draft, counts: Mapping[int, Mapping[int, Sequence[Draft]]]) -> bool:
     """Whether a text is the page's number, alone or with a running title: numbers nearby go on with the pages.
 
     At the head of a page a title before its number may be a heading's, unless other pages have another one there.
@@ -93,7 +102,7 @@ def _counts_on(draft: Draft, counts: Mapping[int, Mapping[int, Sequence[Draft]]]
     for number in _numbers(text):
         near = [
             others
-            for page, others in counts[number - draft.page].items()
+            for page, others in counts[number - _number(book, draft)].items()
             if page != draft.page and abs(page - draft.page) <= _NEAR
         ]
         others = [(other, folded(other.facts.head) == folded(text)) for others in near for other in others]
@@ -120,9 +129,19 @@ def _key(draft: Draft) -> str:
 def _repeats(book: Book, draft: Draft, alike: dict[int, list[Draft]]) -> bool:
     near = range(max(0, draft.page - _NEAR), min(len(book.pages), draft.page + _NEAR + 1))
     others = [page for page in near if page != draft.page and book.pages[page] is not None]
-    found = sum(any(_same_place(draft, other) for other in alike.get(page, ())) for page in others)
+    found = sum(
+        any(_same_place(draft, other) and _same_but_number(book, draft, other) for other in alike.get(page, ()))
+        for page in others
+    )
     few = len(others) <= _ENOUGH or draft.label in FURNITURE_LABELS
     return found >= (1 if few else _ENOUGH)
+
+
+def _same_but_number(book: Book, one: Draft, other: Draft) -> bool:
+    """Whether two texts are the same but for a number that goes on with the pages, as those of lists do not."""
+    numbers, others = _NUMBER.findall(one.facts.head), _NUMBER.findall(other.facts.head)
+    step = _number(book, other) - _number(book, one)
+    return numbers == others or any(int(b) - int(a) == step for a, b in zip(numbers, others, strict=False))
 
 
 def _same_place(one: Draft, other: Draft) -> bool:

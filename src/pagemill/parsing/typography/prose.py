@@ -449,6 +449,16 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
             passage.kind = Kind.HEADING
         elif passage.kind is Kind.TEXT and passage.rows[0].fixed and column.is_coloured(passage.rows[0]):
             passage.kind = Kind.CODE
+    run: list[Passage] = []
+    for place, passage in enumerate(passages):
+        is_row = passage.kind is Kind.HEADING and len(passage.rows) == 1
+        solid = run and passage.gap <= TYPOGRAPHY.looser and passage.rows[0].style == run[-1].rows[0].style
+        run = [*run, passage] if is_row and solid else [passage] if is_row else []
+        below = passages[place + 1] if place + 1 < len(passages) else None
+        ends = below is None or below.kind is not Kind.HEADING or below.gap > TYPOGRAPHY.looser
+        if ends and len(run) >= TYPOGRAPHY.heading_run:
+            for other in run:
+                other.kind = Kind.TEXT  # an address, say, that is bold as a whole
 
 
 def _hangs_out(passages: Sequence[Passage], place: int) -> bool:

@@ -88,6 +88,9 @@ class TypographyThresholds:
     """Size of a heading over that of running text from which size alone tells."""
     slightly_larger = 1.035
     """The same of a row with space around it: headings in Korean fonts without a bold cut are set 5 % larger."""
+    heading_run = 3
+    """Rows in the style of a heading, each ended on purpose and as close as those of a paragraph, from which they are
+    none. Not measured."""
     heading_rows = 4
     heading_characters = 250
     smallest_heading = 0.62

@@ -75,3 +75,8 @@ def test_a_bold_page_number_between_running_heads_is_furniture():
 def test_numbered_headings_at_the_head_of_pages_stay():
     names = ("Water", "Wheels", "Axles", "Paper")
     assert proven([page(n, heading(f"{n + 1} {names[n]}", 60, SMALL), prose()) for n in range(4)]) == []
+
+
+def test_rows_of_lists_at_the_head_of_pages_are_not_taken_for_running_heads():
+    pages = [page(n, head(f"{n * n + 20}: turn the wheel"), prose(text=f"{PROSE}{n}")) for n in range(1, 6)]
+    assert proven(pages) == []

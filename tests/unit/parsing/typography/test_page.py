@@ -464,3 +464,14 @@ def test_references_hang(tmp_path, mark):
             y += 13
         references.append(text)
     assert [region.content for region in records(sheet, tmp_path)[0].regions] == references
+
+
+@pytest.mark.parametrize("step", [16, 34])
+def test_rows_in_bold_that_are_set_solid_are_an_address(tmp_path, step):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    for place, row in enumerate(("The Mill", "Pond Lane 4", "Brook", "Meadows")):
+        sheet.put(72, y + place * step, row, "Helvetica-Bold", 13)
+    sheet.prose(72, y + 4 * step + 20, 450)
+    headings = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert len(headings) == (0 if step == 16 else 4)
