@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from pagemill.document.labels import FURNITURE_LABELS, PICTURES, TITLES, Label, is_page_number
 from pagemill.document.page import Furniture
@@ -21,6 +22,11 @@ _NEAR = 3
 another one."""
 _ENOUGH = 2
 """Of these, how many must show the same, unless there are not that many or a layout model says the same."""
+_NUMBER_MARGIN = 180
+"""Likewise of bands in which page numbers alone stand: LaTeX sets them 175 above the edge of A4."""
+_FIRST, _LAST = re.compile(r"(\d{1,4})\b(.*)"), re.compile(r"(.*)\b(\d{1,4})")
+"""A number at the start or at the end of a text."""
+_NUMBER = re.compile("[0-9]{1,9}")
 _LONGEST = 200
 """Characters of a running head."""
 _HEADING_SIZE = 1.15
@@ -33,7 +39,14 @@ def mark_furniture(book: Book) -> None:
     candidates = [draft for position in range(len(book.pages)) for draft in _at_margins(book, position)]
     for draft in candidates:
         places[_key(draft)].setdefault(draft.page, []).append(draft)
-    proven = {draft for draft in candidates if _repeats(book, draft, places[_key(draft)])}
+    counts: dict[int, dict[int, list[Draft]]] = defaultdict(lambda: defaultdict(list))
+    for draft in book.each():
+        if _is_inside(draft, _NUMBER_MARGIN):
+            for number in _numbers(draft.facts.head):
+                counts[number - _number(book, draft)][draft.page].append(draft)
+    proven = {
+        draft for draft in candidates if _repeats(book, draft, places[_key(draft)]) or _counts_on(book, draft, counts)
+    }
     for draft in candidates:
         says_all = not any(each.is_content and each not in proven for each in book.drafts[draft.page])
         if draft not in proven or (says_all and draft.label not in FURNITURE_LABELS):
@@ -51,15 +64,54 @@ def mark_furniture(book: Book) -> None:
 def _at_margins(book: Book, position: int) -> Iterator[Draft]:
     """The texts at the head and foot of a page outside of which there is nothing else."""
     drafts = [draft for draft in book.drafts[position] if draft.label not in PICTURES]
-    for side, beyond in ((1, _MARGIN), (-1, 1000 - _MARGIN)):
+    for side in (1, -1):
         for draft in sorted(drafts, key=lambda draft: side * draft.facts.box[2 - side]):
-            facts = draft.facts
-            inside = facts.box[3] <= beyond if side > 0 else facts.box[1] >= beyond
             if draft.furniture is Furniture.PROVEN:
                 continue
-            if not inside or not _may_run(book, draft):
+            margin = _NUMBER_MARGIN if draft.facts.head.isdecimal() and side < 0 else _MARGIN
+            if _is_inside(draft, margin) != side or not _may_run(book, draft):
                 break
             yield draft
+
+
+def _is_inside(draft: Draft, margin: int) -> int:
+    """Whether a region is in the band at the head (1) or foot (-1) of its page, or in neither (0)."""
+    _, top, _, bottom = draft.facts.box
+    return 1 if bottom <= margin else -1 if top >= 1000 - margin else 0
+
+
+def _number(book: Book, draft: Draft) -> int:
+    """The number of a region's page in its file."""
+    page = book.pages[draft.page]
+    return draft.page if page is None or page.number is None else page.number
+
+
+def _numbers(text: str) -> set[int]:
+    """The numbers that a text begins and ends with."""
+    first, last = _FIRST.match(text), _LAST.fullmatch(text)
+    return {int(found) for found in (first and first[1], last and last[2]) if found and found.isascii()}
+
+
+def _counts_on(book: Book, draft: Draft, counts: Mapping[int, Mapping[int, Sequence[Draft]]]) -> bool:
+    """Whether a text is the page's number, alone or with a running title: numbers nearby go on with the pages.
+
+    At the head of a page a title before its number may be a heading's, unless other pages have another one there.
+    """
+    text = draft.facts.head
+    first, top, at_foot = _FIRST.match(text), draft.facts.box[1], draft.facts.box[1] > 500
+    for number in _numbers(text):
+        near = [
+            others
+            for page, others in counts[number - _number(book, draft)].items()
+            if page != draft.page and abs(page - draft.page) <= _NEAR
+        ]
+        others = [(other, folded(other.facts.head) == folded(text)) for others in near for other in others]
+        is_head = first is not None and int(first[1]) == number
+        is_head |= any(abs(other.facts.box[1] - top) <= _SHIFT for other, same in others if not same)
+        alike = any(_same_place(draft, other) for other, same in others if same or at_foot)
+        if len(near) >= _ENOUGH and (text.isdecimal() or (alike and (at_foot or is_head))):
+            return True
+    return False
 
 
 def _may_run(book: Book, draft: Draft) -> bool:
@@ -77,9 +129,19 @@ def _key(draft: Draft) -> str:
 def _repeats(book: Book, draft: Draft, alike: dict[int, list[Draft]]) -> bool:
     near = range(max(0, draft.page - _NEAR), min(len(book.pages), draft.page + _NEAR + 1))
     others = [page for page in near if page != draft.page and book.pages[page] is not None]
-    found = sum(any(_same_place(draft, other) for other in alike.get(page, ())) for page in others)
+    found = sum(
+        any(_same_place(draft, other) and _same_but_number(book, draft, other) for other in alike.get(page, ()))
+        for page in others
+    )
     few = len(others) <= _ENOUGH or draft.label in FURNITURE_LABELS
     return found >= (1 if few else _ENOUGH)
+
+
+def _same_but_number(book: Book, one: Draft, other: Draft) -> bool:
+    """Whether two texts are the same but for a number that goes on with the pages, as those of lists do not."""
+    numbers, others = _NUMBER.findall(one.facts.head), _NUMBER.findall(other.facts.head)
+    step = _number(book, other) - _number(book, one)
+    return numbers == others or any(int(b) - int(a) == step for a, b in zip(numbers, others, strict=False))
 
 
 def _same_place(one: Draft, other: Draft) -> bool:

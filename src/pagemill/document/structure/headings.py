@@ -173,14 +173,28 @@ def _is_alone(draft: Draft, drafts: Iterable[Draft]) -> bool:
 
 
 def _demote(book: Book, depths: Mapping[Draft, int]) -> None:
-    """Make texts of what only a model takes for a heading, and what looks like the body where headings do not."""
+    """Make texts of what looks like the body where headings do not, and code of what looks like code elsewhere.
+
+    A page of notes or references has smaller text, above which the end of a paragraph is as large as a heading.
+    """
     headings = [draft for draft in book.each() if draft.is_heading]
+    coded: Counter[Style] = Counter()  # rows of code in a style, less its headings
+    for draft in book.each():
+        style = book.style(draft)
+        if style is not None and (draft.label is Label.ALGORITHM or draft.is_heading):
+            coded[style] += -1 if draft.is_heading else draft.facts.rows
+    for draft in headings:
+        style = book.style(draft)
+        # What neither weight nor size sets off hangs in the margin, as headings of manual pages do.
+        is_set_off = style is not None and style.fixed_pitch and (style.bold or book.size(draft) > 1)
+        if style is not None and is_set_off and coded[style] > 0 and draft not in depths:
+            draft.label, draft.level = Label.ALGORITHM, None
     own = sum(book.style(draft) not in (None, book.body) for draft in headings)
     if own < _OWN_STYLES:
         return
     for draft in headings:
-        guessed = draft.facts.guessed and draft not in depths and not _NUMBER.match(draft.facts.head)
-        if guessed and book.body is not None and book.style(draft) == book.body:
+        named = draft in depths or _NUMBER.match(draft.facts.head)
+        if not named and book.body is not None and book.style(draft) == book.body:
             draft.label, draft.level = Label.TEXT, None
 
 

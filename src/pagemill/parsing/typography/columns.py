@@ -105,6 +105,8 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
     if min(piece.x1 for piece in right) - max(piece.x2 for piece in left) < TYPOGRAPHY.gutter * size * 0.9:
         return False
     rows = [rows_of_pieces(side) for side in (left, right)]
+    if any(_are_labels(rows[one], rows[other]) for one, other in ((0, 1), (1, 0))):
+        return False
     changes = _changes(left, right)
     if changes == 1 and min(map(len, rows)) > 1 and any(map(_is_prose, rows)):
         return True  # a float or a note beside text, or cards
@@ -129,6 +131,13 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False
     full = [min(_measures(column)[2] for column in _inner(side)) for side in rows]
     return min(full) >= TYPOGRAPHY.full_rows / 2 and max(full) >= TYPOGRAPHY.full_rows
+
+
+def _are_labels(side: Sequence[PageRow], other: Sequence[PageRow]) -> bool:
+    """Whether the rows of a side are numbers beside rows of the other one: no column of text is that."""
+    if any(not any(map(str.isdecimal, row.text)) or any(map(str.isalpha, row.text)) for row in side):
+        return False
+    return _aligned(side, other) >= TYPOGRAPHY.aligned_rows * len(side)
 
 
 def _is_prose(rows: Sequence[PageRow]) -> bool:

@@ -253,7 +253,8 @@ class _Page:
             block = _block(passage.rows, Label.TEXT, "  " * passage.depth + text)
             block.is_list = True
         else:
-            block = _block(passage.rows, Label.TEXT, passage.text)
+            label = Label.CONTENT if passage.kind is Kind.ENTRY else Label.TEXT
+            block = _block(passage.rows, label, passage.text)
         block.list_depth = passage.depth if passage.kind is not Kind.ITEM else 0
         return block
 
@@ -261,7 +262,8 @@ class _Page:
         """Rows of a table of contents, with leaders and page numbers, as one block of lines."""
         result: list[Block] = []
         for block in blocks:
-            if block.label is Label.TEXT and not block.is_list and block.rows and LEADERS.search(block.plain):
+            led = block.label is Label.TEXT and not block.is_list and block.rows and LEADERS.search(block.plain)
+            if led or block.label is Label.CONTENT:
                 block.label = Label.CONTENT
                 block.text = re.sub(r"(?:\s*[.·…]){4,}\s*", " … ", block.text)
                 if result and result[-1].label is Label.CONTENT:

@@ -21,6 +21,8 @@ from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 _DASHES = frozenset("-–—*+")
 _TAG_HEADING = re.compile(r"H[1-6]?$|Title$")
 _ENDS = re.compile(r"[.,;:。，、；：]\s*$")
+_PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
+_FEW_LEADERS = re.compile(r"[.·…]\s+\d{1,4}$")
 _NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 
 
@@ -31,6 +33,8 @@ class Kind(Enum):
     HEADING = "heading"
     ITEM = "item"
     CODE = "code"
+    ENTRY = "entry"
+    """Of a table of contents or an index."""
 
 
 @dataclass(slots=True)
@@ -84,6 +88,10 @@ class Column:
     right: float = field(init=False)
     text_edges: frozenset[int] = field(init=False)
     """Where rows start that go on with the row above them, to two pixels."""
+    code_looks: frozenset[tuple[float, bool]] = field(init=False)
+    """Font sizes and weights of code, whose rows so are no headings."""
+    entry_end: float | None = field(init=False)
+    """Where the page numbers of entries end; None in a column without such."""
 
     def __post_init__(self) -> None:
         starts = Counter(round(row.x1 / 2) * 2 for row in self.rows)
@@ -97,8 +105,20 @@ class Column:
             and abs(row.x1 - row.above.x1) < 2
             and row.pitch < 1.9 * row.size
         )
-        ends = sorted(row.x2 for row in self.rows)
+        # Code is not wrapped, and may run into the margin.
+        ends = sorted(row.x2 for row in self.rows if not row.fixed) or sorted(row.x2 for row in self.rows)
         self.right = ends[max(0, int(0.97 * len(ends)) - 1)] if len(ends) > 20 else (ends[-1] if ends else 0.0)
+        led = [row.x2 for row in self.rows if LEADERS.search(row.text)]
+        self.entry_end = median(led) if len(led) > 1 else None
+        run: list[PageRow] = []
+        looks: set[tuple[float, bool]] = set()
+        for row in self.rows:
+            goes_on = run and row.above is run[-1] and row.pitch < TYPOGRAPHY.solid * row.size
+            goes_on = goes_on and same_size(run[-1].size, row.size) and run[-1].bold == row.bold
+            run = [*run, row] if row.fixed and goes_on else [row] if row.fixed else []
+            if len(run) > TYPOGRAPHY.heading_code_rows:
+                looks.add((row.size, row.bold))
+        self.code_looks = frozenset(looks)
 
     def is_coloured(self, row: PageRow) -> bool:
         """Whether a row has another colour than running text, and is no link."""
@@ -113,6 +133,17 @@ class Column:
     def is_emphatic(self, row: PageRow) -> bool:
         """Whether most of a row is bold or italic."""
         return row.style is not None and (self.styles[row.style].bold or self.styles[row.style].italic)
+
+    def is_entry(self, row: PageRow) -> bool:
+        """Whether a row ends an entry of a table of contents: by its leaders, or as others have their numbers there."""
+        if self.entry_end is None:
+            return False
+        if LEADERS.search(row.text):
+            return True
+        near = TYPOGRAPHY.aligned * row.size
+        apart = len(row.pieces) > 1 and row.pieces[-1].x1 - row.pieces[-2].x2 > TYPOGRAPHY.cell_gap * row.size
+        number = (apart and _PAGE_NUMBER.fullmatch(row.pieces[-1].text)) or _FEW_LEADERS.search(row.text)
+        return abs(row.x2 - self.entry_end) < near and bool(number)
 
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""
@@ -134,14 +165,20 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
             else:
                 passages.append(Passage(Kind.CODE, [row], gap=row.pitch / column.usual(row)))
             continue
-        item = _item(row, after, last, column, passages)
-        if item is not None:
+        is_entry = column.is_entry(row)
+        item = None if is_entry else _item(row, after, last, column, passages)
+        if is_entry and last is not None and _wraps_entry(last, row, column):
+            last.rows.append(row)
+            last.kind = Kind.ENTRY
+        elif is_entry:
+            passages.append(Passage(Kind.ENTRY, [row], gap=row.pitch / column.usual(row)))
+        elif item is not None:
             passages.append(item)
         elif (
             last is not None
             and row.number is None
-            and last.kind is not Kind.CODE
-            and _goes_on(last, row, after, column)
+            and last.kind not in (Kind.CODE, Kind.ENTRY)
+            and (_wraps_entry(last, row, column) or _goes_on(last, row, after, column))
         ):
             last.rows.append(row)
         else:
@@ -151,10 +188,20 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     return passages
 
 
+def _wraps_entry(last: Passage, row: PageRow, column: Column) -> bool:
+    """Whether a row goes on with an entry whose first row left the number no room: it hangs, close to it."""
+    first, above = last.rows[0], last.rows[-1]
+    close = same_size(above.size, row.size) and row.pitch <= TYPOGRAPHY.looser * column.usual(above)
+    hangs = row.x1 > first.x1 + TYPOGRAPHY.indent[0] * row.size
+    return column.entry_end is not None and last.kind in (Kind.TEXT, Kind.ITEM) and close and hangs
+
+
 def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: Column) -> bool:
     """Whether a row of fixed pitch is code: no heading, and not the rest of a paragraph that has code in it."""
     alone = after is None or not after.fixed or after.pitch > TYPOGRAPHY.looser * column.usual(row)
-    heads = _heads(row, column) or (alone and column.is_coloured(row))
+    # The last row of a block may be a string or a comment of another colour.
+    solid = last is not None and last.kind is Kind.CODE and row.pitch < TYPOGRAPHY.looser * _code_pitch(last, column)
+    heads = _heads(row, column) or (alone and column.is_coloured(row) and not solid)
     if heads and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
         return False
     if (
@@ -265,8 +312,10 @@ def _wrapped(last: Passage, row: PageRow, column: Column) -> bool:
     above = last.rows[-1]
     if not same_size(above.size, row.size) or row.pitch > TYPOGRAPHY.looser * column.usual(row):
         return False
-    edge = last.text_x if last.kind is Kind.ITEM else last.rows[-1].x1
-    if abs(row.x1 - edge) > TYPOGRAPHY.aligned * row.size:
+    edges = [last.text_x if last.kind is Kind.ITEM else above.x1]
+    if sign := marker(last.rows[0].text):
+        edges.append(_text_x(last.rows[0], sign))  # of a reference
+    if min(abs(row.x1 - edge) for edge in edges) > TYPOGRAPHY.aligned * row.size:
         return False
     return not _ended(above, row, column)
 
@@ -309,11 +358,14 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
         return False
     if _heads(above, column) != _heads(row, column) and above.style != row.style and not bold_goes_on:
         return False
-    centred = _centred(above, row, column)
+    centred = _centred(above, row, column) and (len(last.rows) < 2 or _centred(last.rows[-2], above, column))
     if _ended(above, row, column) and not centred and not _justified_pair(last, column):
         return False
     em = row.size
     near = TYPOGRAPHY.aligned * em
+    signs = marker(row.text)[:1], marker(last.rows[0].text)[:1]
+    if signs == ("[", "[") and abs(row.x1 - last.rows[0].x1) < near:
+        return False  # the next reference
     if last.kind is Kind.ITEM:
         if len(last.rows) == 1:
             return abs(row.x1 - last.text_x) < 1.2 * em or last.marker_x - near < row.x1 < last.text_x + near
@@ -330,7 +382,9 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
         return True  # the number of a reference hangs
     # All rows but the first hang, as in bibliographies.
     hangs = after is not None and abs(after.x1 - row.x1) < near and same_size(after.size, row.size)
-    return first and low * em <= indent <= 2 * high * em and hangs and after is not None and after.pitch < 1.2 * usual
+    hangs = hangs and after is not None and after.pitch < 1.2 * usual
+    hangs = hangs or (abs(above.x1 - column.left) < near and round(row.x1 / 2) * 2 in column.text_edges)
+    return first and low * em <= indent <= 2 * high * em and hangs
 
 
 def _is_bold_at(piece: Piece, place: int) -> bool:
@@ -364,6 +418,8 @@ def _heads(row: PageRow, column: Column) -> bool:
     """Whether a row is set as headings are: larger than running text, or bold where that is not."""
     if not column.body:  # a page of nothing but code
         return False
+    if row.fixed and any(same_size(row.size, size) and row.bold == bold for size, bold in column.code_looks):
+        return False
     if row.size >= TYPOGRAPHY.larger * column.body:
         return True
     return row.bold and not column.body_bold and row.size >= TYPOGRAPHY.smallest_heading * column.body
@@ -393,6 +449,16 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
             passage.kind = Kind.HEADING
         elif passage.kind is Kind.TEXT and passage.rows[0].fixed and column.is_coloured(passage.rows[0]):
             passage.kind = Kind.CODE
+    run: list[Passage] = []
+    for place, passage in enumerate(passages):
+        is_row = passage.kind is Kind.HEADING and len(passage.rows) == 1
+        solid = run and passage.gap <= TYPOGRAPHY.looser and passage.rows[0].style == run[-1].rows[0].style
+        run = [*run, passage] if is_row and solid else [passage] if is_row else []
+        below = passages[place + 1] if place + 1 < len(passages) else None
+        ends = below is None or below.kind is not Kind.HEADING or below.gap > TYPOGRAPHY.looser
+        if ends and len(run) >= TYPOGRAPHY.heading_run:
+            for other in run:
+                other.kind = Kind.TEXT  # an address, say, that is bold as a whole
 
 
 def _hangs_out(passages: Sequence[Passage], place: int) -> bool:

@@ -79,11 +79,18 @@ class TypographyThresholds:
     code_bridge = 4.5
     """Distance of two rows of code, in distances of rows, over which blank lines are bridged."""
 
+    heading_code_rows, solid = 2, 1.5
+    """Most rows of a heading that is all code, and distance of two rows in font sizes below which they are set solid:
+    more such rows in bold are code. Not measured."""
+
     # Headings.
     larger = 1.09
     """Size of a heading over that of running text from which size alone tells."""
     slightly_larger = 1.035
     """The same of a row with space around it: headings in Korean fonts without a bold cut are set 5 % larger."""
+    heading_run = 3
+    """Rows in the style of a heading, each ended on purpose and as close as those of a paragraph, from which they are
+    none. Not measured."""
     heading_rows = 4
     heading_characters = 250
     smallest_heading = 0.62

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from page_layouts import BODY, HUGE, PROSE, heading, page, prose, read, region
+from page_layouts import BODY, HUGE, PROSE, SMALL, heading, page, prose, read, region
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Furniture
@@ -54,3 +54,29 @@ def test_titles_of_slides_stay():
 
 def test_what_a_page_says_alone_stays():
     assert proven([page(n, head(f"Page {n}.")) for n in range(1, 5)]) == []
+
+
+def test_a_number_that_goes_on_with_the_pages_is_theirs_whatever_stands_beside_it():
+    names = ("Water", "Wheels", "Axles", "Paper")
+    pages = [page(n, prose(), heading(f"{names[n]} {n + 12}", 950, SMALL)) for n in range(4)]
+    assert proven(pages) == ["Water 12", "Wheels 13", "Axles 14", "Paper 15"]
+    far = [page(n, prose(), heading(f"{names[n]} {n * n + 12}", 950, SMALL)) for n in range(4)]
+    assert proven(far) == []
+
+
+def test_a_bold_page_number_between_running_heads_is_furniture():
+    heads = [heading(f"{n + 8} Mills" if n % 2 else f"The Mill Book {n + 8}", 60, SMALL) for n in range(6)]
+    pages = [page(n, heads[n], prose(text=f"{PROSE}{n}")) for n in range(6)]
+    assert len(proven(pages)) == 6
+    opening = page(6, prose(text=f"{PROSE}6"), heading("14", 835, SMALL))  # a chapter's first page has it at its foot
+    assert proven([*pages, opening])[-1] == "14"
+
+
+def test_numbered_headings_at_the_head_of_pages_stay():
+    names = ("Water", "Wheels", "Axles", "Paper")
+    assert proven([page(n, heading(f"{n + 1} {names[n]}", 60, SMALL), prose()) for n in range(4)]) == []
+
+
+def test_rows_of_lists_at_the_head_of_pages_are_not_taken_for_running_heads():
+    pages = [page(n, head(f"{n * n + 20}: turn the wheel"), prose(text=f"{PROSE}{n}")) for n in range(1, 6)]
+    assert proven(pages) == []

@@ -130,3 +130,23 @@ def test_bold_lines_that_are_spaced_as_paragraphs_are_none_below_larger_headings
         regions = heading(name, 50), prose(100), prose(220), lead_in, prose(355 + gap)
         pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, bold)))
     assert ("Mind the gate" in dict(levels(pages))) is (is_heading or larger < 3)
+
+
+def test_the_end_of_a_paragraph_above_smaller_notes_is_no_heading():
+    pages = [
+        page(1, TITLE, heading("Water", 200), prose(300)),
+        page(2, heading("which the brook then left.", 60, BODY), heading("Notes", 100), prose(200)),
+    ]
+    assert levels(pages) == [("The Mill Book", 1), ("Water", 2), ("Notes", 2)]
+
+
+def test_what_is_set_as_the_code_of_the_document_is_code():
+    mono = Style("Mono", 12.0, bold=True, fixed_pitch=True, characters=20)
+    styles = (BODY, SMALL, LARGE, HUGE, mono)
+    code = region(Label.ALGORITHM, "a\nb\nc", 300, lines=[TextLine(text="a", box=(0, 0, 1, 1))] * 3)
+    code.style = 4
+    lone = heading("turn(wheel)", 60, None)
+    lone.style = 4
+    pages = [page(1, TITLE, prose(200), code, styles=styles), page(2, lone, prose(), styles=styles)]
+    assert [each.label for each in read(pages)][-2:] == [Label.ALGORITHM, Label.TEXT]
+    assert levels(pages[1:]) == [("turn(wheel)", 1)]  # where no code is set so, nobody knows

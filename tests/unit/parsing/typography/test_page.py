@@ -377,3 +377,101 @@ def test_the_second_row_of_a_reference_belongs_to_it(tmp_path):
         sheet.put(92, y + 15 * place, row)
     references = markdown(sheet, tmp_path).strip().split("\n\n")[1:]
     assert [text.split()[0] for text in references] == ["[1]", "[2]"]
+
+
+CONTENTS = (
+    ("1", "Water", 3, "leaders"),
+    ("1.1", "The pond that was dug in the year of the great thaw and its", None, "wrapped"),
+    ("", "dam", 4, "leaders"),
+    ("1.2", "Sluices", 6, "leaders"),
+    ("2", "Wheels", 11, "bold"),
+    ("2.1", "Axles", 12, "leaders"),
+    ("2.2", "Hubs", 14, "leaders"),
+    ("2.3", "Spokes", 15, "leaders"),
+)
+
+
+def test_entries_of_a_table_of_contents_are_rows_of_their_own(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 80, "Contents", "Helvetica-Bold", 18)
+    for place, (number, title, page, kind) in enumerate(CONTENTS):
+        y, font = 120 + 15 * place, "Helvetica-Bold" if kind == "bold" else "Helvetica"
+        x = 72 if "." not in number and number else 90
+        sheet.put(x, y, number, font)
+        sheet.put(120, y, title, font)
+        end = 124 + sheet.stringWidth(title, font, 11)
+        if kind == "leaders":
+            sheet.put(end, y, " ." * int((490 - end) / 6.3))
+        if page:
+            sheet.right(520, y, str(page), font)
+    sheet.prose(72, 400, 450)
+    regions = records(sheet, tmp_path)[0].regions
+    assert [region.label for region in regions] == [Label.DOC_TITLE, Label.CONTENT, Label.TEXT]
+    assert regions[1].content == (
+        "1 Water … 3\n1.1 The pond that was dug in the year of the great thaw and its dam … 4\n1.2 Sluices … 6\n"
+        "2 Wheels 11\n2.1 Axles … 12\n2.2 Hubs … 14\n2.3 Spokes … 15"
+    )
+
+
+@pytest.mark.parametrize("colour", [0, 0x808080])
+def test_code_that_is_set_in_bold_is_code(tmp_path, colour):
+    sheet = Sheet()
+    sheet.put(72, 80, "Turning the wheel", "Helvetica-Bold", 14)
+    y = sheet.prose(72, 105, 450) + 20
+    code = ["def turn(wheel):", "    wheel.open(sluice)", "    wheel.wait('''", "slowly", "    ''')"]
+    for place, row in enumerate(code):
+        sheet.setFillColorRGB(*[(colour if row == "slowly" else 0) / 0xFFFFFF] * 3)
+        sheet.put(72 + 4.8 * (len(row) - len(row.lstrip())), y + 10 * place, row.strip(), "Courier-Bold", 8)
+    sheet.setFillColorRGB(0, 0, 0)
+    y = sheet.prose(72, y + 70, 450) + 20
+    sheet.put(72, y, "wheel.close()", "Courier-Bold", 8)
+    sheet.prose(72, y + 25, 450)
+    text = markdown(sheet, tmp_path)
+    assert "```\n" + "\n".join(code) + "\n```" in text
+    assert [line for line in text.splitlines() if line.startswith("#")] == ["# Turning the wheel"]
+    assert "wheel.close()" in text
+
+
+def test_code_that_runs_into_the_margin_does_not_part_the_rows_of_paragraphs(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 300)
+    for place in range(3):
+        sheet.put(
+            72, y + 15 + 11 * place, f"{place} " + "-8.849255e+03 4.262056e+01 4.200000e-01 1.666667e-01 ...", "Courier"
+        )
+    sheet.prose(72, y + 70, 300)
+    labels = [region.label for region in records(sheet, tmp_path)[0].regions]
+    assert labels == [Label.TEXT, Label.ALGORITHM, Label.TEXT]
+
+
+@pytest.mark.parametrize("mark", ["[1] ", ""])
+def test_references_hang(tmp_path, mark):
+    sheet = Sheet()
+    texts = (
+        "Miller, A., J. Sluice and M. Brook, On the turning of wheels in the thaw of spring, as it was seen by "
+        "B. Washer, in the book of the pond, folio 5.",
+        f"Dam, C., H. Hub and F. Spoke, {PROSE[:200]}.",
+        "Mill, D., and F. Spoke, On the pond that was dug for the wheels in the year of the great thaw, and on the dam "
+        "of the miller, folio 7.",
+    )
+    y, references = 80, []
+    for number, text in enumerate(texts, 1):
+        text = f"{mark.replace('1', str(number))}{text}"
+        first = simpleSplit(text, "Helvetica", 11, 435)[0]
+        rest = simpleSplit(text.removeprefix(first), "Helvetica", 11, 420)
+        for x, row in ((72, first), *((87, row) for row in rest)):
+            sheet.put(x, y, row)
+            y += 13
+        references.append(text)
+    assert [region.content for region in records(sheet, tmp_path)[0].regions] == references
+
+
+@pytest.mark.parametrize("step", [16, 34])
+def test_rows_in_bold_that_are_set_solid_are_an_address(tmp_path, step):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    for place, row in enumerate(("The Mill", "Pond Lane 4", "Brook", "Meadows")):
+        sheet.put(72, y + place * step, row, "Helvetica-Bold", 13)
+    sheet.prose(72, y + 4 * step + 20, 450)
+    headings = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert len(headings) == (0 if step == 16 else 4)
