@@ -18,6 +18,7 @@ import httpx
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
+from forked_command import run_forked
 from shared_runs import made_once
 from stub_process import StubProcess
 
@@ -56,14 +57,7 @@ CALLED: dict[str, str] = {
 
 def called(*arguments: object, status: ExitCode = ExitCode.OK) -> str:
     """What ``pagemill`` prints; messages go to standard error."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "pagemill", *map(str, arguments)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        stdin=subprocess.DEVNULL,
-    )
+    ended = run_forked(*arguments, env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"})
     assert ended.returncode == status, ended.stderr
     assert "Traceback" not in ended.stderr
     return ended.stdout

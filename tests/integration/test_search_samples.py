@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import forked_command
 import pytest
 
 import pagemill
@@ -31,8 +30,9 @@ DATA = Path(os.environ.get("PAGEMILL_TEST_DATA", "/nonexistent")) / "korean"
 
 
 def pagemill_command(*arguments: object) -> str:
-    command = [sys.executable, "-m", "pagemill", *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout
+    ended = forked_command.run_forked(*arguments, timeout=600)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 def made_searchable(inputs: list[Path], out: Path) -> Path:
