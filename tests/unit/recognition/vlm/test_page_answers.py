@@ -202,14 +202,6 @@ HOSTILE = [
     pytest.param("<table>", marks=pytest.mark.slow),
     *("</table>", "<table", ref("table", "<table>"), ref("text", TABLE), ref("image"), "\\["),
 ]
-    pytest.param("<table>", marks=pytest.mark.slow),
-    "</table>",
-    "<table",
-    ref("table", "<table>"),
-    ref("text", TABLE),
-    ref("image"),
-    "\\[",
-]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
