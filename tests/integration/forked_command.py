@@ -27,11 +27,14 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         *(f"pagemill.cli.{name}" for name in ("embed", "eval", "export", "index", "models", "parse", "profile")),
-        *(f"pagemill.cli.{name}" for name in ("publish", "rebuild", "search", "status", "verify")),
+        *(f"pagemill.cli.{name}" for name in ("publish", "rebuild", "run", "search", "serve", "status", "verify")),
         *(f"pagemill.app.{name}" for name in ("embed", "export", "parse", "profile", "publish", "search", "status")),
+        "pagemill.inference.exchange",
         "pagemill.layout.onnx_engine",
         "pagemill.recognition.rapidocr_engine",
+        "pagemill.rest.app",
         "pagemill.runtime.decoding",
+        "pagemill.serving.server",
         "pandas",  # pyarrow imports it where it is installed
         "pyarrow.parquet",
         "pytest",  # the main module, which multiprocessing imports
