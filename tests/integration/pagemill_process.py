@@ -90,6 +90,7 @@ class PagemillProcess:
 
     def __init__(self, arguments: Sequence[str | Path], environment: dict[str, str], log: Path) -> None:
         self.log = log
+        log.touch()  # it may be read before the process has opened it
         name, value = _MARK, secrets.token_hex(8)
         self._mark = f"{name}={value}".encode()
         self._process = start([*map(str, arguments)], {**environment, name: value}, Path.cwd(), log, log)
