@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tomllib
 
 import pytest
+from forked_command import run_forked
 from markdown_pages import ROOT, blocks
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -30,12 +29,7 @@ def test_the_engine_in_twenty_lines(tmp_path):
     path = os.pathsep.join(filter(None, [str(installed.parent), os.environ.get("PYTHONPATH")]))
     source = ROOT / "samples" / "report.pdf"
     command = ["parse", str(source), "--pages", "1", "-o", str(tmp_path / "out"), "--layout-engine", "one-block"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pagemill", *command],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
+    done = run_forked(*command, env={**os.environ, "PYTHONPATH": path})
 
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8"))

@@ -197,7 +197,7 @@ class CrashRun:
         delay = self._dice.uniform(0, 0.05)
         match instant:
             case Instant.STARTING:
-                delay = self._dice.uniform(0, 0.8)
+                delay = self._dice.uniform(0, 0.3)
                 happened = _always
             case Instant.OPENING:
                 happened = self._change_of(".pagemill/run.sqlite-wal", ".pagemill/lock")

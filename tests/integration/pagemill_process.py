@@ -1,4 +1,7 @@
-"""``pagemill`` as a process that can be watched and killed, with the engines of ``fault_engines`` installed. Linux."""
+"""``pagemill`` as a process that can be watched and killed, with the engines of ``fault_engines`` installed. Linux.
+
+It is forked, see :mod:`forked_command`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,14 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import fault_engines
+from forked_command import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,39 +90,39 @@ class PagemillProcess:
 
     def __init__(self, arguments: Sequence[str | Path], environment: dict[str, str], log: Path) -> None:
         self.log = log
-        self._mark = f"{_MARK}={secrets.token_hex(8)}".encode()
-        name, value = self._mark.decode().split("=")
-        with log.open("ab") as stream:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "pagemill", *map(str, arguments)],
-                env={**environment, name: value},
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                start_new_session=True,
-            )
-
-    @property
-    def pid(self) -> int:
+        log.touch()  # it may be read before the process has opened it
+        name, value = _MARK, secrets.token_hex(8)
+        self._mark = f"{name}={value}".encode()
+        self._process = start([*map(str, arguments)], {**environment, name: value}, Path.cwd(), log, log)
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
         """Of the process that was started, the parent of the others."""
-        return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
         """None while it runs."""
-        return self._process.poll()
+        return self._process.exitcode
 
-    def wait(self) -> int:
+    def wait(self, patience_s: float = RUN_PATIENCE_S) -> int:
         """Wait for its end and give its status, negative for a signal."""
-        return self._process.wait(RUN_PATIENCE_S)
+        self._process.join(patience_s)
+        if (status := self.exit_code) is None:
+            raise TimeoutError(f"waited {patience_s:g} s for the end of a run")
+        return status
 
     def members(self) -> list[int]:
         """All processes that stem from it and have not ended, whoever their parent is now."""
-        return [pid for pid in _all_pids() if self._mark in _environment_of(pid).split(b"\0")]
+        # What is forked is in the session; what is started has the environment.
+        own = {self.pid} if self.exit_code is None else set()
+        return [
+            pid
+            for pid in _all_pids()
+            if pid in own or _status_of(pid).session == self.pid or self._mark in _environment_of(pid).split(b"\0")
+        ]
 
     def worker(self) -> int | None:
         """The process that does the work: the one child of the process that was started."""
-        return next((pid for pid in self.members() if _parent_of(pid) == self.pid), None)
+        return next((pid for pid in self.members() if _status_of(pid).parent == self.pid), None)
 
     def victims(self, target: Target) -> list[int]:
         """The processes to kill for a target, those first that start others; none when there is none of that kind."""
@@ -130,7 +132,7 @@ class PagemillProcess:
             case Target.PARENT:
                 return [self.pid] if self.exit_code is None else []
             case Target.GROUP:
-                return sorted(self.members(), key=lambda pid: (pid != self.pid, _parent_of(pid) != self.pid))
+                return sorted(self.members(), key=lambda pid: (pid != self.pid, _status_of(pid).parent != self.pid))
 
     def kill(self, target: Target) -> None:
         """Kill one of its processes, or all."""
@@ -141,7 +143,8 @@ class PagemillProcess:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process that was started, as a terminal's user or a service manager would."""
-        self._process.send_signal(number)
+        if self.exit_code is None:
+            os.kill(self.pid, number)
 
     def wait_until_gone(self) -> None:
         """Wait for the end of a killed process and of all that stem from it.
@@ -155,7 +158,7 @@ class PagemillProcess:
     def clear(self) -> None:
         """Kill what is left, at the end of a test."""
         self.kill(Target.GROUP)
-        self._process.wait(PATIENCE_S)
+        self.wait(PATIENCE_S)
 
 
 def kill(pids: Sequence[int]) -> None:
@@ -213,9 +216,15 @@ def _environment_of(pid: int) -> bytes:
         return b""
 
 
-def _parent_of(pid: int) -> int:
+class _Status(NamedTuple):
+    parent: int = 0
+    session: int = 0
+
+
+def _status_of(pid: int) -> _Status:
+    """None of both when it has ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        state, parent, _, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
     except OSError:
-        return 0
-    return int(fields[1])
+        return _Status()
+    return _Status() if state in "ZX" else _Status(int(parent), int(session))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 import synthetic_run
+from forked_command import run_forked
 from local_hub import TOKEN, LocalHub
 from PIL import Image
 from synthetic_run import sample_pages, write_run
@@ -49,14 +48,7 @@ def run_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def publish(out: Path, *arguments: str, hub: LocalHub | None = None, token: str | None = TOKEN, more=None):
-    return subprocess.run(
-        [sys.executable, "-m", "pagemill", "publish", str(out), *arguments],
-        env=environment(hub, token) | (more or {}),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        stdin=subprocess.DEVNULL,
-    )
+    return run_forked("publish", out, *arguments, env=environment(hub, token) | (more or {}))
 
 
 def environment(hub: LocalHub | None, token: str | None) -> dict[str, str]:

@@ -7,17 +7,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import numpy as np
+from fastapi import FastAPI
 from PIL import Image
+from starlette.requests import HTTPConnection
 
 from pagemill.config.machine import RuntimeSettings
 from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
-from pagemill.rest.app import create_app
+from pagemill.rest.app import application
 from pagemill.rest.server import Server
 from pagemill.rest.settings import ServeSettings
 from pagemill.runtime import engines
@@ -108,12 +110,34 @@ class World:
         return (await self.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")).json()
 
 
+class _CurrentServer:
+    """Stands for the server of the moment, so that the application, which takes long to make, outlives it."""
+
+    server: Server
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.server, name)
+
+    async def owner(self, request: HTTPConnection) -> str:
+        """A dependency of routes, which FastAPI looks at when they are made."""
+        return await self.server.owner(request)
+
+
+_FREE: list[tuple[FastAPI, _CurrentServer]] = []
+
+
 @asynccontextmanager
 async def rest_world(data: Path, *, headers: dict[str, str] | None = None, **settings: Any) -> AsyncIterator[World]:
     """A server with these settings, for as long as the block lasts."""
-    chosen = ServeSettings(data=data, runtime=RuntimeSettings(threads=2, decoders=1), **settings)
-    app = create_app(chosen)
-    async with app.state.server as server:
+    if not _FREE:
+        current = _CurrentServer()
+        _FREE.append((application(cast("Server", current)), current))
+    app, current = _FREE.pop()
+    current.server = Server(ServeSettings(data=data, runtime=RuntimeSettings(threads=2, decoders=1), **settings))
+    app.middleware_stack = None  # it is made of the settings, with the next request
+    app.state.server = current.server
+    async with current.server as server:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
             yield World(server, client)
+    _FREE.append((app, current))

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forked_command import run_forked
 from pagemill_process import PATIENCE_S, wait_for
 from serving_world import World
 from stub_process import StubProcess
@@ -18,7 +19,7 @@ from pagemill.config.hardware import load_profile
 from pagemill.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
@@ -31,15 +32,8 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.clear()
 
 
-def bench(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pagemill", "bench", *map(str, arguments)],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S * 4,
-        stdin=subprocess.DEVNULL,
-    )
+def bench(*arguments: object, env: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:
+    return run_forked("bench", *arguments, env=env, timeout=PATIENCE_S * 4)
 
 
 def surroundings(world: World, *words: str) -> dict[str, str]:
@@ -99,14 +93,7 @@ def test_a_sweep_finds_the_best_setting_and_goes_on_after_a_start_that_fails(wor
     mine = load_profile(str(profile))
     assert (mine.max_num_seqs, mine.max_num_batched_tokens, mine.workers) == (4, 16384, 4)
     started = [life["argv"] for life in world.lives()][-1]
-    planned = subprocess.run(
-        [sys.executable, "-m", "pagemill", "plan", "--profile", profile, "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE_S,
-    )
-    flags = json.loads(planned.stdout)["arguments"]
+    flags = json.loads(run_forked("plan", "--profile", profile, "--json").stdout)["arguments"]
     assert " ".join(flags) in " ".join(started), "the same flags as it was measured with"
 
 

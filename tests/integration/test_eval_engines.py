@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from forked_command import run_forked
 from PIL import Image, ImageDraw, ImageFont
 from stub_process import StubProcess
 
@@ -23,14 +22,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 def run(*arguments: object, status: ExitCode = ExitCode.OK) -> dict[str, Any]:
     """The result that ``pagemill eval run`` prints."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "pagemill", "eval", "run", *map(str, arguments), "--json"],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        stdin=subprocess.DEVNULL,
-    )
+    ended = run_forked("eval", "run", *arguments, "--json", env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert ended.returncode == status, ended.stderr
     result: dict[str, Any] = json.loads(ended.stdout)
     return result

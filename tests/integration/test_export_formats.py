@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import forked_command
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
@@ -48,8 +49,7 @@ with open_run(Path(sys.argv[1])) as run:
 
 
 def pagemill(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pagemill", *map(str, arguments)]
-    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
+    return forked_command.run_forked(*arguments, env=ENVIRONMENT)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

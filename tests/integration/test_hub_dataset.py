@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from forked_command import run_forked
 
 pytest.importorskip("huggingface_hub")
 
@@ -129,8 +129,7 @@ def parse(hub: ThreadingHTTPServer, source: str, out: Path) -> subprocess.Comple
         "HF_HUB_DISABLE_XET": "1",
     }
     environment.pop("HF_HUB_OFFLINE", None)
-    command = [sys.executable, "-m", "pagemill", "parse", source, "-o", str(out), "--limit", "1", "--no-report"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return run_forked("parse", source, "-o", out, "--limit", "1", "--no-report", env=environment)
 
 
 def records(out: Path) -> list[dict[str, Any]]:

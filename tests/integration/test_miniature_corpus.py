@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import miniature_corpus
 import numpy as np
 import pytest
+from forked_command import run_forked
 from local_hub import LocalHub, Repository
 from miniature_corpus import CORPUS, PAGE_IDS, QUESTIONS, Layout
 from pagemill_process import PagemillProcess, wait_for
@@ -58,10 +59,7 @@ class Shell:
         self.environment.pop("HF_HUB_OFFLINE", None)
 
     def run(self, *arguments: str, status: int = ExitCode.OK) -> str:
-        command = [sys.executable, "-m", "pagemill", *arguments]
-        done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=120, check=False
-        )
+        done = run_forked(*arguments, cwd=self.folder, env=self.environment)
         said = done.stdout + done.stderr
         assert done.returncode == status, said
         return said
@@ -87,15 +85,8 @@ def test_the_dataset_as_it_is_published(shell: Shell):
     assert f"queries: 3, from {ADDRESS}/{miniature_corpus.QA}" in shell.run("embed", "out", "--queries", "auto")
     assert len(np.load(shell.folder / "out" / "embeddings" / "queries.npy")) == len(QUESTIONS)
     shell.run("index", "out")
-    scores = json.loads(
-        subprocess.run(
-            [sys.executable, "-m", "pagemill", "eval", "retrieval", "out", "--queries", "auto", "--json"],
-            cwd=shell.folder,
-            env=shell.environment,
-            capture_output=True,
-            check=True,
-        ).stdout
-    )
+    asked = ("eval", "retrieval", "out", "--queries", "auto", "--json")
+    scores = json.loads(run_forked(*asked, cwd=shell.folder, env=shell.environment).stdout)
     assert scores["queries"] == len(QUESTIONS)
     assert scores["unknown_pages"] == []
     assert "page 0" not in shell.run("search", "out", "mill", "--top", "9")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from forked_command import run_forked
 from local_hub import LocalHub
 from pagemill_process import wait_for
 
@@ -62,9 +63,7 @@ class Machine:
         return [sys.executable, "-m", "pagemill", "models", *arguments]
 
     def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        ended = subprocess.run(
-            self.command(*arguments), env=self.environment | more, capture_output=True, text=True, timeout=120
-        )
+        ended = run_forked("models", *arguments, env=self.environment | more)
         assert "Traceback" not in ended.stderr, ended.stderr
         return ended
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pagemill.imaging.types import Pixels
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
@@ -123,7 +123,6 @@ async def records(runs: Sequence[Sequence[Any]], threads: int, in_flight: int = 
     return encoded
 
 
-@pytest.mark.slow
 async def test_a_record_is_the_same_alone_among_others_and_with_more_threads():
     pages = [page_image(seed) for seed in range(3)]
     alone = await records([[page] for page in pages], 1)
@@ -142,7 +141,6 @@ def rendered(name: str) -> list[bytes]:
     return images
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
 async def test_samples_read_the_same_alone_turned_round_with_more_threads_and_in_larger_batches(monkeypatch):
     pages = [*rendered("report.pdf")[:4], *rendered("notice-ko.pdf")[:2], *(page_image(seed) for seed in range(2))]
@@ -155,7 +153,6 @@ async def test_samples_read_the_same_alone_turned_round_with_more_threads_and_in
     assert await records([pages, pages[::-1]], 2, 8) == [*alone, *alone[::-1]]
 
 
-@pytest.mark.slow
 async def test_the_pages_of_a_document_are_the_same_with_one_thread_and_in_another_order_of_documents():
     paths = [SAMPLES / "report.pdf", SAMPLES / "notice-ko.pdf", SAMPLES / "pages.tiff"]
     in_order = await records([[path] for path in paths], 1, 1)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from parse_command import ENVIRONMENT, MANY, PATIENCE_S, all_once, command, make_inputs, parse, records, run_json
+from parse_command import ENVIRONMENT, PATIENCE_S, command, make_inputs, parse, records, run_json
 
 from pagemill.errors import ExitCode
 
@@ -250,46 +248,6 @@ def test_an_output_that_cannot_be_made_is_an_output_error(inputs: Path, tmp_path
     assert ended.returncode == ExitCode.OUTPUT
     assert (f"{out} is a file" if place == "file" else f"cannot write {out}") in ended.stderr
     assert "-o" in ended.stderr or "another place" in ended.stderr
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if sys.platform != "linux" or subprocess.call(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)]):
-        pytest.skip("needs the right to mount")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-
-
-@pytest.mark.slow
-def test_a_full_disk_keeps_whole_records(inputs: Path, small_disk: Path):
-    ended = parse(inputs / "many.tiff", "-o", small_disk / "out")
-    assert ended.returncode == ExitCode.NO_SPACE
-    assert "Free some space and run the same command again" in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert 0 < len(records(small_disk / "out")) < MANY  # every line is a whole record; other derived files need space
-    subprocess.run(["mount", "-o", "remount,size=100m", small_disk], check=True)
-    assert parse(inputs / "many.tiff", "-o", small_disk / "out").returncode == ExitCode.OK
-    assert all_once(small_disk / "out", MANY)
-
-
-@pytest.mark.slow
-def test_a_limit_on_file_size_stops_the_run_and_without_it_the_run_goes_on(inputs: Path, tmp_path: Path):
-    resource = pytest.importorskip("resource")
-    ended = parse(
-        inputs / "many.tiff",
-        "-o",
-        tmp_path / "out",
-        # On a quick machine the ledger's journal grows larger; on a slow one it is emptied sooner, and the report is.
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
-    )
-    assert ended.returncode in (ExitCode.OUTPUT, ExitCode.NO_SPACE), ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert len(records(tmp_path / "out")) < MANY or not (tmp_path / "out" / "report.html").exists()
-    assert parse(inputs / "many.tiff", "-o", tmp_path / "out").returncode == ExitCode.OK
-    assert all_once(tmp_path / "out", MANY)
-    assert (tmp_path / "out" / "report.html").exists()
 
 
 @pytest.mark.slow

@@ -9,34 +9,38 @@ import sys
 from pathlib import Path
 
 import pytest
-from parse_command import (
-    ENVIRONMENT,
-    PATIENCE_S,
-    SOME,
-    all_once,
-    command,
-    make_inputs,
-    parse,
-    records,
-    run_json,
-    wait_for,
-)
+from coded_pages import CorpusMaker
+from fault_engines import BATCH_VARIABLE
+from pagemill_process import OPTIONS
+from parse_command import PATIENCE_S, all_once, command, parse, records, run_json, wait_for
 
 from pagemill.errors import ExitCode
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
+SOME = 31
+"""Pages of ``some.tiff``."""
+FAST = [option for option in OPTIONS if option != "--quiet"]
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_inputs(tmp_path_factory.mktemp("inputs"))
+    """``some.tiff``, ``eight.pdf`` and ``a.png``."""
+    maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
+    maker.tiff(SOME)
+    maker.pdf(8)
+    maker.images(1)
+    for path, name in zip(maker.corpus().paths, ("some.tiff", "eight.pdf", "a.png"), strict=True):
+        path.rename(maker.folder / name)
+    return maker.folder
 
 
-def start(out: Path, *arguments: str | Path) -> subprocess.Popen[str]:
-    """Start a run and wait for its first record."""
+def start(out: Path, surroundings: dict[str, str], *arguments: str | Path) -> subprocess.Popen[str]:
+    """Start a run, which is slow enough to be stopped in its middle, and wait for its first record."""
     process = subprocess.Popen(
-        command(*arguments, "-o", out),
-        env=ENVIRONMENT,
+        command(*FAST, "--pages-in-flight", "2", *arguments, "-o", out),
+        env={**surroundings, BATCH_VARIABLE: "0.3"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -64,9 +68,11 @@ def decoders(process: subprocess.Popen[str]) -> list[int]:
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_drains_the_run_and_the_same_command_goes_on(inputs: Path, tmp_path: Path, number: signal.Signals):
+def test_a_signal_drains_the_run_and_the_same_command_goes_on(
+    inputs: Path, tmp_path: Path, surroundings: dict[str, str], number: signal.Signals
+):
     out = tmp_path / "out"
-    process = start(out, inputs / "some.tiff", "--pages-in-flight", "2")
+    process = start(out, surroundings, inputs / "some.tiff")
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == ExitCode.INTERRUPTED
@@ -78,8 +84,8 @@ def test_a_signal_drains_the_run_and_the_same_command_goes_on(inputs: Path, tmp_
     assert 0 < len(found) < SOME
     assert (summary["pages"], summary["interrupted"], summary["failed"]) == (len(found), True, 0)
     assert (out / "report.html").exists()
-    assert found[0]["markdown"] in (out / "documents" / "some.md").read_text(encoding="utf-8")
-    resumed = parse(inputs / "some.tiff", "-o", out)
+    assert found[0]["markdown"].splitlines()[0] in (out / "documents" / "some.md").read_text(encoding="utf-8")
+    resumed = parse(inputs / "some.tiff", "-o", out, *FAST, env=surroundings)
     assert resumed.returncode == ExitCode.OK
     assert f"{len(found)} page" in resumed.stderr
     assert all_once(out, SOME)
@@ -87,9 +93,11 @@ def test_a_signal_drains_the_run_and_the_same_command_goes_on(inputs: Path, tmp_
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
-def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(inputs: Path, tmp_path: Path):
+def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(
+    inputs: Path, tmp_path: Path, surroundings: dict[str, str]
+):
     out = tmp_path / "out"
-    process = start(out, inputs / "some.tiff")
+    process = start(out, surroundings, inputs / "some.tiff")
     process.send_signal(signal.SIGSTOP)  # so that both come before the pages in flight have ended
     os.kill(worker(process), signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
@@ -100,15 +108,17 @@ def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(inp
     assert process.returncode in (-signal.SIGINT, -signal.SIGTERM), stderr
     assert stdout == ""
     assert "Traceback" not in stderr
-    assert parse(inputs / "some.tiff", "-o", out).returncode == ExitCode.OK
+    assert parse(inputs / "some.tiff", "-o", out, *FAST, env=surroundings).returncode == ExitCode.OK
     assert all_once(out, SOME)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
-def test_a_worker_that_dies_is_replaced(inputs: Path, tmp_path: Path, number: signal.Signals):
+def test_a_worker_that_dies_is_replaced(
+    inputs: Path, tmp_path: Path, surroundings: dict[str, str], number: signal.Signals
+):
     out = tmp_path / "out"
-    process = start(out, inputs / "some.tiff", "--pages-in-flight", "3")
+    process = start(out, surroundings, inputs / "some.tiff")
     first = worker(process)
     os.kill(first, number)
     _, stderr = process.communicate(timeout=PATIENCE_S)
@@ -141,17 +151,17 @@ def create(settings):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_page_is_not_failed_for_kills_from_outside(inputs: Path, tmp_path: Path):
+def test_a_page_is_not_failed_for_kills_from_outside(inputs: Path, tmp_path: Path, surroundings: dict[str, str]):
     about = tmp_path / "waiting-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: waiting\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[pagemill.layout_engines]\nwaiting = waiting:create\n")
     (tmp_path / "waiting.py").write_text(WAITING_ENGINE)
     calls = tmp_path / "calls"
-    path = os.pathsep.join(filter(None, [str(tmp_path), ENVIRONMENT.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(tmp_path), surroundings.get("PYTHONPATH")]))
     process = subprocess.Popen(
         command(inputs / "a.png", "-o", tmp_path / "out", "--layout-engine", "waiting"),
-        env={**ENVIRONMENT, "PYTHONPATH": path, "CALLS": str(calls)},
+        env={**surroundings, "PYTHONPATH": path, "CALLS": str(calls)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -167,40 +177,49 @@ def test_a_page_is_not_failed_for_kills_from_outside(inputs: Path, tmp_path: Pat
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_when_the_parent_is_killed_nothing_goes_on_and_nothing_is_lost(inputs: Path, tmp_path: Path):
+def test_when_the_parent_is_killed_nothing_goes_on_and_nothing_is_lost(
+    inputs: Path, tmp_path: Path, surroundings: dict[str, str]
+):
     out = tmp_path / "out"
-    process = start(out, inputs / "some.tiff")
+    process = start(out, surroundings, inputs / "some.tiff")
     first = worker(process)
     process.kill()
     process.communicate(timeout=PATIENCE_S)
     wait_for(lambda: not Path(f"/proc/{first}/exe").exists())
-    assert parse(inputs / "some.tiff", "-o", out).returncode == ExitCode.OK
+    assert parse(inputs / "some.tiff", "-o", out, *FAST, env=surroundings).returncode == ExitCode.OK
     assert all_once(out, SOME)
     assert {record["attempts"] for record in records(out)} == {1}  # the pages were not at fault
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_decoding_process_outlives_the_run(inputs: Path, tmp_path: Path, number: signal.Signals):
-    process = start(tmp_path / "out", inputs / "eight.pdf", inputs / "some.tiff")
+def test_no_decoding_process_outlives_the_run(
+    inputs: Path, tmp_path: Path, surroundings: dict[str, str], number: signal.Signals
+):
+    process = start(tmp_path / "out", surroundings, inputs / "eight.pdf", inputs / "some.tiff")
     workers = wait_for(lambda: decoders(process))
     process.send_signal(number)
     process.communicate(timeout=PATIENCE_S)
     assert process.returncode == (ExitCode.INTERRUPTED if number == signal.SIGTERM else -number)
     wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
     if number == signal.SIGKILL:  # nobody could tidy up: the next run does
-        assert parse(inputs / "a.png", "-o", tmp_path / "out", "--fresh").returncode == ExitCode.OK
+        assert (
+            parse(inputs / "a.png", "-o", tmp_path / "out", "--fresh", *FAST, env=surroundings).returncode
+            == ExitCode.OK
+        )
         assert [record["doc_id"] for record in records(tmp_path / "out")] == ["a"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGSEGV])
-def test_a_decoder_that_hangs_or_crashes_costs_no_page(inputs: Path, tmp_path: Path, number: signal.Signals):
+def test_a_decoder_that_hangs_or_crashes_costs_no_page(
+    inputs: Path, tmp_path: Path, surroundings: dict[str, str], number: signal.Signals
+):
     out = tmp_path / "out"
-    flags = ["--decoders", "1", "--pages-in-flight", "2"]
+    flags = ["--decoders", "1"]
     if number == signal.SIGSTOP:  # far more than a page of this file needs
         flags += ["--page-timeout", "10"]
-    process = start(out, inputs / "eight.pdf", *flags)
+    process = start(out, surroundings, inputs / "eight.pdf", *flags)
     for pid in decoders(process):
         os.kill(pid, number)
     _, stderr = process.communicate(timeout=PATIENCE_S)

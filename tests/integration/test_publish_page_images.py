@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
+from forked_command import run_forked
 from PIL import Image
-from published_run import PATIENCE_S, publish
+from published_run import publish
 
 from pagemill.app import publish as making
 from pagemill.app.options import ImageSources
@@ -22,6 +21,11 @@ from pagemill.sources.base import EncodedImage
 from pagemill.store.reading import RunReader
 
 pytestmark = pytest.mark.integration
+
+
+def parse(source: Path, out: Path) -> None:
+    ended = run_forked("parse", source, "-q", "--no-report", "--lang", "en", "-o", out)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.slow
@@ -37,8 +41,7 @@ def test_page_images_from_the_sources(tmp_path):
     drawing.save(source / "sheet.pdf")
     drawing.save(source / "gone.png", compress_level=0)
     out, target = tmp_path / "out", tmp_path / "published"
-    parse = [sys.executable, "-m", "pagemill", "parse", str(source), "-o", str(out), "-q", "--no-report"]
-    subprocess.run(parse, check=True, timeout=PATIENCE_S)
+    parse(source, out)
     (source / "gone.png").unlink()
     ended = publish(out, "--to", str(target), "--licence", "cc0-1.0", "--page-images")
     assert ended.returncode == ExitCode.PAGES_FAILED, ended.stderr
@@ -66,8 +69,7 @@ def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
     for number in range(4):
         Image.new("RGB", (300, 200), (number, 0, 0)).save(source / f"{number}.png")
     out = tmp_path / "out"
-    parse = [sys.executable, "-m", "pagemill", "parse", str(source), "-o", str(out), "-q", "--no-report"]
-    subprocess.run(parse, check=True, timeout=PATIENCE_S)
+    parse(source, out)
     monkeypatch.setattr(making, "_SAMPLE", 2)
     monkeypatch.setattr(making.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
     with RunReader.open(out) as reader:
@@ -93,8 +95,7 @@ def test_page_images_of_files_that_were_moved(tmp_path):
     sources.mkdir()
     Image.new("RGB", (40, 30), "navy").save(sources / "one.png")
     out = tmp_path / "out"
-    parsed = [sys.executable, "-m", "pagemill", "parse", str(sources), "-q", "--no-report", "-o", str(out)]
-    subprocess.run([*parsed, "--lang", "en"], check=True, timeout=PATIENCE_S)
+    parse(sources, out)
     sources.rename(tmp_path / "moved")
     place = ["--to", str(tmp_path / "pages"), "--licence", "other", "--page-images"]
     gone = publish(out, *place)

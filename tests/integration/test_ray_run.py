@@ -29,6 +29,7 @@ def run(arguments, packages, log, state=None):
     return status
 
 
+@pytest.mark.slow
 def test_embedded_cluster(packages, tmp_path):
     """Mixed sources with a page that fails, one that is retried, and a file that does not open."""
     maker = CorpusMaker(tmp_path / "in", {4: Fault.TRANSIENT, 9: Fault.SHORT_BOX})

@@ -113,7 +113,9 @@ async def test_english_reads_without_error_and_words_lie_on_their_ink():
 
 
 @needs_korean
-@pytest.mark.parametrize("languages", [None, ["ko"], ["ko", "en"]])
+@pytest.mark.parametrize(
+    "languages", [None, *(pytest.param(names, marks=pytest.mark.slow) for names in (["ko"], ["ko", "en"]))]
+)
 async def test_korean_reads_by_detection_and_by_name(languages):
     result = await Engines().read(render(KOREAN, "korean"), languages)
     assert character_error_rate(text_of(result), "\n".join(KOREAN)) < 0.05
@@ -122,6 +124,7 @@ async def test_korean_reads_by_detection_and_by_name(languages):
 
 
 @needs_korean
+@pytest.mark.slow
 async def test_korean_and_english_on_one_page():
     result = await Engines().read(render(KOREAN[:2] + ENGLISH[:2], "korean"))
     assert character_error_rate(text_of(result), "\n".join(KOREAN[:2] + ENGLISH[:2])) < 0.05
@@ -220,7 +223,7 @@ def test_small_type_on_a_large_page_is_found():
     assert found["COURIER"] == 1
 
 
-@pytest.mark.parametrize("noise", [0, 6])
+@pytest.mark.parametrize("noise", [pytest.param(0, marks=pytest.mark.slow), 6])
 def test_a_few_words_on_an_empty_page_are_found(noise: int):
     path = next(Path("/usr/share/fonts/truetype", name) for name in FONTS["latin"])
     image = Image.new("RGB", (1700, 2200), (248, 248, 248))
@@ -239,6 +242,7 @@ def test_a_few_words_on_an_empty_page_are_found(noise: int):
     assert np.asarray(image).min() > 200
 
 
+@pytest.mark.slow
 def test_a_word_that_is_found_does_not_hide_the_others_of_an_empty_page():
     image = Image.new("RGB", (2480, 3508), "white")
     draw = ImageDraw.Draw(image)

@@ -116,7 +116,7 @@ def test_failed_pages_are_tried_again_when_they_are_asked_for(mill: Mill):
 
 @pytest.mark.parametrize(
     "settings",
-    [("--no-crops",), ("--layout-engine", "onnx"), ("--model", "paddleocr-vl-1.5"), ("--model", "deepseek-ocr")],
+    [("--no-crops",), ("--model", "deepseek-ocr")],
 )
 def test_other_settings_are_told_before_a_server_is_started(mill: Mill, settings: tuple[str, ...]):
     arguments = mill.arguments("--step", "ocr")

@@ -147,9 +147,9 @@ def draw(script: str) -> np.ndarray:
     font = ImageFont.truetype(found[0], 34, index=int(found[1]) & 0xFFFF)
     options = {"direction": "rtl"} if script in LEFTWARDS else {}
     lines = PAGES[script]
-    page = Image.new("RGB", (1100, 1500), (252, 252, 250))
+    page = Image.new("RGB", (1100, 240 + 75 * len(lines)), (252, 252, 250))  # short: each page is read in seconds
     pen = ImageDraw.Draw(page)
-    for row, line in enumerate(lines * 2):
+    for row, line in enumerate(lines):
         x = 1000 - pen.textlength(line, font=font, **options) if script in LEFTWARDS else 100
         pen.text((x, 120 + 75 * row), line, font=font, fill=(30, 30, 30), **options)
     return np.asarray(page)
@@ -239,7 +239,7 @@ async def test_a_script_with_its_package_is_read(script):
     read = reading(LANGUAGE_OF_SCRIPT[script], "ko" if script != "HANGUL" else "th")
     page = await read.read(draw(script), None)
     lines = sorted(page.lines, key=lambda line: line.box[1])
-    expected = "\n".join(PAGES[script] * 2)
+    expected = "\n".join(PAGES[script])
     assert character_error_rate("\n".join(line.text for line in lines), expected) < 0.06
     assert (page.rotation, page.script) == (0, None)
     if script in LEFTWARDS:
@@ -249,8 +249,10 @@ async def test_a_script_with_its_package_is_read(script):
             assert [word.text for word in line.words] == line.text.split()
 
 
-@pytest.mark.parametrize("script", sorted(PAGES))
-@pytest.mark.parametrize("degrees", [0, 180])
+@pytest.mark.parametrize(
+    ("script", "degrees"),
+    [*((script, 180) for script in sorted(PAGES)), *((script, 0) for script in ("ARABIC", "CJK", "THAI"))],
+)
 async def test_a_page_is_turned_upright_though_nothing_reads_it(script, degrees):
     read = reading()
     page = await read.read(np.ascontiguousarray(np.rot90(draw(script), degrees // 90)), ["en"])

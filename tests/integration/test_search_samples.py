@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from samples_run import SAMPLES, make_searchable, pagemill_command, samples_run
 
 import pagemill
 from pagemill.export.docjson import pages_from_docjson
@@ -24,22 +24,9 @@ from pagemill.store.reading import RunReader
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 QUERIES = Path(__file__).with_name("samples_queries.jsonl")
 KOREAN_QUERIES = Path(__file__).with_name("korean_queries.jsonl")
 DATA = Path(os.environ.get("PAGEMILL_TEST_DATA", "/nonexistent")) / "korean"
-
-
-def pagemill_command(*arguments: object) -> str:
-    command = [sys.executable, "-m", "pagemill", *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout
-
-
-def made_searchable(inputs: list[Path], out: Path) -> Path:
-    pagemill_command("parse", *inputs, "--lang", "ko,en", "--no-report", "-q", "-o", out)
-    pagemill_command("embed", out, "-q")
-    pagemill_command("index", out, "-q")
-    return out
 
 
 def queries_of(*paths: Path) -> list[dict[str, Any]]:
@@ -48,7 +35,7 @@ def queries_of(*paths: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_searchable([SAMPLES], tmp_path_factory.mktemp("samples") / "out")
+    return samples_run(tmp_path_factory)
 
 
 def test_docjson_gives_the_records_back(samples: Path) -> None:
@@ -104,9 +91,10 @@ def test_the_evaluation_of_the_samples(samples: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="PAGEMILL_TEST_DATA names no folder with korean")
-def test_a_small_korean_and_english_set(tmp_path: Path) -> None:
+def test_a_small_korean_and_english_set(samples: Path, tmp_path: Path) -> None:
     pytest.importorskip("ir_measures")
-    out = made_searchable([SAMPLES, DATA], tmp_path / "out")
+    out = shutil.copytree(samples, tmp_path / "out")
+    make_searchable([SAMPLES, DATA], out)  # the samples are done
     queries = tmp_path / "queries.jsonl"
     queries.write_bytes(QUERIES.read_bytes() + KOREAN_QUERIES.read_bytes())
     result = json.loads(pagemill_command("eval", "retrieval", out, "--queries", queries, "--json"))

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from coded_pages import CodedPage, pdf_bytes
 from fault_engines import BATCH_VARIABLE, Fault
+from forked_command import run_forked
 from pagemill_process import OPTIONS, PATIENCE_S, PagemillProcess, Target, wait_for
 from serving_world import own_ports
 
@@ -72,7 +73,7 @@ def test_jobs_over_a_socket_a_worker_that_dies_and_an_orderly_end(server):
     assert kinds.count("page") == 2
     assert kinds[-1] == "job"
     run = server.data / "jobs" / sent["id"] / "run"
-    verified = subprocess.run([sys.executable, "-m", "pagemill", "verify", run], capture_output=True, check=False)
+    verified = run_forked("verify", run)
     assert verified.returncode == 0, verified.stderr
     server.kill(Target.WORKER)
     # The socket is the parent's: a client that comes now waits for the next worker.
@@ -177,8 +178,7 @@ def test_a_port_that_is_in_use_is_said_in_words(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        command = [sys.executable, "-m", "pagemill", "serve", "--port", str(taken.getsockname()[1])]
-        done = subprocess.run([*command, "--data", tmp_path / "data"], capture_output=True, text=True, check=False)
+        done = run_forked("serve", "--port", taken.getsockname()[1], "--data", tmp_path / "data")
     assert done.returncode == 2
     assert "cannot listen at 127.0.0.1" in done.stderr
     assert "Traceback" not in done.stderr
@@ -186,8 +186,7 @@ def test_a_port_that_is_in_use_is_said_in_words(tmp_path):
 
 @pytest.mark.slow
 def test_a_second_server_over_the_same_folder_is_refused_in_words(tmp_path, surroundings, server):
-    command = [sys.executable, "-m", "pagemill", "serve", "--port", "0", "--data", str(server.data)]
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
+    done = run_forked("serve", "--port", "0", "--data", server.data, env=surroundings)
     assert done.returncode == 8
     assert "in use" in done.stderr
     assert "Traceback" not in done.stderr

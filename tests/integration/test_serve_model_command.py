@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from forked_command import run_forked
 from pagemill_process import PATIENCE_S, wait_for
 from serving_world import World, own_ports
 
@@ -201,8 +202,7 @@ def test_a_dry_run_needs_no_vllm(tmp_path: Path):
     environment = {**os.environ, "PATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
     for name in ("PAGEMILL_VLLM", "CUDA_VISIBLE_DEVICES"):
         environment.pop(name, None)
-    asked = [sys.executable, "-m", "pagemill", "serve-model", "--profile", "b200", "--dry-run"]
-    told = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    told = run_forked("serve-model", "--profile", "b200", "--dry-run", env=environment)
     assert told.stdout.startswith("vllm serve zai-org/GLM-OCR ")
     assert "NVIDIA B200" in told.stderr
     assert "vLLM is not installed" in told.stderr

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_command import run_forked
 from PIL import Image, ImageDraw, ImageFont
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
@@ -125,10 +125,7 @@ def page(tmp_path: Path) -> Path:
 
 def parse(packages: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")]))
-    return subprocess.run(
-        [sys.executable, "-m", "pagemill", "parse", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    return run_forked("parse", *arguments, env={**os.environ, "PYTHONPATH": path})
 
 
 def test_the_layout_engine_of_another_package(packages, page, tmp_path):

@@ -35,7 +35,11 @@ def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
         settings: Of the server.
         life: Of this process, where it is supervised.
     """
-    server = Server(settings, life)
+    return application(Server(settings, life))
+
+
+def application(server: Server) -> FastAPI:
+    """Make the application of a server that exists."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -53,7 +57,8 @@ def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
     )
     app.state.server = server
     for module in (server_routes, job_routes, result_routes, search_routes, docling, glmocr, web_app):
-        app.include_router(module.router(server))
+        # include_router() would build the fields and the dependencies of each route once more, with the first request.
+        app.router.routes.extend(module.router(server).routes)
     app.add_middleware(Guard, server=server)
 
     @app.exception_handler(PagemillError)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_run import damage_record
 from synthetic_run import JPEG, failed_page, page, region, sample_pages, write_run
@@ -270,7 +270,6 @@ runs = st.dictionaries(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(runs, st.randoms(use_true_random=False)), min_size=1, max_size=3))
 def test_each_vector_belongs_to_its_page_and_region(moments: list[tuple[dict[Any, list[str]], random.Random]]) -> None:
     """Pages come, go, change places and are parsed anew with other regions."""

@@ -222,12 +222,11 @@ def test_an_input_that_looks_like_an_option_comes_after_the_options(tmp_path, mo
 
 
 def test_planning_needs_no_package_that_talks_to_servers():
-    code = "import sys; sys.modules['aiohttp'] = None; from pagemill.cli import main; sys.argv[0] = 'pagemill'; main()"
-    for words in (["run", "scans", "--dry-run"], ["plan"], ["serve-model", "--dry-run"]):
-        ended = subprocess.run(
-            [sys.executable, "-c", code, *words, "--profile", "l4"], capture_output=True, text=True, check=False
-        )
-        assert "vllm serve zai-org/GLM-OCR" in ended.stdout, ended.stderr
+    code = "import sys; sys.modules['aiohttp'] = None\nfrom pagemill.cli import cli\n"
+    commands = ("run scans --dry-run", "plan", "serve-model --dry-run")
+    code += "".join(f"cli.main('{words} --profile l4'.split(), standalone_mode=False)\n" for words in commands)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.stdout.count("vllm serve zai-org/GLM-OCR") == len(commands), ended.stderr
 
 
 @pytest.mark.parametrize("option", [("--model", "qwen3-vl-embedding-2b"), ("--embedding-model", "glm-ocr")])

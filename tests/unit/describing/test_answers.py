@@ -24,6 +24,7 @@ from pagemill.inference.chat import Answer
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=30,
 )
 
 

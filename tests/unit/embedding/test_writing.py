@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemill.embedding.base import EngineIdentity
@@ -253,7 +253,6 @@ rows_of_a_moment = st.dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(rows_of_a_moment, st.randoms(use_true_random=False), st.integers(0, 9)), max_size=4))
 def test_any_sequence_of_pages_and_deaths(moments):
     with tempfile.TemporaryDirectory() as folder:

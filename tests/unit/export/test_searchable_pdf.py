@@ -128,7 +128,7 @@ def test_pages_that_were_turned_to_be_read_look_as_before(tmp_path: Path, rotati
 
 
 def test_text_of_any_kind_is_no_danger(tmp_path: Path) -> None:
-    wild = ["\x00(\\) Tj ET\n", "\ud800", "", "a" * 100_000, "".join(map(chr, range(0x3000, 0xD000)))]
+    wild = ["\x00(\\) Tj ET\n", "\ud800", "", "a" * 10_000, "".join(map(chr, range(0x3000, 0xD000, 7)))]
     lines = [line(text, (10, 10, 400, 20)) for text in wild]
     lines += [line("flat", (10, 10, 10, 10)), line("far", (-1e7, 5, 1e7, 6))]
     document = of_images(tmp_path / "x.pdf", record(*lines))

@@ -123,7 +123,7 @@ def test_a_build_that_is_cut_off_is_gone_on_with(run: Path, monkeypatch: pytest.
     assert contents_of(run) == before
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(4)), kept=st.sets(st.integers(0, 3)))
 def test_each_vector_is_bound_to_its_page_and_region(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], kept: set[int]

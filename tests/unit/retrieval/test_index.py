@@ -31,11 +31,18 @@ runs = sys.modules.setdefault("retrieval_runs", importlib.util.module_from_spec(
 _spec.loader.exec_module(runs)
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("indexed") / "run"
+    write_run(out, runs.pages())
+    build_index(out)
+    return out
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
-    write_run(tmp_path / "run", runs.pages())
-    build_index(tmp_path / "run")
-    return tmp_path / "run"
+def run(indexed: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(indexed, tmp_path / "run")
 
 
 @pytest.fixture

@@ -228,7 +228,7 @@ def test_the_command_says_what_it_did(out: Path) -> None:
     assert not answer["damaged"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from([RESULTS, TEXTS, DATABASE]),
     start=st.floats(0, 1, exclude_max=True),

@@ -198,7 +198,5 @@ def test_any_order_of_events(make_store: type, monkeypatch: pytest.MonkeyPatch) 
     machine = type("Machine", (StoreMachine,), {"make_store": make_store})
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)),
     )
