@@ -26,6 +26,7 @@ _NUMBER_MARGIN = 180
 """Likewise of bands in which page numbers alone stand: LaTeX sets them 175 above the edge of A4."""
 _FIRST, _LAST = re.compile(r"(\d{1,4})\b(.*)"), re.compile(r"(.*)\b(\d{1,4})")
 """A number at the start or at the end of a text."""
+_ORDINAL = re.compile(r"\d{1,4}[.)]")
 _NUMBER = re.compile("[0-9]{1,9}")
 _LONGEST = 200
 """Characters of a running head."""
@@ -98,6 +99,8 @@ def _counts_on(book: Book, draft: Draft, counts: Mapping[int, Mapping[int, Seque
     At the head of a page a title before its number may be a heading's, unless other pages have another one there.
     """
     text = draft.facts.head
+    if draft.label in TITLES and _ORDINAL.match(text):
+        return False  # parts of a document with a page each
     first, top, at_foot = _FIRST.match(text), draft.facts.box[1], draft.facts.box[1] > 500
     for number in _numbers(text):
         near = [
