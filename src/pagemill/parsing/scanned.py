@@ -16,7 +16,7 @@ from pagemill.layout.reading_order import reading_order
 from pagemill.parsing.assemble import blocks_of
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.inline_formulas import InlineFormulas
-from pagemill.parsing.lines import assign_lines, is_vertical
+from pagemill.parsing.lines import assign_lines, is_vertical, join_rows
 from pagemill.parsing.typography.measured import measured
 from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.parsing.typography.thresholds import SCANNED
@@ -72,6 +72,9 @@ def scanned_blocks(
     found = blocks_of(regions, lines, tables, {}, width, height, InlineFormulas())
     shown = [block for block in found if block.label in _SHOWN]
     pictures = [block for block in shown if block.label in FIGURES]
+    for block in shown:
+        if block not in pictures and block.rows and not block.text:  # seals, logos, numbers of formulas
+            block.text = join_rows(block.rows)
     if _columns(found) > (1 if pictures else _MOST_COLUMNS):
         return None
     tabular = []

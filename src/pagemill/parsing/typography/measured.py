@@ -309,6 +309,8 @@ def _measure_again(found: Sequence[_Measure], pitches: Sequence[float], grey: np
 
 def _give_pitches(found: Sequence[_Measure]) -> list[float]:
     """Which lines are of fixed pitch: their words begin and end on a grid of characters; the pitches of the page."""
+    if not found:  # all lines are in tables
+        return []
     latin = [measure for measure in found if not measure.wide and not BULLET.match(measure.line.text)]
     sure = []
     for measure in latin:
