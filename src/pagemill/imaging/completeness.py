@@ -26,6 +26,8 @@ _MOST_SQUARES = 20
 _BAR_TEXT = 0.6
 """Share of a bar that text covers at most: shades of inline code are as large as their text."""
 
+_MOST_BOXES = 1000
+"""Shapes of a page that are compared with each other."""
 _LOOK_SIDE, _LOOK_EM = 850, 10.0
 """Least pixels of the longer side and of a letter's height for a look at a page: A4 at 72 dpi."""
 _EDGE, _EDGE_WIDTH = 32, 2
@@ -146,6 +148,8 @@ def _least_side(box: Box) -> float:
 
 def _beside_each_other(boxes: Sequence[Box], gap: float) -> int:
     """How many boxes have another one close at their right, as letters drawn as shapes have; bullets do not."""
+    if len(boxes) > _MOST_BOXES:
+        return len(boxes)  # a drawing
     ordered = sorted(boxes, key=lambda box: box[0])
     count = 0
     for place, (_, y1, x2, y2) in enumerate(ordered):

@@ -7,7 +7,10 @@ import pytest
 from drawn_sheets import PROSE, Sheet
 from scanned_sheets import record_of, scan, scanned_markdown
 
+from pagemill.document.labels import Label
+from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.scanned import is_measurable
+from pagemill.parsing.typography.measured import measured
 
 GOODS = (
     ("Lamp oil, 1 l", "8.40"),
@@ -121,3 +124,38 @@ def test_lines_without_ink_and_other_scripts(tmp_path):
     assert [region.content for region in record.regions] == ["Harbour toll notice"]
     assert is_measurable(lines)
     assert not is_measurable([])
+
+
+def test_the_text_of_seals_and_logos_is_in_the_record(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 60, "Quay Stores Ltd")
+    sheet.prose(72, 120, 450)
+    sheet.put(300, 500, "Approved in May")
+    pixels, lines = scan(sheet, tmp_path)
+    boxes = {line.text: line.box for line in lines}
+    labels = {"Quay Stores Ltd": Label.HEADER_IMAGE, "Approved in May": Label.SEAL}
+    detected = [
+        DetectedRegion(box=boxes[text], label=label, score=0.9, source="onnx") for text, label in labels.items()
+    ]
+    record = record_of(pixels, lines, tuple(detected))
+    assert {region.label: region.content for region in record.regions if region.source == "onnx"} == {
+        label: text for text, label in labels.items()
+    }
+
+
+def test_a_page_without_lines_of_its_own_is_measured():
+    assert measured([], np.full((100, 100, 3), 255, dtype=np.uint8)).lines == []
+
+
+def test_words_off_the_grid_of_code_do_not_close_up(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    sheet.setFillGray(0.88)
+    sheet.rect(66, 842 - y - 70, 470, 84, stroke=0, fill=1)
+    sheet.setFillGray(0)
+    for number, line in enumerate(CODE):
+        sheet.put(72, y + 13 * number, line, "Courier", 10)
+    caption = "Listing 3: fill the little buffer until it is full"
+    sheet.put(72, y + 13 * len(CODE), caption, "Helvetica", 10)
+    markdown = scanned_markdown(sheet, tmp_path)
+    assert caption in markdown

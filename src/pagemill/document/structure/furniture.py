@@ -13,6 +13,8 @@ from pagemill.document.structure.book import TEXTS, Book, Draft, folded
 _MARGIN = 150
 """Height of the bands at the head and foot of a page in which furniture stands, in thousandths: two lines below a
 margin of an inch and a half on a letter page. Not measured."""
+_NUMBER_MARGIN = 180
+"""Likewise of bands in which page numbers alone stand: LaTeX sets them 175 above the edge of A4."""
 _SHIFT = 8
 """Farthest that furniture stands higher or lower on another page, in thousandths: under half a line."""
 _SIDE_SHIFT = 15
@@ -22,8 +24,6 @@ _NEAR = 3
 another one."""
 _ENOUGH = 2
 """Of these, how many must show the same, unless there are not that many or a layout model says the same."""
-_NUMBER_MARGIN = 180
-"""Likewise of bands in which page numbers alone stand: LaTeX sets them 175 above the edge of A4."""
 _FIRST, _LAST = re.compile(r"(\d{1,4})\b(.*)"), re.compile(r"(.*)\b(\d{1,4})")
 """A number at the start or at the end of a text."""
 _ORDINAL = re.compile(r"\d{1,4}[.)]")
@@ -101,17 +101,21 @@ def _counts_on(book: Book, draft: Draft, counts: Mapping[int, Mapping[int, Seque
     text = draft.facts.head
     if draft.label in TITLES and _ORDINAL.match(text):
         return False  # parts of a document with a page each
-    first, top, at_foot = _FIRST.match(text), draft.facts.box[1], draft.facts.box[1] > 500
+    first, last = _FIRST.match(text), _LAST.fullmatch(text)
+    top, at_foot = draft.facts.box[1], draft.facts.box[1] > 500
     for number in _numbers(text):
+        pages = counts[number - _number(book, draft)]
         near = [
-            others
-            for page, others in counts[number - _number(book, draft)].items()
-            if page != draft.page and abs(page - draft.page) <= _NEAR
+            pages[page]
+            for page in range(draft.page - _NEAR, draft.page + _NEAR + 1)
+            if page != draft.page and page in pages
         ]
         others = [(other, folded(other.facts.head) == folded(text)) for others in near for other in others]
         is_head = first is not None and int(first[1]) == number
         is_head |= any(abs(other.facts.box[1] - top) <= _SHIFT for other, same in others if not same)
-        alike = any(_same_place(draft, other) for other, same in others if same or at_foot)
+        # Notes begin with their numbers; behind a running title stands the page's.
+        is_behind = at_foot and last is not None and int(last[2]) == number
+        alike = any(_same_place(draft, other) for other, same in others if same or is_behind)
         if len(near) >= _ENOUGH and (text.isdecimal() or (alike and (at_foot or is_head))):
             return True
     return False

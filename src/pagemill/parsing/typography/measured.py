@@ -468,6 +468,8 @@ def _are_rows(code: _Measure, other: _Measure, paper: float) -> bool:
     if abs(other.size - code.size) > SCANNED.of_body * code.size:
         return False
     shade = SCANNED.shade
+    if other.characters >= SCANNED.told and _on_grid(other, code.pitch) < 0.5:
+        return False  # prose has a shade, too
     if min(abs(code.ground - paper), abs(other.ground - paper)) > shade > abs(code.ground - other.ground):
         return True
     indent = (other.x1 - code.x1) / code.pitch
@@ -479,7 +481,10 @@ def _as_lines(measure: _Measure) -> Iterator[TextLine]:
     words = measure.words
     if measure.is_code:
         origin = measure.x1 - 0.1 * measure.pitch
-        cells = [(text, round((x1 - origin) / measure.pitch - 0.1)) for text, x1, _ in words]
+        cells: list[tuple[str, int]] = []
+        for text, x1, _ in words:
+            free = cells[-1][1] + len(cells[-1][0]) + 1 if cells else 0  # letters off the grid must not close up
+            cells.append((text, max(free, round((x1 - origin) / measure.pitch - 0.1))))
         words = [(text, origin + at * measure.pitch, origin + (at + len(text)) * measure.pitch) for text, at in cells]
     gaps = [word[1] - before[2] for before, word in pairwise(words)]
     least = SCANNED.cut * measure.size + 0.6 * measure.pitch

@@ -15,6 +15,7 @@ from pagemill.document.page import ANNOTATION, Furniture, Mark, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import direction, words_of
+from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, cells_of
 from pagemill.parsing.typography.columns import flows_of
 from pagemill.parsing.typography.drawn import drawn_rules
@@ -75,7 +76,8 @@ def typographic_blocks(
     artifacts = sum(len(line.text) for line in level if line.artifact)
     believed = artifacts < 0.5 * characters
     furniture = [line for line in level if line.artifact and believed]
-    pictures = [block for block in shown if block.label in FIGURES]
+    # Text on a background is that of the page.
+    pictures = [b for b in shown if b.label in FIGURES and area(b.box) <= PARSING.background * width * height]
     lettering = [_picture_of(line, pictures) for line in level]
     body = [
         line
@@ -386,15 +388,23 @@ class _Page:
                 foot = edge == 1 and outer < TYPOGRAPHY.foot * self._height  # where no title is
                 if not apart or not (lone or small or foot):
                     break
-                label = Label.NUMBER if number else Label.HEADER if edge == 0 else Label.FOOTER
+                proven = number and self._is_proven_number(row.text)
+                label = Label.NUMBER if proven else Label.HEADER if edge == 0 else Label.FOOTER
                 block = _block([row], label)
-                block.furniture = Furniture.PROVEN if number else Furniture.LIKELY
+                block.furniture = Furniture.PROVEN if proven else Furniture.LIKELY
                 blocks.append(block)
                 taken.update(id(piece) for piece in row.pieces)
         return heads, feet[::-1], [piece for piece in pieces if id(piece) not in taken]
 
+    def _is_proven_number(self, text: str) -> bool:
+        """Whether a page number is one without a look at other pages: no letters but those of «Page 3 of 12»."""
+        words = [part for part in re.findall(r"[^\W\d_]+", text) if not _ROMAN.fullmatch(part)]
+        numbers = [int(part) for part in re.findall(r"\d{1,9}", text)]
+        of_all = len(numbers) == 2 and numbers[0] == self._number and numbers[0] <= numbers[1]
+        return not words or (of_all and len(words) <= 2)
+
     def _is_page_number(self, text: str) -> bool:
-        """Whether a text is nothing but the number of this page; without a known one, a number alone."""
+        """Whether a text may be the number of this page with a few words; without a known one, a number alone."""
         parts = re.findall(r"\w+", text)
         numbers = [part for part in parts if part.isdecimal() or _ROMAN.fullmatch(part)]
         if not numbers or len(parts) > _NUMBER_WORDS or len(text) > _NUMBER_CHARACTERS:

@@ -80,3 +80,18 @@ def test_numbered_headings_at_the_head_of_pages_stay():
 def test_rows_of_lists_at_the_head_of_pages_are_not_taken_for_running_heads():
     pages = [page(n, head(f"{n * n + 20}: turn the wheel"), prose(text=f"{PROSE}{n}")) for n in range(1, 6)]
     assert proven(pages) == []
+
+
+@pytest.mark.parametrize("first", [1, 2021])
+def test_numbered_lines_at_the_foot_are_no_running_feet(first: int):
+    said = ("Smith, History of Rail", "Jones, Iron Ways", "Ibid., second volume", "Letter of the board", "Miller, 1950")
+    pages = [
+        page(n, prose(text=f"{PROSE}{n}"), head(f"{first + n} {text}", 940, Label.FOOTER))
+        for n, text in enumerate(said)
+    ]
+    assert proven(pages) == []
+
+
+def test_headings_that_are_an_ordinal_are_no_page_numbers():
+    pages = [page(n, heading(f"{n}.", 40, BODY), prose(text=f"{PROSE}{n}")) for n in range(1, 5)]
+    assert proven(pages) == []

@@ -11,7 +11,10 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 
 from pagemill.document.labels import Label
-from pagemill.document.page import Furniture
+from pagemill.document.page import Furniture, TextLine
+from pagemill.imaging.page import TextLayer
+from pagemill.parsing.blocks import Block
+from pagemill.parsing.typography.page import typographic_blocks
 
 PROSE_LINES = simpleSplit(PROSE, "Helvetica", 11, 430)
 
@@ -475,3 +478,36 @@ def test_rows_in_bold_that_are_set_solid_are_an_address(tmp_path, step):
     sheet.prose(72, y + 4 * step + 20, 450)
     headings = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
     assert len(headings) == (0 if step == 16 else 4)
+
+
+@pytest.mark.parametrize(
+    ("head", "is_proven"),
+    [
+        ("1. Name of the applicant", False),
+        ("Article 1", False),
+        ("Total due: 1 dollar", False),
+        ("1", True),
+        ("- 1 -", True),
+        ("Page 1 of 3", True),
+        ("1/3", True),
+    ],
+)
+def test_one_page_proves_a_page_number_that_has_no_words_of_its_own(tmp_path, head, is_proven):
+    sheet = Sheet()
+    sheet.put(72, 40, head)
+    sheet.prose(72, 120, 450)
+    (record,) = records(sheet, tmp_path)
+    (region,) = [region for region in record.regions if region.content == head]
+    assert (region.furniture is Furniture.PROVEN) is is_proven
+
+
+def test_short_lines_on_a_background_are_no_lettering():
+    layer, size = TextLayer(lines=(), characters=0, unmapped=0), (600, 800)
+    lines = [
+        TextLine(text=text, box=(60, y, 160, y + 12)) for text, y in (("Board", 80), ("Works", 200), ("Sales", 320))
+    ]
+    for side, is_inside in ((780, False), (340, True)):
+        picture = Block((20, 20, 580, side), Label.IMAGE, [], "onnx")
+        blocks = typographic_blocks(layer, lines, [picture], size, None)
+        written = " ".join(block.text for block in blocks if block is not picture)
+        assert ("Works" in written) is not is_inside
