@@ -24,6 +24,8 @@ from pagemill.tables.table import Table
 
 _LATER_LATIN = ("\u1e00", "\u2000")
 _LAST_EUROPEAN = "\u0530"
+_MEASURABLE = 0.9
+"""Share of letters that are Latin, Greek or Cyrillic from which a page is measured."""
 _COLUMN_LINES, _FULL, _MOST_COLUMNS = 3, 0.8, 2
 """Least lines of a block that is a column, and words of one; share of its width from which a line fills it, and most
 columns side by side: press pages are read by the layout."""
@@ -34,7 +36,8 @@ _LEVEL, _MOST, _LEAST = 0.15, 0.9, 3
 """Distance of two baselines on one level in font sizes; share and number of lines on one level from which blocks are
 rows."""
 _SURE_TABLE = 0.9
-"""Score of a table from which it is one whatever told its rows: those around items of invoices have 0.4 to 0.75."""
+"""Score from which a table is believed whose cells only the places of its lines suggest: around items of invoices it
+is 0.4 to 0.75."""
 _SHOWN = FIGURES | FORMULAS | {Label.FORMULA_NUMBER, Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
 
 
@@ -46,7 +49,7 @@ def is_measurable(lines: Sequence[TextLine]) -> bool:
         return False
     letters = [char for line in lines for char in line.text if char.isalpha()]
     known = sum(char < _LAST_EUROPEAN or _LATER_LATIN[0] <= char < _LATER_LATIN[1] for char in letters)
-    return bool(letters) and known > _MOST * len(letters)
+    return bool(letters) and known > _MEASURABLE * len(letters)
 
 
 def scanned_blocks(

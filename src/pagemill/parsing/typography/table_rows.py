@@ -138,7 +138,7 @@ def _pairs(
                 start, end = extent(other)
                 room = width - (end - start) - TYPOGRAPHY.word_fits * size
                 initial, needed = cell[0].text[:1], first_chunk(cell[0].words[0])
-                figures = is_number(cell[0].text) and is_number(other[-1].text)  # no number goes on below
+                numbers = _is_number(cell) and _is_number(other)
                 pairs.append(
                     _Pair(
                         above=above,
@@ -146,7 +146,7 @@ def _pairs(
                         first=column == 0,
                         pitch=(cell[0].baseline - other[0].baseline) / size,
                         alike=cell[0].line.style == other[0].line.style,
-                        ended=needed < room or figures,
+                        ended=needed < room or numbers,
                         lower=initial.islower()
                         if initial.lower() != initial.upper()
                         else None
@@ -154,7 +154,7 @@ def _pairs(
                         else False,
                         wide=2 * needed < width,
                         follows=cell[0].order == other[-1].order + 1,
-                        numbers=_is_number(cell) and _is_number(other),
+                        numbers=numbers,
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,
                     )
                 )
