@@ -31,7 +31,8 @@ _STYLE_WORDS = re.compile(
     r"|[-, ]+(?:roman|book|medium|light|thin|semi|demi|extra|ultra|black|heavy))+$",
     re.IGNORECASE,
 )
-_NARROW, _WIDE = frozenset(b"il.,:;'|!jtI[]()f"), frozenset(b"mwMWOQGD@%N")
+_BRACKETS = list(b"()<>[]{}")
+_NARROW, _WIDE = frozenset(b"il.,:;'|!jtIf"), frozenset(b"mwMWOQGD@%N")
 _LEAST_SIGNS = 8
 """Different printing ASCII signs of a font on a page from which its pitch is measured (not measured)."""
 _SAME_ADVANCE, _OTHER_ADVANCE = 0.04, 0.15
@@ -85,7 +86,8 @@ def measured_pitch(codes: NDArray[np.uint32], advances: Floats) -> bool | None:
         codes: Characters of one font, shape (n,).
         advances: How far each moves the pen, in em.
     """
-    printing = (codes > 0x20) & (codes < 0x7F)
+    # Browsers give brackets in right-to-left lines a replacement text, whose box is that of the ink.
+    printing = (codes > 0x20) & (codes < 0x7F) & ~np.isin(codes, _BRACKETS)
     if not printing.any():
         # Han characters and kana share a width in every font.
         return False if (codes >= 0x2E80).any() else None

@@ -209,9 +209,7 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     em = np.maximum(size[1:], size[:-1])
     gap = np.maximum(left[1:] - right[:-1], left[:-1] - right[1:])
     zone = _right_to_left_lines(rtl, baseline, angle, em)
-    gap = np.where(
-        zone, np.maximum(left[1:] - right[:-1], _leftward_gap(left, right, zone & ~(rtl[1:] | rtl[:-1]), em)), gap
-    )
+    gap = np.where(zone, _gap_to_line(left, right, zone, rtl, em), gap)
     separated = np.diff(index) > 1
     limit = np.where(separated & (drawn > 0.1 * em), _GAP_AFTER_SPACE * em + drawn, _GAP_WITHOUT_SPACE * em)
     # Code is indented and aligned by spaces, which PDFium takes for one, or for none.
@@ -326,24 +324,33 @@ def _right_to_left_lines(rtl: Flags, baseline: Floats, angle: NDArray[np.int64],
     return flags
 
 
-def _leftward_gap(left: Floats, right: Floats, inner: Flags, em: Floats) -> Floats:
-    """How far each glyph stands at the left of the one before, shape (n - 1,).
+def _gap_to_line(left: Floats, right: Floats, zone: Flags, rtl: Flags, em: Floats) -> Floats:
+    """How far each glyph stands from those before it in lines with right-to-left letters, shape (n - 1,).
 
-    Figures and Latin words between right-to-left ones count as one: what follows them stands at the left of them all.
+    Words of one direction count as one: what follows them may stand at either side of them all.
 
     Args:
         left: Of the glyphs.
         right: Of the glyphs.
-        inner: Which neighbours may be of one such word, shape (n - 1,).
+        zone: Which neighbours are of such a line, shape (n - 1,).
+        rtl: Which glyphs are right-to-left letters.
         em: The font size there.
     """
+    leftward = np.diff(left + right) < 0
+    gap: Floats = np.where(leftward, left[:-1] - right[1:], left[1:] - right[:-1])
+    same = zone & np.where(leftward, rtl[1:] & rtl[:-1], ~(rtl[1:] | rtl[:-1])) & (gap < _WORD_OF_FIGURES * em)
     low, high = left.copy(), right.copy()
-    forward = inner & (np.diff(left + right) > 0) & (left[1:] - right[:-1] < _WORD_OF_FIGURES * em)
-    for i in np.flatnonzero(forward).tolist():
-        low[i + 1] = min(low[i], low[i + 1])
-    for i in np.flatnonzero(forward)[::-1].tolist():
-        high[i] = max(high[i], high[i + 1])
-    gap: Floats = low[:-1] - high[1:]
+    for i in np.flatnonzero(same).tolist():
+        low[i + 1], high[i + 1] = min(low[i], low[i + 1]), max(high[i], high[i + 1])
+    for i in np.flatnonzero(same)[::-1].tolist():
+        low[i], high[i] = low[i + 1], high[i + 1]
+    first, last = 0.0, 0.0
+    for i in np.flatnonzero(zone).tolist():
+        if i == 0 or not zone[i - 1] or gap[i - 1] > _GAP_WITHOUT_SPACE * em[i - 1]:
+            first, last = low[i], high[i]
+        if not same[i]:
+            gap[i] = max(low[i + 1] - last, first - high[i + 1])
+        first, last = min(first, low[i + 1]), max(last, high[i + 1])
     return gap
 
 

@@ -77,8 +77,10 @@ class Glyphs:
         stated = self.of("size")
         width, height = (self.boxes[:, 2:] - self.boxes[:, :2]).T
         extent = np.where(is_level(self.of("angle")), height, width)
-        # Type 3 fonts have coordinate systems of their own: trust the drawn height over the number.
-        wrong = (extent > 0) & ((stated <= 0) | (extent > 4 * stated) | (extent < 0.25 * stated))
+        # Type 3 fonts have coordinate systems of their own: trust the drawn height over the number. Low boxes are also
+        # those of marks upon right-to-left letters, with the letters in the replacement text.
+        low = (extent < 0.25 * stated) & ~is_right_to_left(self.codes)
+        wrong = (extent > 0) & ((stated <= 0) | (extent > 4 * stated) | low)
         sizes: Floats = np.where(wrong, 0.8 * extent, stated)
         return np.maximum(sizes, 0.1)
 
@@ -148,11 +150,15 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
     extent = high - low - np.abs(step) * (count - 1)[:, None]
     place = place[:, None]
     first = np.where(along >= 0, low, high - extent) + step * place
-    several = (count > 1)[:, None]
+    # A letter and the marks upon it have one place.
+    letters = np.array([unicodedata.category(chr(code)) != "Mn" for code in codes.tolist()])
+    several = ((count > 1) & (np.add.reduceat(letters, start, dtype=np.int64) > 1)[span])[:, None]
+    whole = np.concatenate([low, high], axis=1)
+    boxes = np.where((count > 1)[:, None], whole, boxes)
     boxes = np.where(several, np.concatenate([first, first + extent], axis=1), boxes)
     origins = np.where(several, origins + step * place, origins)
     styles = glyphs.styles.copy()
-    styles["replacement"][style[several[:, 0]]] = True
+    styles["replacement"][style[count > 1]] = True
     return Glyphs(codes, boxes, origins, style, styles)
 
 

@@ -31,7 +31,7 @@ from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, 
 from pagemill.imaging.looks import faces_of, looks_of, numbered
 from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, style_of
 from pagemill.imaging.page import TextLayer
-from pagemill.imaging.right_to_left import in_reading_order
+from pagemill.imaging.right_to_left import in_reading_order, repeated_marks
 from pagemill.imaging.script_forms import SCRIPT_FORM, with_script_forms
 from pagemill.imaging.spans import Evidence, Link
 from pagemill.imaging.tags import NO_CONTENT, Content, Marks
@@ -438,7 +438,8 @@ def _glyphs(
     faces = faces_of(glyphs, looks, point)
     _stand_large_signs(text_page, glyphs, names, to_pixels)
     symbols = tuple(_symbols(text_page, glyphs, names, to_pixels))
-    return with_spans_spread(glyphs, rectangles[:, 0]), symbols, faces, drawing
+    once = ~repeated_marks(glyphs)
+    return with_spans_spread(glyphs.select(once), rectangles[once, 0]), symbols, faces, drawing
 
 
 def _codes(text_page: Any, count: int) -> NDArray[np.uint32]:

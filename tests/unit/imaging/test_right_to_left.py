@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs
-from pagemill.imaging.right_to_left import in_reading_order, levels_of_display, logical_places
+from pagemill.imaging.right_to_left import in_reading_order, levels_of_display, logical_places, repeated_marks
 
 SIZE = 20.0
 ADVANCE = 10.0
@@ -112,3 +112,70 @@ def test_cells_with_figures_stay_apart_from_the_words_beside_them():
     placed = [*displayed("57.7%", left=100), *displayed("ددعلا", left=300)]
     lines = lines_of_glyphs(in_reading_order(glyphs_of(placed)), 2000, 200)
     assert sorted(line.text for line in lines) == sorted(["57.7%", "العدد"])
+
+
+def test_a_mark_at_the_end_of_another_line_goes_to_its_letter():
+    upper, lower = displayed("ةيدلبلا"), displayed("اضيا", left=300.0)
+    first, second = glyphs_of(upper), glyphs_of(lower)
+    mark = Glyphs(
+        np.array([0x64B], dtype=np.uint32),
+        np.array([[333.0, 118, 337, 124]]),
+        np.array([[333.0, 131]]),
+        first.style[:1],
+        first.styles,
+    )
+    joined = Glyphs(
+        np.concatenate([first.codes, mark.codes, second.codes]),
+        np.concatenate([first.boxes, mark.boxes, second.boxes + np.array([0, 40, 0, 40])]),
+        np.concatenate([first.origins, mark.origins, second.origins + np.array([0, 40])]),
+        np.zeros(12, dtype=np.int32),
+        first.styles,
+    )
+    assert [line.text for line in lines_of_glyphs(in_reading_order(joined), 2000, 400)] == ["البلدية", "ا\u064bيضا"]
+
+
+def test_letters_whose_boxes_are_the_ink_make_one_word_where_others_are_parted_by_spaces():
+    # A space parts two words in the content; the alef stands 0.35 em off, as in a font of fixed pitch.
+    placed = [("ب", 100, 110), ("ا", 117, 120), (" ", 120, 132), ("ج", 132, 142), ("د", 142, 152)]
+    glyphs = glyphs_of(placed, order=[4, 3, 2, 1, 0])
+    assert text_of(glyphs) == "دج اب"
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ("ةحفصلا يف جمدم CSS (", "(CSS مدمج في الصفحة"),  # it opens, and the line after closes it
+        ("(ةكبشلا — نم", "من — الشبكة)"),
+        (")باب) راد(", "(دار (باب)"),
+        ("،)باب راد(", "(دار باب)،"),
+    ],
+)
+def test_brackets_open_behind_a_space_and_close_before_one(shown, text):
+    assert text_of(glyphs_of(displayed(shown))) == text
+
+
+def test_lines_that_begin_at_the_left_are_read_from_there_whatever_their_letters():
+    rows = ["ةملك :", "ةليوطلا ىرخالا ةملكلا .", "5 ةحفصلا"]
+    parts = [glyphs_of(displayed(row)) for row in rows]
+    glyphs = Glyphs(
+        np.concatenate([part.codes for part in parts]),
+        np.concatenate([part.boxes + np.array([0, 40 * i, 0, 40 * i]) for i, part in enumerate(parts)]),
+        np.concatenate([part.origins + np.array([0, 40 * i]) for i, part in enumerate(parts)]),
+        np.concatenate([part.style for part in parts]),
+        parts[0].styles,
+    )
+    texts = [line.text for line in lines_of_glyphs(in_reading_order(glyphs), 2000, 400)]
+    assert texts == ["كلمة :", "الكلمة الاخرى الطويلة .", "الصفحة 5"]
+
+
+def test_a_glyph_that_says_its_letter_as_the_letter_does_is_read_once():
+    # As typst writes it: the letter and the mark upon it both have the replacement text of the two.
+    codes = [0x645, 0x64B, 0x645, 0x64B]
+    glyphs = Glyphs(
+        np.array(codes, dtype=np.uint32),
+        np.array([(100.0, 84, 106, 104), (106, 84, 112, 104), (103, 82, 106, 90), (106, 82, 109, 90)]),
+        np.array([(100.0, 100)] * 2 + [(103.0, 97)] * 2),
+        np.zeros(4, dtype=np.int32),
+        np.array([(SIZE, 0, False, False, False, False, 0, False, 0)], dtype=STYLE),
+    )
+    assert repeated_marks(glyphs).tolist() == [False, False, True, True]

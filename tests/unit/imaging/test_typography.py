@@ -293,3 +293,10 @@ def test_figures_that_the_font_draws_raised_or_lowered_are_scripts():
     assert found.of("size").tolist() == [20, 13, 20, 20, 13]
     (line,) = lines_of_glyphs(found, 2000, 200)
     assert (line.text, marked(line, Mark.SUPERSCRIPT), marked(line, Mark.SUBSCRIPT)) == ("m25H2", ["2"], ["2"])
+
+
+def test_brackets_do_not_tell_the_pitch_of_a_font():
+    # In right-to-left lines browsers give them a replacement text, whose box is that of the ink.
+    codes = np.array([ord(char) for char in "imw.lNT,;()"], dtype=np.uint32)
+    advances = np.where(np.isin(codes, [ord("("), ord(")")]), 0.22, 0.6)
+    assert measured_pitch(codes, advances) is True

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from statistics import median
 
-from pagemill.document.direction import is_right_to_left
+from pagemill.document.direction import is_right_to_left, is_set_from_left
 from pagemill.document.geometry import Box, area, intersection, union_box
 from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import ANNOTATION, Furniture, Mark, TextLine
@@ -72,7 +73,10 @@ def typographic_blocks(
         return None
     if any(line.engine == ANNOTATION for line in lines):
         return None  # fields of forms have rules of their own
-    mirrored = is_right_to_left("".join(line.text for line in level))
+    mirrored = is_right_to_left("".join(line.text for line in level)) and not is_set_from_left(
+        [(line.box[0], line.box[2]) for line in level],
+        TYPOGRAPHY.aligned * median(line.font_size or line.box[3] - line.box[1] for line in level),
+    )
     artifacts = sum(len(line.text) for line in level if line.artifact)
     believed = artifacts < 0.5 * characters
     furniture = [line for line in level if line.artifact and believed]

@@ -544,18 +544,22 @@ def code_text(rows: Sequence[PageRow]) -> str:
     words_of = [row.words for row in rows]
     if _are_numbered(rows):
         words_of = [words[1:] for words in words_of]
-    left = min((words[0][1] for words in words_of if words), default=0.0)
+    left = min((start for words in words_of for _, start, _ in words), default=0.0)
     pitches = sorted(row.pitch for row in rows[1:] if row.pitch > 0.5 * row.size)
     usual = pitches[len(pitches) // 4] if pitches else 1.0
     lines: list[str] = []
     for place, row in enumerate(rows):
         if place:
             lines += [""] * max(0, min(3, round(row.pitch / usual) - 1))
-        line, before = "", left
-        for word, start, end in words_of[place]:
-            gap = 1 if line and (start - before > 0.25 * pitch or not (row.fixed or row.foreign)) else 0
-            line += " " * max(round((start - left) / pitch) - len(line), gap) + word
-            before = end
+        line, first, last = "", min((start for _, start, _ in words_of[place]), default=left), left
+        for number, (word, start, end) in enumerate(words_of[place]):
+            # Words that run against the direction of the page step backwards.
+            against = number > 0 and end <= first
+            apart = first - end if against else start - last
+            gap = 1 if line and (apart > 0.25 * pitch or not (row.fixed or row.foreign)) else 0
+            spaces = apart / pitch if against else ((start if number else first) - left) / pitch - len(line)
+            line += " " * max(round(spaces), gap) + word
+            first, last = start, end
         lines.append(line)
     return "\n".join(lines)
 
