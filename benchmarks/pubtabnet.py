@@ -24,10 +24,10 @@ from PIL import Image
 
 from pagemill.config.modes import TablesMode
 from pagemill.config.settings import ParseSettings
-from pagemill.evaluation.teds import teds
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.tables.recognize import recognize_table
 from pagemill.tables.structure_model import packaged_model
+from pagemill_eval.teds import teds
 
 
 def true_html(row: dict[str, Any], inline_tags: bool = True) -> str:
@@ -76,7 +76,7 @@ async def run(data: Path, annotations: Path, limit: int | None, out: Path | None
                 (out / Path(row["filename"]).with_suffix(".html").name).write_text(page, encoding="utf-8")
     means = np.mean(scores, axis=0)
     print(f"{f'mean of {len(scores)} images':32}{means[0]:8.3f}{means[1]:9.3f}{means[2]:8.3f}")
-    print(f"scorer: pagemill.evaluation.teds, mean over images; {time.perf_counter() - start:.1f} s")
+    print(f"scorer: pagemill_eval.teds, mean over images; {time.perf_counter() - start:.1f} s")
 
 
 def main() -> None:
