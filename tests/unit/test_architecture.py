@@ -156,12 +156,13 @@ def test_the_core_reaches_nothing_of_the_tools():
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_the_tools_do_not_know_each_other_and_their_commands_come_last(tool: str):
-    others, cli = TOOLS.keys() - {tool}, f"{tool}.cli"
+    layers = ["cli", "app"]  # all other modules are below
     for path in TOOLS[tool].rglob("*.py"):
         names = imported_by(path)
-        assert not {name.partition(".")[0] for name in names} & others, path
-        is_command = path.is_relative_to(TOOLS[tool] / "cli")
-        assert is_command or not [name for name in names if name.startswith(cli)], path
+        assert not {name.partition(".")[0] for name in names} & (TOOLS.keys() - {tool}), path
+        room = path.relative_to(TOOLS[tool]).parts[0]
+        above = layers[: layers.index(room)] if room in layers else layers
+        assert not [name for name in names for each in above if name.startswith(f"{tool}.{each}.")], path
 
 
 def test_no_modules_import_each_other_in_a_circle():
