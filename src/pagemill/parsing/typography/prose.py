@@ -219,7 +219,8 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
 
 def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, column: Column) -> bool:
     """Whether a row is a comment at rows of code, in another script or slanted, and as close to them."""
-    if last is None or last.kind is not Kind.CODE or not (row.foreign or row.main.share(Mark.ITALIC) > 0.9):
+    slanted = row.main.share(Mark.ITALIC) > 0.9
+    if last is None or last.kind is not Kind.CODE or not (row.foreign or slanted) or _heads(row, column):
         return False
     usual = _code_pitch(last, column)
     inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size

@@ -314,9 +314,9 @@ def leading_of(rows: Sequence[PageRow]) -> Leading:
         if above is None or abs(row.size - above.size) > TYPOGRAPHY.scaled * row.size or row.fixed != above.fixed:
             continue
         ratio = row.pitch / row.size
-        # Where the next word had room, a wide gap is that of paragraphs; code is not wrapped.
-        spaced = ratio > TYPOGRAPHY.widest_leading and right - above.x2 > row.first_chunk() + row.size
-        if 0.85 < ratio < 2.6 and (row.fixed or not spaced):
+        # Where the next word had room, a wide gap is that of paragraphs; in code it is a blank line.
+        spaced = row.fixed or right - above.x2 > row.first_chunk() + row.size
+        if 0.85 < ratio < 2.6 and not (spaced and ratio > TYPOGRAPHY.widest_leading):
             pitches.setdefault((round(row.size, 1), row.fixed), Counter())[round(ratio, 2)] += 1
     result: Leading = {}
     for (size, fixed), counts in pitches.items():
