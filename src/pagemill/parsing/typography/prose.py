@@ -204,11 +204,7 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
     heads = _heads(row, column) or (alone and column.is_coloured(row) and not solid)
     if heads and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
         return False
-    if (
-        alone
-        and row.mixed
-        and (last is None or last.kind is not Kind.CODE or row.pitch > 1.5 * _code_pitch(last, column))
-    ):
+    if alone and row.mixed and not (last is not None and last.kind is Kind.CODE and _is_inside(last, row, column)):
         return False  # prose with code in it
     if last is None or last.kind is Kind.CODE:
         return True
@@ -220,8 +216,10 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
 def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, column: Column) -> bool:
     """Whether a row is a comment at rows of code, in another script or slanted, and as close to them."""
     slanted = row.main.share(Mark.ITALIC) > 0.9
-    if last is None or last.kind is not Kind.CODE or not (row.foreign or slanted) or _heads(row, column):
+    if last is None or last.kind is not Kind.CODE or not (row.foreign or slanted):
         return False
+    if _heads(row, column) or row.bold > any(other.bold for other in last.rows):
+        return False  # of a heading, which may be all that a page has but code
     usual = _code_pitch(last, column)
     inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size
     if inside and row.pitch < 1.3 * usual and row.foreign and all(piece.may_be_code for piece in row.pieces):
@@ -233,6 +231,12 @@ def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, colum
         and after.pitch < 1.2 * usual
         and inside
     )
+
+
+def _is_inside(block: Passage, row: PageRow, column: Column) -> bool:
+    """Whether a row is right below code, or indented in it."""
+    indented = row.x1 > min(other.x1 for other in block.rows) + 0.8 * row.size
+    return row.pitch <= 1.5 * _code_pitch(block, column) or (indented and _same_code(block, row, column))
 
 
 def _code_pitch(block: Passage, column: Column) -> float:

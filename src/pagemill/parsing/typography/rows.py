@@ -362,12 +362,15 @@ def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, in
         return 0.0, None, False
     told = [place for place, style in enumerate(styles) if not style.fixed_pitch]
     if told and ratios:
+        code = sum(style.characters for style in styles if style.fixed_pitch)
+        # What is bold and less than code is headings between it.
+        plain = [place for place in told if not styles[place].bold or styles[place].characters > code]
         sizes: Counter[float] = Counter()
-        for place in told:
+        for place in plain or told:
             sizes[styles[place].size] += styles[place].characters
         size, _ = sizes.most_common(1)[0]
-        body = next(place for place in told if styles[place].size == size)
-        return size * ratios[len(ratios) // 2], body, styles[body].bold
+        body = next((place for place in plain if styles[place].size == size), None)
+        return size * ratios[len(ratios) // 2], body, body is not None and styles[body].bold
     characters: Counter[float] = Counter()
     for piece in prose:
         characters[round(piece.size, 1)] += len(piece.text)
