@@ -152,6 +152,7 @@ class Column:
 
 def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     """Cut the rows of a column, from top to bottom, into passages."""
+    rows = _with_run_ins(rows, column)
     passages: list[Passage] = []
     for place, row in enumerate(rows):
         after = rows[place + 1] if place + 1 < len(rows) else None
@@ -186,6 +187,23 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     for above, below in pairwise(passages):
         above.gap_below = below.gap
     return passages
+
+
+def _with_run_ins(rows: Sequence[PageRow], column: Column) -> list[PageRow]:
+    """Rows with headings that run in parted from their text: bold, set off above, and an em quad before the text."""
+    parted: list[PageRow] = []
+    low, high = TYPOGRAPHY.quad
+    for place, row in enumerate(rows):
+        head, *rest = row.pieces
+        set_off = row.pitch > TYPOGRAPHY.heading_gap * column.usual(row) and not _ENDS.search(head.text)
+        plain = bool(rest) and head.bold and not rest[0].bold and not (row.bullet or row.number or marker(row.text))
+        if set_off and plain and low < (rest[0].x1 - head.x2) / row.size < high:
+            parted.append(PageRow([head], above=row.above, parted=row.parted))
+            row = PageRow(rest, above=parted[-1], panel=row.panel, joint=row.joint)
+            if place + 1 < len(rows):
+                rows[place + 1].above = row
+        parted.append(row)
+    return parted
 
 
 def _wraps_entry(last: Passage, row: PageRow, column: Column) -> bool:
@@ -448,7 +466,7 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
             column.colour(passage.rows[0]) in colours
             or (column.is_emphatic(passage.rows[0]) and not _ENDS.search(passage.text))
         )
-        alone = passage.kind is Kind.TEXT and len(passage.rows) == 1 and passage.gap > 1.25
+        alone = passage.kind is Kind.TEXT and len(passage.rows) == 1 and passage.gap > TYPOGRAPHY.heading_gap
         hangs = _hangs_out(passages, place) and any(abs(x - passage.rows[0].x1) < 2 for x in edges)
         if hangs or (alone and coloured):
             passage.kind = Kind.HEADING
@@ -500,7 +518,7 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
         return True
     if passage.size >= TYPOGRAPHY.larger * column.body:
         return True
-    apart = min(passage.gap, passage.gap_below or passage.gap) > 1.25 and not _ENDS.search(text)
+    apart = min(passage.gap, passage.gap_below or passage.gap) > TYPOGRAPHY.heading_gap and not _ENDS.search(text)
     if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
         return True
     if not all(_heads(row, column) for row in rows) or len(rows) > 2:
@@ -511,7 +529,7 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
         return False
     if _NUMBERED.match(text):
         return True
-    stands_alone = passage.gap > 1.25 or passage.gap == float("inf")
+    stands_alone = passage.gap > TYPOGRAPHY.heading_gap or passage.gap == float("inf")
     set_off = passage.gap > 1.08 * usual_gap or passage.gap > passage.gap_below + 0.12 or below is None
     return stands_alone and (set_off or (rows[0].style != column.body_style and passage.gap_below <= usual_gap * 1.05))
 

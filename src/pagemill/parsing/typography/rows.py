@@ -366,7 +366,7 @@ def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, in
         # What is bold and less than code is headings between it.
         plain = [place for place in told if not styles[place].bold or styles[place].characters > code]
         sizes: Counter[float] = Counter()
-        for place in plain or told:
+        for place in told:
             sizes[styles[place].size] += styles[place].characters
         size, _ = sizes.most_common(1)[0]
         body = next((place for place in plain if styles[place].size == size), None)
