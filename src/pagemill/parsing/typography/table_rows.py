@@ -87,7 +87,7 @@ def table_rows(
     rules = [rule_between(above, below, drawn) for above, below in pairwise(rows)]
     starts = sum(own[0][0] == 0 for own in spans)
     singles = sum(len(own) == 1 for own in spans)
-    by_rules = sum(rules) >= max(2, starts // 2) and sum(rules) >= 0.5 * (len(rows) - 1 - singles)
+    by_rules = sum(rules) >= max(min(2, starts - 1), starts // 2, 1) and sum(rules) >= 0.5 * (len(rows) - 1 - singles)
     spaced = None if by_rules else _spaced(pairs)
     # Most producers write cell by cell.
     written = {(pair.above, pair.below) for pair in pairs if _is_written_on(pair, spaced)}
