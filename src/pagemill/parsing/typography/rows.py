@@ -126,8 +126,9 @@ class PageRow:
 
     @cached_property
     def main(self) -> Piece:
-        """The longest piece."""
-        return max(self.pieces, key=lambda piece: len(piece.text))
+        """The longest piece; of justified text with code in it, which has a size of its own, one without."""
+        told = [piece for piece in self.pieces if not piece.fixed and len(piece.text) > 2]
+        return max(told or self.pieces, key=lambda piece: len(piece.text))
 
     @cached_property
     def text(self) -> str:
