@@ -377,12 +377,12 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
     if row.pitch > TYPOGRAPHY.looser * usual:
         return False
     bold_goes_on = _is_bold_at(above.pieces[-1], -1) and _is_bold_at(row.pieces[0], 0)
-    if above.bold != row.bold and not bold_goes_on and (len(last.rows) > 1 or _apart(above, row)):
-        return False
-    if _heads(above, column) != _heads(row, column) and above.style != row.style and not bold_goes_on:
-        return False
+    ended = _ended(above, row, column)
+    parts = above.bold != row.bold or (_heads(above, column) != _heads(row, column) and above.style != row.style)
+    if parts and (ended or not above.bold) and not bold_goes_on:
+        return False  # bold ends in the middle of a sentence where a row is full
     centred = _centred(above, row, column) and (len(last.rows) < 2 or _centred(last.rows[-2], above, column))
-    if _ended(above, row, column) and not centred and not _justified_pair(last, column):
+    if ended and not centred and not _justified_pair(last, column):
         return False
     em = row.size
     near = TYPOGRAPHY.aligned * em
@@ -415,11 +415,6 @@ def _is_bold_at(piece: Piece, place: int) -> bool:
     text = piece.line.text.rstrip()
     at = len(text) - 1 if place else 0
     return any(span.start <= at < span.end for span in piece.line.spans if span.mark is Mark.BOLD)
-
-
-def _apart(above: PageRow, row: PageRow) -> bool:
-    """Whether one row is all bold and the next is not, although the first could have gone on."""
-    return above.bold and not row.bold
 
 
 def _centred(above: PageRow, row: PageRow, column: Column) -> bool:
