@@ -176,7 +176,7 @@ def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
         return False
     if pair.beside or not pair.first:
         return True
-    return pair.lower is not False and not pair.ended and (spaced is None or pair.pitch <= spaced)
+    return not pair.ended and (pair.lower is not False if spaced is None else pair.pitch <= spaced)
 
 
 def _spaced(pairs: Sequence[_Pair]) -> float | None:
