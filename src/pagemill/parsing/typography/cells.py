@@ -78,6 +78,9 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
     """The first row of a table whose head spans columns, and so has other places than the rows below."""
     while start > behind:
         below = rows[start]
+        if any(_is_written_on(rows[start - 1], cell) for cell in cells_of(below)[1:]):
+            start -= 1
+            continue
         # A title of rows, one cell across the table, may stand below the head.
         step = 2 if len(_extents(rows[start - 1])) < 2 and start - 2 >= behind else 1
         head = rows[start - step]
@@ -88,6 +91,12 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
             break
         start -= step
     return start
+
+
+def _is_written_on(above: PageRow, cell: CellPieces) -> bool:
+    """Whether a cell goes on with the one text of the row above, in which it was written."""
+    near = abs(above.x1 - cell[0].x1) < TYPOGRAPHY.aligned * cell[0].size
+    return len(above.pieces) == 1 and near and cell[0].order == above.pieces[0].order + 1
 
 
 def cells_of(row: PageRow) -> list[list[Piece]]:
@@ -136,7 +145,9 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             end = place + 1
         elif len(extents) == 1 and _wraps(row, extents[0], known, leading):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
-            if extents[0][0] > max(row[0][1] for row in known):
+            tight = row.pitch < TYPOGRAPHY.beside * row.size
+            wrapped = end == place and _is_written_on(rows[place - 1], row.pieces)
+            if tight or wrapped or extents[0][0] > max(row[0][1] for row in known):
                 end = place + 1
         elif not (len(extents) == 1 and place + 1 < len(rows) and _stands_above(row, rows[place + 1], known)):
             break
