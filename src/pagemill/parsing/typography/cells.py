@@ -66,12 +66,24 @@ def aligned_tables(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> l
         table = table_of(rows[head:end], drawn, leading) if end - head >= TYPOGRAPHY.table_rows else None
         if table is None and head < start:
             head, table = start, table_of(rows[start:end], drawn, leading)
-        if table is None:
+        if table is None or _is_justified(rows, head, end, leading):
             start += 1
         else:
             found.append((head, end, table))
             start = behind = end
     return found
+
+
+def _is_justified(rows: Sequence[PageRow], start: int, end: int, leading: Leading) -> bool:
+    """Whether rows are those of a justified paragraph: flush on both sides, and one at them without wide gaps is, too."""
+    size = rows[start].size
+    lines = [rows[start - 1]] if start and rows[start].pitch <= TYPOGRAPHY.looser * leading_at(leading, rows[start]) else []
+    if end < len(rows) and rows[end].pitch <= TYPOGRAPHY.looser * leading_at(leading, rows[end]):
+        lines.append(rows[end])
+    flush = [row for row in lines if len(row.pieces) == 1 and abs(row.x2 - rows[start].x2) < TYPOGRAPHY.aligned * size]
+    edges = [(row.x1, row.x2) for row in [*rows[start:end], *flush]]
+    spread = max(max(side) - min(side) for side in zip(*edges, strict=True))
+    return bool(flush) and spread < TYPOGRAPHY.aligned * size
 
 
 def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:

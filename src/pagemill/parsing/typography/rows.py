@@ -127,7 +127,7 @@ class PageRow:
     @cached_property
     def main(self) -> Piece:
         """The longest piece; of justified text with code in it, which has a size of its own, one without."""
-        told = [piece for piece in self.pieces if not piece.fixed and len(piece.text) > 2]
+        told = [piece for piece in self.pieces if not piece.fixed and any(map(str.isalpha, piece.text))]
         return max(told or self.pieces, key=lambda piece: len(piece.text))
 
     @cached_property
@@ -315,16 +315,17 @@ def leading_of(rows: Sequence[PageRow]) -> Leading:
         if above is None or abs(row.size - above.size) > TYPOGRAPHY.scaled * row.size or row.fixed != above.fixed:
             continue
         ratio = row.pitch / row.size
-        # Where the next word had room, a wide gap is that of paragraphs; in code it is a blank line.
-        spaced = row.fixed or right - above.x2 > row.first_chunk() + row.size
-        if 0.85 < ratio < 2.6 and not (spaced and ratio > TYPOGRAPHY.widest_leading):
+        # Where the next word had room, a wide gap is that of paragraphs; code is not wrapped.
+        spaced = ratio > TYPOGRAPHY.widest_leading and right - above.x2 > row.first_chunk() + row.size
+        if 0.85 < ratio < 2.6 and (row.fixed or not spaced):
             pitches.setdefault((round(row.size, 1), row.fixed), Counter())[round(ratio, 2)] += 1
     result: Leading = {}
     for (size, fixed), counts in pitches.items():
         total = sum(counts.values())
         for ratio in sorted(counts):
             near = sum(count for other, count in counts.items() if 0 <= other - ratio <= 0.06)
-            if near >= max(2 if total > 3 else 1, TYPOGRAPHY.leading * total):
+            wide = fixed and ratio > TYPOGRAPHY.widest_leading  # a blank line
+            if near >= max(3 if wide else 2 if total > 3 else 1, TYPOGRAPHY.leading * total):
                 result[size, fixed] = (ratio + 0.03) * size
                 break
     return result
