@@ -75,9 +75,11 @@ def aligned_tables(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> l
 
 
 def _is_justified(rows: Sequence[PageRow], start: int, end: int, leading: Leading) -> bool:
-    """Whether rows are those of a justified paragraph: flush on both sides, and one at them without wide gaps is, too."""
+    """Whether rows are those of a justified paragraph: flush on both sides, as one without wide gaps is."""
     size = rows[start].size
-    lines = [rows[start - 1]] if start and rows[start].pitch <= TYPOGRAPHY.looser * leading_at(leading, rows[start]) else []
+    lines = (
+        [rows[start - 1]] if start and rows[start].pitch <= TYPOGRAPHY.looser * leading_at(leading, rows[start]) else []
+    )
     if end < len(rows) and rows[end].pitch <= TYPOGRAPHY.looser * leading_at(leading, rows[end]):
         lines.append(rows[end])
     flush = [row for row in lines if len(row.pieces) == 1 and abs(row.x2 - rows[start].x2) < TYPOGRAPHY.aligned * size]
@@ -152,18 +154,18 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             far = far or not all(any(_aligned(cell, above, row.size) for above in known) for cell in extents)
         if far and not rule_between(rows[place - 1], row, drawn):
             break
-        if len(extents) > 1 and _fits(extents, known, row.size):
+        tight = row.pitch < TYPOGRAPHY.beside * row.size  # cells in the middle of taller ones
+        if len(extents) > 1 and (tight or _fits(extents, known, row.size)):
             known = [*known[-_ROWS_COMPARED:], extents]
             end = place + 1
-        elif len(extents) == 1 and _wraps(row, extents[0], known, leading):
+        elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading)):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
-            tight = row.pitch < TYPOGRAPHY.beside * row.size
             wrapped = end == place and _is_written_on(rows[place - 1], row.pieces)
             if tight or wrapped or extents[0][0] > max(row[0][1] for row in known):
                 end = place + 1
         elif not (len(extents) == 1 and place + 1 < len(rows) and _stands_above(row, rows[place + 1], known)):
             break
-        if place > start + 1:  # the first one is below a head
+        if place > start + 1 and not tight:  # the first one is below a head
             widest = max(row.pitch, widest if widest < float("inf") else 0.0)
         place += 1
     return end

@@ -299,7 +299,9 @@ def test_code_beside_text_between_rules_is_in_cells_of_one_table(tmp_path):
     sheet.prose(72, 80, 450)
     for x, head in ((72, "Event"), (170, "Cause"), (330, "Names")):
         sheet.put(x, 200, head, "Helvetica-Bold")
-    for place, (event, cause, names) in enumerate([("gate-open", "Water", ("a, b_gate", "c_gate")), ("gate-shut", "Ice", ("d",))]):
+    for place, (event, cause, names) in enumerate(
+        [("gate-open", "Water", ("a, b_gate", "c_gate")), ("gate-shut", "Ice", ("d",))]
+    ):
         y = 230 + 30 * place
         sheet.put(72, y, event, "Courier", 8)
         sheet.put(170, y, cause, "Helvetica", 8)
@@ -319,7 +321,13 @@ def test_code_beside_text_between_rules_is_in_cells_of_one_table(tmp_path):
 def test_two_rows_between_three_rules_have_lines_in_the_middle(tmp_path):
     sheet = Sheet()
     sheet.prose(72, 80, 450)
-    for x, y, text in ((72, 207, "Name"), (200, 200, "Usual"), (200, 214, "hour"), (300, 207, "Use"), (72, 247, "Gate")):
+    for x, y, text in (
+        (72, 207, "Name"),
+        (200, 200, "Usual"),
+        (200, 214, "hour"),
+        (300, 207, "Use"),
+        (72, 247, "Gate"),
+    ):
         sheet.put(x, y, text, "Helvetica-Bold" if y < 230 else "Helvetica")
     for x, y, text in ((200, 247, "7"), (300, 240, "Opened by the miller, who"), (300, 254, "then goes home")):
         sheet.put(x, y, text)
@@ -351,7 +359,11 @@ def test_names_that_break_anywhere_are_first_cells_of_their_rows(tmp_path):
 def test_justified_rows_with_wide_gaps_are_no_table(tmp_path):
     sheet = Sheet()
     sheet.prose(72, 80, 450)
-    for y, words in ((260, ["Millers", "blocked", "gates"]), (274, ["because", "of ice", "below"]), (288, ["wheels", "called", "large"])):
+    for y, words in (
+        (260, ["Millers", "blocked", "gates"]),
+        (274, ["because", "of ice", "below"]),
+        (288, ["wheels", "called", "large"]),
+    ):
         sheet.put(72, y, words[0])
         sheet.put(145, y, words[1])
         sheet.right(245, y, words[2])

@@ -587,7 +587,9 @@ def test_justified_rows_with_code_are_of_the_size_of_their_text(tmp_path):
             sheet.put(x, y, word, *font)
             x += width + (250 - sum(widths)) / (len(words) - 1)
     sheet.put(72, 328, "below it.")
-    assert "`mill.open_the_gate` lets the water through the race to the wheel and the millstone below it." in markdown(sheet, tmp_path)
+    assert "`mill.open_the_gate` lets the water through the race to the wheel and the millstone below it." in markdown(
+        sheet, tmp_path
+    )
 
 
 def test_a_full_row_of_bold_words_goes_on_in_plain_ones(tmp_path):
