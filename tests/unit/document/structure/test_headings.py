@@ -161,6 +161,6 @@ def test_headings_that_run_in_are_below_those_of_their_style():
 def test_code_in_headings_of_one_size_is_not_of_the_next_larger_ones():
     code = Style("Mono", 12.0, bold=True, fixed_pitch=True, characters=10)
     larger = Style("Sans", 14.0, bold=True, characters=20)
-    found = [heading("Water", 100, larger), heading("Gates", 200, SMALL), heading("open(gate)", 400, code)]
+    found = [heading("Water", 100, LARGE), heading("Gates", 200, SMALL), heading("open(gate)", 400, HUGE)]
     pages = [page(1, *found, prose(500), styles=(BODY, SMALL, larger, code)), page(2, prose(100))]
     assert [level for _, level in levels(pages)] == [1, 2, 3]
