@@ -123,6 +123,8 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
     while place < len(rows):
         row = rows[place]
         extents = _extents(row)
+        if len(extents) == 1:
+            extents = _narrowly_apart(row, known) or extents
         other = not same_size(row.size, rows[place - 1].size) and row.pitch > 2.0 * row.size
         if row.parted or other or LEADERS.search(row.text):
             break
@@ -144,6 +146,15 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             widest = max(row.pitch, widest if widest < float("inf") else 0.0)
         place += 1
     return end
+
+
+def _narrowly_apart(row: PageRow, known: Sequence[list[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """The pieces of a row where the first cell is so long that it nearly touches the next; none where they are text."""
+    pieces = [(piece.x1, piece.x2) for piece in row.pieces]
+    least = TYPOGRAPHY.narrow_gap * row.size
+    apart = all(right[0] - left[1] > least for left, right in pairwise(pieces))
+    begin = [any(abs(piece[0] - cell[0]) < TYPOGRAPHY.aligned * row.size for cell in known[-1]) for piece in pieces]
+    return pieces if len(pieces) > 1 and apart and all(begin) else []
 
 
 def _is_code(row: PageRow) -> bool:

@@ -45,7 +45,7 @@ class _Pair:
     first: bool
     """Whether theirs is the first column: rows with text in another one alone are rare."""
     pitch: float
-    """Distance of their baselines, in font sizes."""
+    """Distance of their baselines, in font sizes of the table."""
     alike: bool
     """Whether they are of one style; the baselines of two fonts are not exactly known."""
     ended: bool
@@ -129,6 +129,7 @@ def _pairs(
 ) -> list[_Pair]:
     pairs = []
     latest: dict[int, tuple[int, CellPieces]] = {}
+    usual = median(piece.size for cells in cut for cell in cells for piece in cell)  # code in a cell is smaller
     for place, cells in enumerate(cut):
         for cell, (column, last) in zip(cells, spans[place], strict=True):
             if column == last and column in latest:
@@ -144,7 +145,7 @@ def _pairs(
                         above=above,
                         below=place,
                         first=column == 0,
-                        pitch=(cell[0].baseline - other[0].baseline) / size,
+                        pitch=(cell[0].baseline - other[0].baseline) / usual,
                         alike=cell[0].line.style == other[0].line.style,
                         ended=needed < room or numbers,
                         lower=initial.islower()
