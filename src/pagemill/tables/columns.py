@@ -63,15 +63,17 @@ def _inner_border(rows: Sequence[Sequence[TableWord]], low: float, high: float, 
     """The border that splits a column in most of its rows, although titles and totals cross it; empty without one."""
     inside = [[word for word in row if low < word.x < high] for row in rows]
     parted = [chunks for row in inside if len(chunks := chunks_of_row(row, TABLES.inner_gap * text_height)) == 2]
-    filled = sum(bool(row) for row in inside)
-    if len(parted) < 4 or 2 * len(parted) < filled:
+    if len(parted) < 4:
         return []
     # Where most of the gaps overlap.
     starts = np.array([extent(left)[1] for left, _ in parted])
     ends = np.array([extent(right)[0] for _, right in parted])
     middle = float(np.median((starts + ends) / 2))
     agreed = (starts < middle) & (ends > middle)
-    return [middle] if agreed.mean() > TABLES.inner_agreement else []
+    # Lines of a cell that wraps are on one side of the border, and tell nothing.
+    spans = [extent(row) for row in inside if row]
+    over = sum(x1 < middle < x2 for x1, x2 in spans)
+    return [middle] if agreed.mean() > TABLES.inner_agreement and 2 * len(parted) >= over else []
 
 
 def _ink(rows: Sequence[Sequence[TableWord]], left: float, right: float, text_height: float) -> NDArray[np.bool_]:

@@ -232,9 +232,9 @@ def _give_sizes(found: Sequence[_Measure]) -> None:
     for measure in found:
         share = SCANNED.square if measure.wide else SCANNED.capital if measure.tall else flat
         measure.size = measure.height / share
-    told = [measure for measure in found if any(map(str.isalnum, measure.line.text))]
-    for measure in found:  # brackets and dashes alone have no height of their own
-        if told and not any(map(str.isalnum, measure.line.text)):
+    told = [measure for measure in found if _has_height(measure.line.text)]
+    for measure in found:
+        if told and not _has_height(measure.line.text):
             measure.size = min(told, key=lambda one: abs(one.baseline - measure.baseline)).size
     left = list(found)
     while left:
@@ -249,6 +249,12 @@ def _give_sizes(found: Sequence[_Measure]) -> None:
             if inside:
                 measure.size = round(usual, 1)
         left = [measure for measure, inside in zip(left, within, strict=True) if not inside]
+
+
+def _has_height(text: str) -> bool:
+    """Whether a line tells its size: brackets and dashes alone, or one small letter, do not."""
+    signs = [char for char in text if char.isalnum()]
+    return bool(signs) and not (len(signs) == 1 and signs[0].islower())
 
 
 def _slope(found: Sequence[_Measure]) -> float:
