@@ -14,7 +14,7 @@ from pagemill.document.geometry import Box, union_box
 from pagemill.parsing.lists import marker
 from pagemill.parsing.typography.drawn import Drawn, rule_between
 from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, same_size
-from pagemill.parsing.typography.table_rows import CellPieces, extent, span, span_of, table_rows
+from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, extent, span, span_of, table_rows
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import GridCell
@@ -138,7 +138,8 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             end = place + 1
         elif len(extents) == 1 and _wraps(row, extents[0], known, leading):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
-            if extents[0][0] > max(row[0][1] for row in known):
+            broken = any(piece.x1 < extents[0][1] and BROKEN.search(piece.text) for piece in rows[place - 1].pieces)
+            if broken or extents[0][0] > max(row[0][1] for row in known):
                 end = place + 1
         elif not (len(extents) == 1 and place + 1 < len(rows) and _stands_above(row, rows[place + 1], known)):
             break
