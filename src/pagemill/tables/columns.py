@@ -49,8 +49,9 @@ def find_separators(rows: Sequence[Sequence[TableWord]], text_height: float, rul
         left = min(x1 for index in several for x1, _ in cut[index])
         right = max(x2 for index in several for _, x2 in cut[index])
         ink = _ink([rows[index] for index in several], left, right, text_height)
+        every = _ink(rows, left, right, text_height)  # a cell that nearly touches the next is in a row of one chunk
         for start, end in _gutters(ink, text_height):
-            column = ink[:, start:end].sum(axis=0)
+            column = every[:, start:end].sum(axis=0)
             widest = max(runs(column == column.min()), key=lambda run: run[1] - run[0])
             found.append(left + start + sum(widest) / 2)
     found = _thin(sorted(found), ruled, text_height)
@@ -82,7 +83,7 @@ def _ink(rows: Sequence[Sequence[TableWord]], left: float, right: float, text_he
     for index, row in enumerate(rows):
         for chunk in chunks_of_row(row, TABLES.word_space * text_height):
             start, end = extent(chunk)
-            ink[index, int(max(0, start - left)) : int(np.ceil(end - left))] = True
+            ink[index, int(max(0, start - left)) : int(max(0, np.ceil(end - left)))] = True
     return ink
 
 

@@ -341,7 +341,9 @@ def _give_pitches(found: Sequence[_Measure]) -> list[float]:
     for run in (ordered, ordered[::-1]):  # short lines tell nothing without others beside them
         for place, measure in enumerate(run):
             near = [m for m in run[max(0, place - 4) : place] if id(m) in kept and _are_rows(m, measure, paper)]
-            near = [m for m in near if not any(_is_between(other, m, measure) for other in latin)]
+            near = [
+                m for m in near if not any(_is_between(other, m, measure) for other in latin if id(other) not in kept)
+            ]
             if near and id(measure) not in kept:
                 kept.add(id(measure))
                 measure.pitch = near[-1].pitch
@@ -487,9 +489,15 @@ def _are_rows(code: _Measure, other: _Measure, paper: float) -> bool:
 
 
 def _is_between(other: _Measure, code: _Measure, measure: _Measure) -> bool:
-    """Whether text on the level of code is in the way of a line beside it: that is a cell, and so is the code."""
+    """Whether text before code on its level has the place of a line beside it: that is a cell, and so is the code.
+
+    The line itself is such text, unless it numbers the row.
+    """
+    if other is measure and measure.line.text.strip().isdigit():
+        return False
     level = abs(other.baseline - code.baseline) < SCANNED.level * code.size
-    return level and not other.pitch and other.x1 < measure.x2 and measure.x1 < other.x2 and other is not measure
+    before = code.x1 - other.x2 > SCANNED.cut * code.size
+    return level and before and other.x1 < measure.x2 and measure.x1 < other.x2
 
 
 def _as_lines(measure: _Measure) -> Iterator[TextLine]:

@@ -292,3 +292,24 @@ def test_double_rules_and_titles_of_rows_end_no_table(tmp_path):
     table = [line for line in written.splitlines() if line.startswith("|")]
     assert len(table) == len(rows) + 1
     assert all(f"| Part {n} | {n}.5 | {n} |" in table for n in range(1, 6))
+
+
+def test_names_that_hyphens_break_in_the_first_column_are_whole(tmp_path):
+    sheet = Sheet()
+    said = [
+        ("HARBOUR_VALIDA-", "TION_LEVEL", "8", "Checks of a boat"),
+        ("QUAY_IS-", "SUE_ROOM", "5", "Boats at a quay"),
+    ]
+    for x, head in ((72, "Variable"), (220, "Default"), (320, "Meaning")):
+        sheet.put(x, 100, head, "Helvetica-Bold")
+    sheet.put(72, 114, "TOLL")
+    sheet.put(220, 114, "2")
+    sheet.put(320, 114, "Crowns a metre")
+    for number, (start, rest, *values) in enumerate(said):
+        sheet.put(72, 128 + 28 * number, start)
+        sheet.put(72, 142 + 28 * number, rest)
+        for x, value in zip((220, 320), values, strict=True):
+            sheet.put(x, 128 + 28 * number, value)
+    sheet.prose(72, 240, 450)
+    rows = rows_of(markdown(sheet, tmp_path))
+    assert rows[2:] == [[start.rstrip("-") + rest, *values] for start, rest, *values in said]
