@@ -7,8 +7,8 @@ RUN python -m venv /opt/pagemill \
 
 FROM python:3.12-slim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends tesseract-ocr tesseract-ocr-kor tesseract-ocr-rus tesseract-ocr-ara \
-    tesseract-ocr-heb tesseract-ocr-hin tesseract-ocr-tha tesseract-ocr-vie \
+ && apt-get install -y --no-install-recommends tesseract-ocr-rus tesseract-ocr-ara tesseract-ocr-heb tesseract-ocr-hin \
+    tesseract-ocr-tha tesseract-ocr-vie \
  && rm -rf /var/lib/apt/lists/*
 RUN useradd --uid 10001 --no-create-home --home-dir /data pagemill \
  && install -d -o 10001 -g 10001 -m 700 /data

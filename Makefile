@@ -18,8 +18,7 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$
 
 .PHONY: run test test-all test-large test-vllm test-torch test-release lint typecheck docs lines samples system-packages clean
 
-# Without Tesseract the Korean samples fail, by name, and the run ends with status 3; the report is there all the same.
-run: $(VENV)/.installed system-packages
+run: $(VENV)/.installed
 	@echo "$(BIN)/pagemill parse samples --recursive -o '$(OUT)' --fresh"
 	@$(BIN)/pagemill parse samples --recursive -o "$(OUT)" --fresh; status=$$?; \
 	if [ -f "$(OUT)/report.html" ]; then echo "Open $(OUT)/report.html, or read $(OUT)/documents/report.md"; fi; \
@@ -82,7 +81,7 @@ docs: $(VENV)/.installed-docs
 samples: $(VENV)/.installed-test
 	$(BIN)/python samples/make_samples.py
 
-# Tesseract reads Korean; it is the one system package, and only Korean pages need it.
+# For tests alone: Tesseract's data of more scripts than Korean, and its program.
 system-packages:
 	@sh scripts/install-system-packages
 

@@ -14,6 +14,8 @@ from parse_command import ENVIRONMENT, PATIENCE_S, command, make_inputs, parse, 
 
 from pagemill.errors import ExitCode
 
+SAMPLES = Path(__file__).parents[2] / "samples"
+
 pytestmark = pytest.mark.integration
 
 
@@ -95,11 +97,18 @@ def test_a_bad_option_ends_the_run_before_the_output_is_touched(
     assert not (tmp_path / "out").exists()
 
 
-def test_without_tesseract_korean_names_what_to_install(inputs: Path, tmp_path: Path):
+def test_korean_is_read_without_a_program(tmp_path: Path):
     environment = {**ENVIRONMENT, "PATH": str(tmp_path)}
-    ended = parse(inputs / "a.png", "--lang", "ko", "-o", tmp_path / "out", env=environment)
+    ended = parse(SAMPLES / "notice-ko-scan.pdf", "-o", tmp_path / "out", env=environment)
+    assert ended.returncode == ExitCode.OK, ended.stderr
+    read = [record["languages"][0] for record in records(tmp_path / "out")]
+    assert read and set(read) == {"ko"}
+
+
+def test_a_language_that_is_not_installed_names_what_to_install(inputs: Path, tmp_path: Path):
+    ended = parse(inputs / "a.png", "--lang", "km", "-o", tmp_path / "out")
     assert ended.returncode == ExitCode.LANGUAGE
-    assert "apt-get install tesseract-ocr tesseract-ocr-kor" in ended.stderr
+    assert "pagemill models download tessdata:khm, or: apt-get install tesseract-ocr tesseract-ocr-khm" in ended.stderr
 
 
 def test_good_inputs_are_parsed_beside_bad_ones_and_names_stay_apart(inputs: Path, tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -278,11 +279,29 @@ def test_odd_line_images_do_not_break_tesseract():
 
 
 @needs_korean
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="the program tesseract is not installed")
+def test_library_and_program_read_the_same(monkeypatch, capfd):
+    page = render(KOREAN, "korean")
+    lines = [page[46 + 70 * row : 94 + 70 * row, 70:1100] for row in range(len(KOREAN))]
+    library = tesseract_engine.TesseractRecognizer("ko")
+    read = library.recognize(lines)
+    assert library.recognize(lines[::-1])[::-1] == read, "a line is read the same whatever was read before"
+    library.close()
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr(tesseract_engine, "library", lambda: None)
+    by_program = tesseract_engine.TesseractRecognizer("ko").recognize(lines)
+    assert [line.text for line in by_program] == [line.text for line in read]
+    # Releases of Tesseract differ by a pixel.
+    assert np.allclose(by_program[0].centers, read[0].centers, atol=0.01)
+
+
+@needs_korean
 def test_a_hanging_program_is_ended(tmp_path, monkeypatch):
     program = tmp_path / "tesseract"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o700)
     tesseract_engine.installed_languages()
+    monkeypatch.setattr(tesseract_engine, "library", lambda: None)
     for name, value in (("PROGRAM", str(program)), ("START_SECONDS", 0.2), ("SECONDS_PER_LINE", 0.1)):
         monkeypatch.setattr(tesseract_engine, name, value)
     with pytest.raises(PageTimeoutError):

@@ -190,7 +190,7 @@ def _scripts() -> str:
         raise _LimitedError(
             f"{detail}; not read: {', '.join(script.title() for script in missing)}",
             remedy=f"{remedy_for([LANGUAGE_OF_SCRIPT[script] for script in missing])};"
-            " or without root: pagemill models download cpu-best",
+            " more accurate for most: pagemill models download cpu-best",
         )
     return detail
 

@@ -8,7 +8,7 @@ import click
 
 from pagemill.cli.options import json_option
 from pagemill.cli.wording import indented_json
-from pagemill.config.model_cards import ModelCard, card_names, load_card
+from pagemill.config.model_cards import ModelCard, card_names, load_card, tessdata_names
 from pagemill.config.model_files import MODELS_VARIABLE, download_model, find_model
 from pagemill.errors import MissingInputError
 
@@ -44,13 +44,14 @@ def command() -> None:
 @json_option
 def list_command(as_json: bool) -> None:
     """List the models for which pagemill has cards."""
+    data = [(card, find_model(card)) for card in map(load_card, tessdata_names())]
     models = [(card, find_model(card)) for card in map(load_card, card_names())]
     if as_json:
         rows = [
             {name: getattr(card, name) for name in _LISTED}
             | {"repository": card.repository or None, "folder": None if folder is None else str(folder)}
             | {"use": _USE[card.kind].format(name=card.name)}
-            for card, folder in models
+            for card, folder in [*models, *data]
         ]
         click.echo(indented_json(rows))
         return
@@ -69,6 +70,11 @@ def list_command(as_json: bool) -> None:
         ):
             if value is not None:
                 click.echo(f"  {label:<10} {value}")
+
+    click.echo(f"{click.style('tessdata:NAME', bold=True)}  Tesseract's data of further scripts (Apache-2.0)")
+    for label, found in (("here", True), ("not here", False)):
+        if names := [f"{card.name} ({_size(card.download_bytes)})" for card, folder in data if bool(folder) is found]:
+            click.echo(f"  {label:<10} {', '.join(names)}")
 
 
 def _size(count: int) -> str:
@@ -102,12 +108,13 @@ def download_command(names: tuple[str, ...], folder: Path | None, mirror: str | 
 
     \b
     pagemill models download cpu-best
+    pagemill models download tessdata:heb tessdata:kat   # Hebrew, Georgian
     pagemill models download glm-ocr pp-doclayout-v3
     pagemill models download glm-ocr --to /data/models   # then: export PAGEMILL_MODELS=/data/models
     """  # noqa: D301 - click wants the control character
     wanted = [each for name in names for each in (_cpu_best() if name == CPU_BEST else [load_card(name)])]
     for card in wanted:
-        fetched = download_model(card, folder=folder / card.name if folder else None, endpoint=mirror)
+        fetched = download_model(card, folder=folder / card.folder if folder else None, endpoint=mirror)
         click.echo(f"{card.name}: {fetched}")
     if folder:
         click.echo(f"To let pagemill find them: export {MODELS_VARIABLE}={folder}")

@@ -11,6 +11,7 @@ import msgspec
 
 from pagemill.config.builtin import builtin
 from pagemill.config.modes import ReadingMode
+from pagemill.config.tessdata import FILES, PREFIX, URL
 from pagemill.errors import UsageError
 
 _PROMPTS = ("text", "table", "formula", "page")
@@ -154,6 +155,11 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     embedding: dict[str, Any] = {}
     """Kind embedding: ``dimension``, ``matryoshka``, ``max_tokens`` and ``instructions`` by role."""
 
+    @property
+    def folder(self) -> str:
+        """Name of the folder with its files; Tesseract's language data share one."""
+        return self.name.partition(":")[0]
+
     def __post_init__(self) -> None:
         """Check what types do not express; msgspec adds the path of the field."""
         if unknown := self.prompts.keys() - _PROMPTS:
@@ -171,6 +177,11 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def card_names() -> list[str]:
     """Names of the built-in cards, sorted."""
     return list(builtin("models"))
+
+
+def tessdata_names() -> list[str]:
+    """Names of the cards of Tesseract's language data, sorted."""
+    return [PREFIX + code for code in FILES]
 
 
 def load_card(name: str | Path, kind: ModelKind | None = None) -> ModelCard:
@@ -196,6 +207,8 @@ def _card(name: str | Path, kind: ModelKind | None) -> ModelCard:
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the model card {name} cannot be read: {error}", remedy="Check --model.") from error
         return _parse(text, str(name))
+    if (code := name.removeprefix(PREFIX)) != name and code in FILES:
+        return _tessdata_card(code)
     cards = builtin("models")
     if name in cards:
         return _parse(cards[name], name)
@@ -208,6 +221,23 @@ def _card(name: str | Path, kind: ModelKind | None) -> ModelCard:
         f"there is no model card {name!r}",
         remedy=f"Known: {choice}; or pass the path of your own card, MODEL.toml. For a variant of a model, use the "
         "card of that model with the variant's files as its weights: a folder, downloaded with hf download.",
+    )
+
+
+def _tessdata_card(code: str) -> ModelCard:
+    size, sha256 = FILES[code]
+    return ModelCard(
+        name=PREFIX + code,
+        title=f"Tesseract's data for {code}",
+        kind=ModelKind.LINES,
+        repository="",
+        files=(ModelFile(url=URL.format(code), sha256=sha256),),
+        licence="Apache-2.0",
+        licence_source="https://github.com/tesseract-ocr/tessdata_fast",
+        parameters=size,  # of 8 bits
+        download_bytes=size,
+        languages=code,
+        languages_source="https://tesseract-ocr.github.io/tessdoc/Data-Files-in-different-versions.html",
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pagemill.config.file_download import fetch_file, network_reason
 from pagemill.config.model_cards import ModelCard, ModelKind, card_names, load_card
+from pagemill.config.tessdata import PREFIX
 from pagemill.errors import (
     MissingInputError,
     NetworkError,
@@ -33,7 +34,7 @@ _MAX_INDEX = 64 * 2**20  # bytes
 def find_model(card: ModelCard) -> Path | None:
     """The folder that holds all files of a model, in the local mirror or a cache; None if there is none."""
     if card.files:
-        places = (folder / card.name for folder in (_mirror(), own_cache()) if folder)
+        places = (folder / card.folder for folder in _own_folders())
         return next((place for place in places if all((place / file.name).is_file() for file in card.files)), None)
     if not card.repository:
         return None
@@ -84,9 +85,9 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
         NoSpaceError: The disk is too small for it.
     """
     if folder is None and (mirror := _mirror()):
-        folder = mirror / card.name
+        folder = mirror / card.folder
     if card.files:
-        folder = folder or own_cache() / card.name
+        folder = folder or own_cache() / card.folder
         require_space(card.name, card.download_bytes, folder, option="--to")
         for file in card.files:
             if not (folder / file.name).is_file():
@@ -157,6 +158,15 @@ def is_complete(folder: Path) -> bool:
         return bool(shards) and all((folder / Path(shard).name).is_file() for shard in shards)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
+
+
+def tessdata_folders() -> Iterator[Path]:
+    """The folders in which downloaded language data of Tesseract may be."""
+    return (folder / PREFIX.rstrip(":") for folder in _own_folders())
+
+
+def _own_folders() -> list[Path]:
+    return [folder for folder in (_mirror(), own_cache()) if folder]
 
 
 def own_cache() -> Path:

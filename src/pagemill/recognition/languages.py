@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from pagemill.config.tessdata import FILES, PREFIX
 from pagemill.errors import LanguageError
 
 ALPHABETS: dict[str, str] = {
@@ -256,9 +257,11 @@ def primary_subtag(tag: str) -> str:
 
 
 def remedy_for(languages: Sequence[str]) -> str:
-    """The shell command that installs Tesseract with languages; says so where it has none."""
+    """The shell commands that fetch Tesseract's data of languages; says so where it has none."""
     known = [TESSDATA_NAMES[language] for language in languages if language in TESSDATA_NAMES]
     if not known:
         return "Give two-letter codes such as en, ko, ja. `pagemill doctor parse` lists the scripts that are read here."
     packages = " ".join(f"tesseract-ocr-{name.replace('_', '-')}" for name in known)
-    return f"apt-get install tesseract-ocr {packages} (macOS: brew install tesseract tesseract-lang)"
+    system = f"apt-get install tesseract-ocr {packages} (macOS: brew install tesseract tesseract-lang)"
+    fetched = " ".join(PREFIX + name for name in known if name in FILES)
+    return f"pagemill models download {fetched}, or: {system}" if fetched else system

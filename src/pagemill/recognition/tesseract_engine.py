@@ -1,23 +1,23 @@
-"""Line images read by the ``tesseract`` program, one short-lived process a batch.
+"""Line images read by Tesseract: by its library in this process, or by its program where the library is not there.
 
-A process of its own keeps a crash on hostile pixels away from the run and can be ended when it takes too long;
-loading a language costs about 60 ms, which a batch of lines makes up for. Lines are read as single lines (page
-segmentation mode 7), and where Tesseract sees no line in them as *raw lines* (13): the detector has found them already.
+The library comes with the package ``tesserocr``, which has no wheels for some platforms. Lines are read as single lines
+(page segmentation mode 7), and where Tesseract sees no line in them as *raw lines* (13): the detector has found them
+already.
 """
 
 from __future__ import annotations
 
-import csv
 import functools
 import itertools
 import os
 import shutil
 import subprocess
 import tempfile
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import cv2
 import numpy as np
@@ -29,10 +29,11 @@ from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import RecognizedText, RecognizerOffer
 from pagemill.recognition.languages import TESSDATA_NAMES
+from pagemill.recognition.tessdata import find_data
 
 NAME = "tesseract"
 
-_SINGLE_LINE, _RAW_LINE = "7", "13"
+_SINGLE_LINE, _RAW_LINE = 7, 13
 _LINE_HEIGHT = 64  # lower loses commas and strokes of short table cells, higher only time
 _MAX_WIDTH = 8000
 _LEAST_CONTRAST = 24  # grey levels
@@ -46,12 +47,23 @@ _MIN_CONFIDENCE = 0.3
 
 
 @functools.cache
+def library() -> Any:
+    """The package ``tesserocr``; None where it is not installed or does not load."""
+    try:
+        import tesserocr
+    except ImportError:
+        return None
+    # Leptonica complains on standard error about what Tesseract itself hands it.
+    tesserocr.set_leptonica_log_level(tesserocr.LeptLogLevel.NONE)
+    return tesserocr
+
+
+@functools.cache
 def installed_languages() -> frozenset[str]:
-    """BCP-47 primary subtags for which language data is installed; empty when there is no program."""
-    if shutil.which(PROGRAM) is None:
+    """BCP-47 primary subtags for which language data is installed; empty with neither library nor program."""
+    if library() is None and shutil.which(PROGRAM) is None:
         return frozenset()
-    names = _tesseract(["--list-langs"], 20).stdout.decode().split()
-    return frozenset(language for language, name in TESSDATA_NAMES.items() if name in names)
+    return frozenset(language for language, name in TESSDATA_NAMES.items() if find_data(name))
 
 
 class TesseractRecognizer:
@@ -64,54 +76,112 @@ class TesseractRecognizer:
     max_batch = 32
 
     def __init__(self, language: str) -> None:
-        self._tessdata = TESSDATA_NAMES[language]
+        data = find_data(TESSDATA_NAMES[language])
+        assert data is not None
+        self._tesseract: _Tesseract = _Program(data) if library() is None else _Library(data)
 
     def recognize(self, lines: Sequence[Pixels]) -> list[RecognizedText]:
         """Read line images.
 
         Raises:
             PageTimeoutError: The process took too long and was ended.
-            WorkerCrashError: The process failed.
+            WorkerCrashError: Tesseract failed.
         """
         inked = [index for index, line in enumerate(lines) if _has_ink(line)]  # on blank paper it reads figures
         read: dict[int, RecognizedText] = {}
         for mode in (_SINGLE_LINE, _RAW_LINE):
             left = [index for index in inked if index not in read or not read[index].text]
+            images = [_enlarged(cv2.cvtColor(lines[index], cv2.COLOR_RGB2GRAY)) for index in left]
             if left:
-                read |= zip(left, self._read([lines[index] for index in left], mode), strict=True)
+                said = self._tesseract.read(images, mode)
+                read |= {
+                    index: _assemble(plain, _words(tsv, image.shape[1])).if_sure(_MIN_CONFIDENCE)
+                    for index, image, (plain, tsv) in zip(left, images, said, strict=True)
+                }
         return [read.get(index, RecognizedText(text="", confidence=0.0)) for index in range(len(lines))]
 
     def close(self) -> None:
-        """Nothing is kept between calls."""
+        """Free the library's models."""
+        self._tesseract.close()
 
-    def _read(self, lines: list[Pixels], mode: str) -> list[RecognizedText]:
+
+class _Tesseract(Protocol):
+    @abstractmethod
+    def read(self, images: Sequence[NDArray[np.uint8]], mode: int) -> list[tuple[str, list[str]]]:
+        """Plain text and rows of TSV of each grey image."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free models."""
+
+
+class _Library:
+    """The library in this process. An instance of its API serves one thread, and is kept for the next call.
+
+    It releases the interpreter lock. It has no time limit of its own: the runtime leaves a call behind that hangs.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._idle: list[Any] = []  # as many as there were calls at once; popping and appending are atomic
+
+    def read(self, images: Sequence[NDArray[np.uint8]], mode: int) -> list[tuple[str, list[str]]]:
+        try:
+            api = self._idle.pop()
+        except IndexError:
+            api = library().PyTessBaseAPI(path=f"{self._data.parent}/", lang=self._data.stem)
+            api.SetVariable("debug_file", os.devnull)  # it writes guesses of the resolution to standard error
+        api.SetPageSegMode(mode)
+        read = []
+        for image in images:
+            height, width = image.shape
+            api.SetImageBytes(image.tobytes(), width, height, 1, width)
+            if not api.Recognize():  # its state is unknown now: this instance is dropped
+                raise WorkerCrashError(f"tesseract could not read a line of {width} x {height} pixels")
+            read.append((api.GetUTF8Text(), api.GetTSVText(0).split("\n")))
+        api.Clear()
+        self._idle.append(api)
+        return read
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().End()
+
+
+class _Program:
+    """The program, one short-lived process a batch, with a limit of CPU time."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+
+    def read(self, images: Sequence[NDArray[np.uint8]], mode: int) -> list[tuple[str, list[str]]]:
         with tempfile.TemporaryDirectory(prefix="pagemill-") as folder:  # mode 0700
-            paths = [Path(folder, f"{index}.pgm") for index in range(len(lines))]
-            widths = []
-            for path, line in zip(paths, lines, strict=True):
-                image = _enlarged(cv2.cvtColor(line, cv2.COLOR_RGB2GRAY))
+            paths = [Path(folder, f"{index}.pgm") for index in range(len(images))]
+            for path, image in zip(paths, images, strict=True):
                 path.write_bytes(cv2.imencode(".pgm", image)[1].tobytes())
-                widths.append(image.shape[1])
             listing = Path(folder, "lines.txt")
             listing.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
-            limit = START_SECONDS + SECONDS_PER_LINE * len(lines)
-            output = str(Path(folder, "read"))
+            limit = START_SECONDS + SECONDS_PER_LINE * len(images)
+            arguments = [str(listing), str(Path(folder, "read")), "--tessdata-dir", str(self._data.parent)]
+            arguments += ["-l", self._data.stem, "--psm", str(mode)]
+            # Its options "txt tsv" name files that are beside the system's data only.
+            arguments += ["-c", "tessedit_create_txt=1", "-c", "tessedit_create_tsv=1"]
             try:
-                ended = _tesseract([str(listing), output, "-l", self._tessdata, "--psm", mode, "txt", "tsv"], limit)
+                ended = _tesseract(arguments, limit)
             except subprocess.TimeoutExpired as error:
-                raise PageTimeoutError(f"tesseract took longer than {limit:.0f} s for {len(lines)} lines") from error
+                raise PageTimeoutError(f"tesseract took longer than {limit:.0f} s for {len(images)} lines") from error
             if ended.returncode:
                 said = ended.stderr.decode("utf-8", "replace").strip()[-300:]
                 raise WorkerCrashError(f"tesseract ended with status {ended.returncode}: {said}")
             texts = Path(folder, "read.txt").read_text(encoding="utf-8").split("\f")
-            rows = Path(folder, "read.tsv").read_text(encoding="utf-8").splitlines()
-        words: list[list[_Word]] = [[] for _ in lines]
-        for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE):
-            if row["level"] == _WORD_ROW and (text := _without_joiners("".join(row["text"].split()))):
-                page = int(row["page_num"]) - 1
-                start, width = float(row["left"]) / widths[page], float(row["width"]) / widths[page]
-                words[page].append(_Word(text, start, start + width, max(0.0, float(row["conf"]) / 100)))
-        return [_assemble(texts[index], words[index]).if_sure(_MIN_CONFIDENCE) for index in range(len(lines))]
+            rows = Path(folder, "read.tsv").read_text(encoding="utf-8").split("\n")[1:]
+        pages: list[list[str]] = [[] for _ in images]
+        for row in filter(None, rows):
+            pages[int(row.split("\t", 2)[1]) - 1].append(row)
+        return list(zip(texts[: len(images)], pages, strict=True))
+
+    def close(self) -> None:
+        """Nothing is kept between calls."""
 
 
 def _tesseract(arguments: Sequence[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
@@ -139,6 +209,17 @@ class _Word(NamedTuple):
     start: float
     end: float
     confidence: float
+
+
+def _words(rows: Sequence[str], width: int) -> list[_Word]:
+    """The words of a line image of some width in pixels, from rows of TSV without their head."""
+    words = []
+    for row in filter(None, rows):
+        level, *_, left, _, extent, _, confidence, said = row.split("\t")
+        if level == _WORD_ROW and (text := _without_joiners("".join(said.split()))):
+            start = float(left) / width
+            words.append(_Word(text, start, start + float(extent) / width, max(0.0, float(confidence) / 100)))
+    return words
 
 
 def _assemble(plain: str, words: list[_Word]) -> RecognizedText:
@@ -188,7 +269,7 @@ def _enlarged(line: NDArray[Any]) -> NDArray[Any]:
 
 
 def offers() -> list[RecognizerOffer]:
-    """What this engine reads: one recognizer for each language whose data is installed; none without Tesseract."""
+    """What this engine reads: one recognizer for each language whose data is installed."""
     return [
         RecognizerOffer(
             name=f"{NAME}:{language}",

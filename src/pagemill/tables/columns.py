@@ -49,8 +49,9 @@ def find_separators(rows: Sequence[Sequence[TableWord]], text_height: float, rul
         left = min(x1 for index in several for x1, _ in cut[index])
         right = max(x2 for index in several for _, x2 in cut[index])
         ink = _ink([rows[index] for index in several], left, right, text_height)
+        every = _ink(rows, left, right, text_height)  # a cell that nearly touches the next is in a row of one chunk
         for start, end in _gutters(ink, text_height):
-            column = ink[:, start:end].sum(axis=0)
+            column = every[:, start:end].sum(axis=0)
             widest = max(runs(column == column.min()), key=lambda run: run[1] - run[0])
             found.append(left + start + sum(widest) / 2)
     found = _thin(sorted(found), ruled, text_height)
@@ -63,15 +64,17 @@ def _inner_border(rows: Sequence[Sequence[TableWord]], low: float, high: float, 
     """The border that splits a column in most of its rows, although titles and totals cross it; empty without one."""
     inside = [[word for word in row if low < word.x < high] for row in rows]
     parted = [chunks for row in inside if len(chunks := chunks_of_row(row, TABLES.inner_gap * text_height)) == 2]
-    filled = sum(bool(row) for row in inside)
-    if len(parted) < 4 or 2 * len(parted) < filled:
+    if len(parted) < 4:
         return []
     # Where most of the gaps overlap.
     starts = np.array([extent(left)[1] for left, _ in parted])
     ends = np.array([extent(right)[0] for _, right in parted])
     middle = float(np.median((starts + ends) / 2))
     agreed = (starts < middle) & (ends > middle)
-    return [middle] if agreed.mean() > TABLES.inner_agreement else []
+    # Lines of a cell that wraps are on one side of the border, and tell nothing.
+    spans = [extent(row) for row in inside if row]
+    over = sum(x1 < middle < x2 for x1, x2 in spans)
+    return [middle] if agreed.mean() > TABLES.inner_agreement and 2 * len(parted) >= over else []
 
 
 def _ink(rows: Sequence[Sequence[TableWord]], left: float, right: float, text_height: float) -> NDArray[np.bool_]:
@@ -80,7 +83,7 @@ def _ink(rows: Sequence[Sequence[TableWord]], left: float, right: float, text_he
     for index, row in enumerate(rows):
         for chunk in chunks_of_row(row, TABLES.word_space * text_height):
             start, end = extent(chunk)
-            ink[index, int(max(0, start - left)) : int(np.ceil(end - left))] = True
+            ink[index, int(max(0, start - left)) : int(max(0, np.ceil(end - left)))] = True
     return ink
 
 

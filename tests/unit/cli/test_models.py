@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from pagemill.cli.models import command
-from pagemill.config.model_cards import card_names
+from pagemill.config.model_cards import card_names, tessdata_names
 from pagemill.config.model_files import MODELS_VARIABLE
 from pagemill.errors import MissingInputError
 
@@ -20,10 +20,10 @@ def mirror(monkeypatch, tmp_path):
 
 def test_list_names_every_card(mirror):
     listed = json.loads(CliRunner().invoke(command, ["list", "--json"], catch_exceptions=False).stdout)
-    assert [row["name"] for row in listed] == card_names()
+    assert [row["name"] for row in listed] == [*card_names(), *tessdata_names()]
     assert all(row["licence"] and row["languages"] for row in listed)
     text = CliRunner().invoke(command, ["list"], catch_exceptions=False).stdout
-    assert all(name in text for name in card_names())
+    assert all(name in text for name in [*card_names(), *tessdata_names()])
 
 
 def test_where(mirror):

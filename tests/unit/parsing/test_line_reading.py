@@ -285,7 +285,11 @@ async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_
 
 
 @pytest.mark.parametrize(
-    ("named", "remedy"), [(False, "apt-get install "), (True, "Add th to --lang. If it is not inst")]
+    ("named", "remedy"),
+    [
+        (False, "pagemill models download tessdata:tha, or: apt-get install "),
+        (True, "Add th to --lang. If it is not inst"),
+    ],
 )
 async def test_a_script_outside_of_the_named_languages_is_to_be_named_not_installed(named, remedy):
     line = TextLine(text="CUCLIU", box=(2.0, 2.0, 30.0, 10.0), engine="e")

@@ -159,3 +159,48 @@ def test_words_off_the_grid_of_code_do_not_close_up(tmp_path):
     sheet.put(72, y + 13 * len(CODE), caption, "Helvetica", 10)
     markdown = scanned_markdown(sheet, tmp_path)
     assert caption in markdown
+
+
+@pytest.mark.parametrize("font", ["Helvetica-Bold", "Times-Roman"])
+def test_words_beside_code_in_cells_are_no_code(tmp_path, font):
+    sheet = Sheet()
+    names = ["Boat", "Owner", "Quay", "Master", "Task", "Rules"]
+    for number, name in enumerate(names):
+        sheet.put(72, 100 + 14 * number, name, font)
+        said = ("Keeps the boats", "Times-Roman") if number % 2 == 0 else (f"(fetch {number} boats)", "Courier", 10)
+        sheet.put(130, 100 + 14 * number, *said)
+    for number, line in enumerate(CODE):
+        sheet.put(72, 260 + 13 * number, line, "Courier", 10)
+    pixels, lines = scan(sheet, tmp_path)
+    code = [line.text for line in measured(lines, pixels).lines if line.spans]
+    assert len(code) == 3 + len(CODE) and not set(code) & set(names)
+
+
+def test_underlined_words_do_not_move_the_baseline(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 100, "Pool")
+    sheet.put(150, 100, "the network of all boats (see Worker Pool)")
+    x1 = 150 + sheet.stringWidth("the network of all ", "Helvetica", 11)
+    sheet.rect(x1, 842 - 101.8, sheet.stringWidth("boats (see Worker Pool", "Helvetica", 11), 1, fill=1)
+    pixels, lines = scan(sheet, tmp_path)
+    below = [line.box[3] for line in measured(lines, pixels).lines]
+    assert len(below) == 2 and abs(below[0] - below[1]) < 1.5
+
+
+def test_a_cell_that_nearly_touches_the_next_ends_no_table(tmp_path):
+    sheet = Sheet()
+    said = [("Name", "Meaning"), ("Store", "Keeps the skills"), ("Pool", "Works"), ("Evolution", "Shares the rules")]
+    for number, (label, value) in enumerate(said):
+        sheet.put(72, 100 + 20 * number, label, "Helvetica-Bold")
+        sheet.put(132, 100 + 20 * number, value)
+    sheet.prose(72, 240, 450)
+    found = rows(scanned_markdown(sheet, tmp_path).replace("**", ""))
+    assert [row for row in found if "---" not in row] == [list(pair) for pair in said]
+
+
+def test_a_lone_small_letter_does_not_tell_its_size(tmp_path):
+    sheet = Sheet()
+    for number, text in enumerate(("Publishin", "g", "Circle", "shared")):
+        sheet.put(72, 100 + 14 * number, text)
+    pixels, lines = scan(sheet, tmp_path)
+    assert len({line.font_size for line in measured(lines, pixels).lines}) == 1

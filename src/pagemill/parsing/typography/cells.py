@@ -14,7 +14,7 @@ from pagemill.document.geometry import Box, union_box
 from pagemill.parsing.lists import marker
 from pagemill.parsing.typography.drawn import Drawn, rule_between
 from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, same_size
-from pagemill.parsing.typography.table_rows import CellPieces, extent, span, span_of, table_rows
+from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, extent, span, span_of, table_rows
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import GridCell
@@ -146,6 +146,8 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
     while place < len(rows):
         row = rows[place]
         extents = _extents(row)
+        if len(extents) == 1:
+            extents = _narrowly_apart(row, known) or extents
         other = not same_size(row.size, rows[place - 1].size) and row.pitch > 2.0 * row.size
         if row.parted or other or LEADERS.search(row.text):
             break
@@ -160,8 +162,13 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             end = place + 1
         elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading)):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
+<<<<<<< HEAD
             wrapped = end == place and _is_written_on(rows[place - 1], row.pieces)
             if tight or wrapped or extents[0][0] > max(row[0][1] for row in known):
+=======
+            broken = any(piece.x1 < extents[0][1] and BROKEN.search(piece.text) for piece in rows[place - 1].pieces)
+            if broken or extents[0][0] > max(row[0][1] for row in known):
+>>>>>>> h-korean
                 end = place + 1
         elif not (len(extents) == 1 and place + 1 < len(rows) and _stands_above(row, rows[place + 1], known)):
             break
@@ -169,6 +176,15 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             widest = max(row.pitch, widest if widest < float("inf") else 0.0)
         place += 1
     return end
+
+
+def _narrowly_apart(row: PageRow, known: Sequence[list[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """The pieces of a row where the first cell is so long that it nearly touches the next; none where they are text."""
+    pieces = [(piece.x1, piece.x2) for piece in row.pieces]
+    least = TYPOGRAPHY.narrow_gap * row.size
+    apart = all(right[0] - left[1] > least for left, right in pairwise(pieces))
+    begin = [any(abs(piece[0] - cell[0]) < TYPOGRAPHY.aligned * row.size for cell in known[-1]) for piece in pieces]
+    return pieces if len(pieces) > 1 and apart and all(begin) else []
 
 
 def _is_code(row: PageRow) -> bool:

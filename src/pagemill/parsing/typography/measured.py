@@ -143,6 +143,9 @@ def _measure(line: TextLine, grey: np.ndarray, without: Sequence[_Word] = ()) ->
         ink = ~ink
     ink[:, ink.mean(axis=0) >= SCANNED.rule] = False
     ink[ink.mean(axis=1) >= SCANNED.rule] = False
+    # Underlines of some words: longer than any stroke of a letter.
+    stroke = np.ones((1, int(SCANNED.stroke * size) + 1), np.uint8)
+    ink[cv2.morphologyEx(ink.astype(np.uint8), cv2.MORPH_OPEN, stroke) > 0] = False
     for _, start, end in without:
         place = slice(max(0, int(start) - x1), max(0, int(end) - x1))
         ink[:, place], crop[:, place] = False, int(np.median(crop[~ink]))
@@ -229,9 +232,9 @@ def _give_sizes(found: Sequence[_Measure]) -> None:
     for measure in found:
         share = SCANNED.square if measure.wide else SCANNED.capital if measure.tall else flat
         measure.size = measure.height / share
-    told = [measure for measure in found if any(map(str.isalnum, measure.line.text))]
-    for measure in found:  # brackets and dashes alone have no height of their own
-        if told and not any(map(str.isalnum, measure.line.text)):
+    told = [measure for measure in found if _has_height(measure.line.text)]
+    for measure in found:
+        if told and not _has_height(measure.line.text):
             measure.size = min(told, key=lambda one: abs(one.baseline - measure.baseline)).size
     left = list(found)
     while left:
@@ -246,6 +249,12 @@ def _give_sizes(found: Sequence[_Measure]) -> None:
             if inside:
                 measure.size = round(usual, 1)
         left = [measure for measure, inside in zip(left, within, strict=True) if not inside]
+
+
+def _has_height(text: str) -> bool:
+    """Whether a line tells its size: brackets and dashes alone, or one small letter, do not."""
+    signs = [char for char in text if char.isalnum()]
+    return bool(signs) and not (len(signs) == 1 and signs[0].islower())
 
 
 def _slope(found: Sequence[_Measure]) -> float:
@@ -332,6 +341,9 @@ def _give_pitches(found: Sequence[_Measure]) -> list[float]:
     for run in (ordered, ordered[::-1]):  # short lines tell nothing without others beside them
         for place, measure in enumerate(run):
             near = [m for m in run[max(0, place - 4) : place] if id(m) in kept and _are_rows(m, measure, paper)]
+            near = [
+                m for m in near if not any(_is_between(other, m, measure) for other in latin if id(other) not in kept)
+            ]
             if near and id(measure) not in kept:
                 kept.add(id(measure))
                 measure.pitch = near[-1].pitch
@@ -476,6 +488,18 @@ def _are_rows(code: _Measure, other: _Measure, paper: float) -> bool:
     return abs(indent - round(indent)) < SCANNED.on_grid and _on_grid(other, code.pitch) >= 0.5
 
 
+def _is_between(other: _Measure, code: _Measure, measure: _Measure) -> bool:
+    """Whether text before code on its level has the place of a line beside it: that is a cell, and so is the code.
+
+    The line itself is such text, unless it numbers the row.
+    """
+    if other is measure and measure.line.text.strip().isdigit():
+        return False
+    level = abs(other.baseline - code.baseline) < SCANNED.level * code.size
+    before = code.x1 - other.x2 > SCANNED.cut * code.size
+    return level and before and other.x1 < measure.x2 and measure.x1 < other.x2
+
+
 def _as_lines(measure: _Measure) -> Iterator[TextLine]:
     """A measured line as lines of a text layer, one for each run of words without a wide gap."""
     words = measure.words
@@ -490,9 +514,9 @@ def _as_lines(measure: _Measure) -> Iterator[TextLine]:
     least = SCANNED.cut * measure.size + 0.6 * measure.pitch
     if len(gaps) > 2:  # a justified line has wide gaps, all alike
         least = min(max(least, 2 * median(gaps)), 2 * least)
-    cuts = [place for place, gap in enumerate(gaps, 1) if gap >= least and not measure.is_code]
     top, bottom = measure.baseline - 0.8 * measure.size, measure.baseline + 0.25 * measure.size
     bearing = 0.0 if measure.is_code else 0.25 * measure.pitch or SCANNED.bearing * measure.size
+    cuts = [place for place, gap in enumerate(gaps, 1) if gap >= least and not measure.is_code]
     for start, end in pairwise([0, *cuts, len(words)]):
         own = words[start:end]
         text = " ".join(word for word, _, _ in own) if cuts else measure.line.text.strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +13,8 @@ from pagemill.parsing.typography.rows import Leading, PageRow, Piece, first_chun
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.words import is_number
 
+BROKEN = re.compile(r"[^\W\d_]{2}-$")
+"""A word that a hyphen breaks at the end of a line."""
 CellPieces = list[Piece]
 """What stands in one cell of a row of text, from the left."""
 
@@ -45,7 +48,7 @@ class _Pair:
     first: bool
     """Whether theirs is the first column: rows with text in another one alone are rare."""
     pitch: float
-    """Distance of their baselines, in font sizes."""
+    """Distance of their baselines, in font sizes of the table."""
     alike: bool
     """Whether they are of one style; the baselines of two fonts are not exactly known."""
     ended: bool
@@ -58,6 +61,8 @@ class _Pair:
     """Whether the lower one was written right behind the upper one."""
     numbers: bool
     """Whether both are numbers, which have no second line."""
+    broken: bool
+    """Whether a hyphen breaks a word at the end of the upper one."""
     beside: bool
     """Whether there is text behind the upper one or before the lower one, which so would have been written between
     them if they were not in one cell."""
@@ -104,6 +109,8 @@ def table_rows(
             begins = rules[place - 1] or (
                 spans[place] == spans[place - 1] and len(spans[place]) > 2 and any(pair.ended for pair in across)
             )
+        elif any(pair.broken and pair.below == place for pair in across):
+            begins = False
         elif by_cells:
             begins = not any(above < place <= below for above, below in written)
         elif spaced is not None:
@@ -129,6 +136,7 @@ def _pairs(
 ) -> list[_Pair]:
     pairs = []
     latest: dict[int, tuple[int, CellPieces]] = {}
+    usual = median(piece.size for cells in cut for cell in cells for piece in cell)  # code in a cell is smaller
     for place, cells in enumerate(cut):
         for cell, (column, last) in zip(cells, spans[place], strict=True):
             if column == last and column in latest:
@@ -144,7 +152,7 @@ def _pairs(
                         above=above,
                         below=place,
                         first=column == 0,
-                        pitch=(cell[0].baseline - other[0].baseline) / size,
+                        pitch=(cell[0].baseline - other[0].baseline) / usual,
                         alike=cell[0].line.style == other[0].line.style,
                         ended=needed < room or numbers,
                         lower=initial.islower()
@@ -155,6 +163,7 @@ def _pairs(
                         wide=2 * needed < width,
                         follows=cell[0].order == other[-1].order + 1,
                         numbers=numbers,
+                        broken=BROKEN.search(other[-1].text) is not None and initial.isalnum(),
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,
                     )
                 )

@@ -129,6 +129,8 @@ class TypographyThresholds:
     """Least gap between two words that a column may end in; spaces are wider."""
     cell_gap = 1.0
     """Least gap between two cells of a row."""
+    narrow_gap = 0.5
+    """The same of cells that begin where those of the row above do. Not measured."""
     table_rows = 2
     """Least rows of a table without rules; two rows need three columns."""
     wrapped_cell = 1.35
@@ -157,6 +159,8 @@ class ScannedThresholds:
     """Grey levels between ink and ground below which a line is not measured. Not measured."""
     rule = 0.9
     """Share of inked pixels of a row or column of a line's box from which it is a rule."""
+    stroke = 1.5
+    """Length of a level stroke in font sizes above which it is a rule: a dash of one em is the longest sign."""
     capital, flat, square = 0.73, 0.53, 0.92
     """Height of capitals and ascenders, of letters without, and of East Asian characters, in font sizes."""
     one_size = 0.07
@@ -185,6 +189,8 @@ class ScannedThresholds:
     """Grey levels between two grounds from which one is shaded."""
     code_rows = 2.6
     """Most distance of two rows of code in font sizes."""
+    level = 0.3
+    """Distance of two baselines on one level in font sizes. Not measured."""
     typewritten = 0.6
     """Share of a page in letters of fixed pitch from which these are no code without a program's signs."""
     bearing = 0.05

@@ -373,3 +373,24 @@ def test_justified_rows_with_wide_gaps_are_no_table(tmp_path):
     sheet.put(72, 302, last, "Helvetica", 173 / sheet.stringWidth(last, "Helvetica", 1))
     sheet.put(72, 316, "intended.")
     assert not rows_of(markdown(sheet, tmp_path))
+
+
+def test_names_that_hyphens_break_in_the_first_column_are_whole(tmp_path):
+    sheet = Sheet()
+    said = [
+        ("HARBOUR_VALIDA-", "TION_LEVEL", "8", "Checks of a boat"),
+        ("QUAY_IS-", "SUE_ROOM", "5", "Boats at a quay"),
+    ]
+    for x, head in ((72, "Variable"), (220, "Default"), (320, "Meaning")):
+        sheet.put(x, 100, head, "Helvetica-Bold")
+    sheet.put(72, 114, "TOLL")
+    sheet.put(220, 114, "2")
+    sheet.put(320, 114, "Crowns a metre")
+    for number, (start, rest, *values) in enumerate(said):
+        sheet.put(72, 128 + 28 * number, start)
+        sheet.put(72, 142 + 28 * number, rest)
+        for x, value in zip((220, 320), values, strict=True):
+            sheet.put(x, 128 + 28 * number, value)
+    sheet.prose(72, 240, 450)
+    rows = rows_of(markdown(sheet, tmp_path))
+    assert rows[2:] == [[start.rstrip("-") + rest, *values] for start, rest, *values in said]
