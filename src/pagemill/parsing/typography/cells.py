@@ -162,13 +162,10 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             end = place + 1
         elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading)):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
-<<<<<<< HEAD
-            wrapped = end == place and _is_written_on(rows[place - 1], row.pieces)
+            above = rows[place - 1].pieces
+            broken = any(piece.x1 < extents[0][1] and BROKEN.search(piece.text) for piece in above)
+            wrapped = broken or (end == place and _is_written_on(rows[place - 1], row.pieces))
             if tight or wrapped or extents[0][0] > max(row[0][1] for row in known):
-=======
-            broken = any(piece.x1 < extents[0][1] and BROKEN.search(piece.text) for piece in rows[place - 1].pieces)
-            if broken or extents[0][0] > max(row[0][1] for row in known):
->>>>>>> h-korean
                 end = place + 1
         elif not (len(extents) == 1 and place + 1 < len(rows) and _stands_above(row, rows[place + 1], known)):
             break
