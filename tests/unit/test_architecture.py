@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "tables": {"errors", "config", "checkpoints", "document", "imaging"},
     "layout": {"errors", "config", "checkpoints", "document", "imaging"},
     "recognition": {"errors", "computing", "config", "checkpoints", "document", "imaging", "inference", "tables"},
-    "export": {"errors", "_version", "document", "formulas", "tables"},
+    "export": {"errors", "_version", "config", "document", "formulas", "tables"},
     "describing": {
         *("errors", "config", "document", "imaging", "inference", "recognition", "export", "extraction"),
     },
@@ -75,8 +75,8 @@ MAY_IMPORT = {
     "embedding": {"errors", "config", "document", "imaging", "inference", "export", "store"},
     "retrieval": {"errors", "document", "recognition", "store", "embedding", "export"},
     "publishing": {"errors", "_version", "config", "document", "embedding", "export", "store"},
-    "app": ROOMS - {"api", "cli", "bench", "rest", "testing", "mcp", "client"},
-    "rest": ROOMS - {"api", "cli", "bench", "testing", "mcp", "client"},
+    "app": ROOMS - {"api", "integrations", "cli", "bench", "rest", "testing", "mcp", "client"},
+    "rest": ROOMS - {"api", "integrations", "cli", "bench", "testing", "mcp", "client"},
     "mcp": {
         *("errors", "_version", "app", "config", "document", "export", "imaging", "processes", "retrieval"),
         *("sources", "store", "tables", "client"),
@@ -88,8 +88,9 @@ MAY_IMPORT = {
         *("errors", "config", "document", "imaging", "inference", "layout", "recognition", "serving", "sources"),
         *("profiling", "testing"),
     },
-    "api": ROOMS - {"cli", "bench", "rest", "testing", "mcp", "client"},
-    "cli": ROOMS - {"api"},
+    "api": ROOMS - {"cli", "integrations", "bench", "rest", "testing", "mcp", "client"},
+    "integrations": {"errors", "export"},
+    "cli": ROOMS - {"api", "integrations"},
 }
 """What a package or module may import beside itself."""
 

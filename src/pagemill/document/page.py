@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from textwrap import shorten
 from typing import Any
 
 import msgspec
 
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
+from pagemill.document.shown import Shown, count
 
 SCHEMA_VERSION = "1.7"
 STRUCTURED_SCHEMA = (1, 7)
@@ -33,6 +35,10 @@ UNRELIABLE = "poorly_read"
 """Category of the warning about a page whose text is not to be relied upon."""
 READING = frozenset({"recognition", "text_layer", "table"})
 """Components whose warnings are about what was read: a page that has one is to be reviewed."""
+
+
+_REPR_WIDTH = 60
+"""Characters of a text in a ``repr``, which is one line."""
 
 
 class Status(StrEnum):
@@ -256,7 +262,7 @@ class Content(msgspec.Struct, kw_only=True):
     lines: tuple[TextLine, ...] = ()
 
 
-class Region(Content, kw_only=True):
+class Region(Content, Shown, kw_only=True):
     """A layout region with what was read in it.
 
     Its coarse category follows from label and ``list_item``: :func:`pagemill.document.labels.category_of`.
@@ -268,6 +274,9 @@ class Region(Content, kw_only=True):
     """Box in thousandths of the page width and height."""
     caption_of: int | None = None
     """Index of the figure or table that this caption belongs to, or of the formula that this number belongs to."""
+
+    def __repr__(self) -> str:
+        return f"Region({self.index}, {self.label.value}, {shorten(self.content or '', _REPR_WIDTH)!r})"
 
 
 class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
@@ -341,7 +350,7 @@ class PageFacts(msgspec.Struct, kw_only=True):
     """What the source says beside the pixels (dataset columns, PDF page label). Plain JSON values."""
 
 
-class PageResult(PageFacts, kw_only=True):
+class PageResult(PageFacts, Shown, kw_only=True):
     """Everything known about one page: the record in ``ocr_results.jsonl``."""
 
     doc_id: str
@@ -351,6 +360,9 @@ class PageResult(PageFacts, kw_only=True):
     markdown: str = ""
     image_crops: list[ImageCrop] = []
     schema_version: str = SCHEMA_VERSION
+
+    def __repr__(self) -> str:
+        return f"PageResult({self.page_id!r}, {self.status.value}, {count(len(self.regions), 'region')})"
 
     @property
     def is_structured(self) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import hmac
-import io
 import socket
 import sys
 from contextlib import asynccontextmanager
@@ -20,7 +18,6 @@ from pagemill._version import __version__
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Label
 from pagemill.errors import PagemillError, UsageError
-from pagemill.export.csv_tables import table_rows
 from pagemill.export.markdown import table_of
 from pagemill.mcp.documents import Documents, ParsedDocument, plain
 from pagemill.sources.options import PageRanges
@@ -307,8 +304,6 @@ def _table_text(table: Table, format: str) -> str:
     if format == "json":
         return json_text({"rows": table.rows, "columns": table.columns, "cells": table.cells})
     if format == "csv":
-        text = io.StringIO()
-        csv.writer(text).writerows(table_rows(table))
-        return text.getvalue()
+        return table.to_csv()
     markdown = table.to_markdown() if format == "markdown" else None
     return table.to_html() if markdown is None else markdown
