@@ -42,9 +42,9 @@ class PagemillConverter:
         metas: Sequence[dict[str, Any]] = meta if isinstance(meta, list) else [meta or {}] * len(sources)
         documents = []
         for source, more in zip(sources, metas, strict=True):
-            is_stream = isinstance(source, ByteStream)
-            if is_stream:
+            given = source.data if isinstance(source, ByteStream) else source
+            if isinstance(source, ByteStream):
                 more = {**source.meta, **more}
-            for chunk in chunks_of(source.data if is_stream else source, self.chunking, self.parsing):
+            for chunk in chunks_of(given, self.chunking, self.parsing):
                 documents.append(Document(id=chunk.id, content=chunk.contextualized, meta=citation(chunk) | more))
         return {"documents": documents}

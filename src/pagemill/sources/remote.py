@@ -24,6 +24,7 @@ from pagemill.imaging.formats import SUFFIXES
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, natural_key
 
+_EXTRAS = {"hf": "hub", "http": "http", "https": "http"}
 _GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
@@ -210,8 +211,8 @@ def _lacking(uri: str, error: ImportError) -> MissingDependencyError:
     """The error for a package that a filesystem needs; fsspec says which one."""
     scheme = uri.split("://", 1)[0]
     message = f"reading {scheme}:// needs another package ({error})"
-    if scheme == "hf":
-        return lacks_extra(message, "hub")
+    if (extra := _EXTRAS.get(scheme)) is not None:
+        return lacks_extra(message, extra)
     return MissingDependencyError(message, remedy="Install it with pip, or download the files and give their paths.")
 
 
