@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 
 def install_extra(extra: str) -> str:
@@ -47,6 +46,8 @@ def _pagemill(extra: str | None) -> list[str]:
     origin = _origin(installed)
     if origin is None:
         return [f"pagemill{suffix}"]
+    from urllib.request import url2pathname  # imports the client of HTTP: 40 ms that every start would take
+
     url = str(origin["url"])
     path = Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
     if path is not None and not path.exists():

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
@@ -104,7 +105,6 @@ def _parse(
 
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs
-        from pagemill.app.profile import profiled
         from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
         from pagemill.cli.progress import messages
         from pagemill.cluster.pipeline import ClusterPipeline
@@ -131,7 +131,12 @@ def _parse(
             profile = directory.profile_to
             if profile is not None and life.number:  # the worker before has written its own
                 profile = profile / f"worker-{life.number + 1}"
-            with exported(), profiled(profile, options.runtime, ", ".join(inputs)):
+            profiling: AbstractContextManager[None] = nullcontext()
+            if profile is not None:
+                from pagemill.app.profile import profiled  # what makes profiles takes a while to import
+
+                profiling = profiled(profile, options.runtime, ", ".join(inputs))
+            with exported(), profiling:
                 outcome = asyncio.run(
                     parse_into(output, inputs, options, directory, pipeline=pipeline, life=life, progress=progress)
                 )
