@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 import click
 
 from pagemill._version import __version__
-from pagemill.errors import ExitCode, PagemillError, is_no_space, unwritable
+from pagemill.errors import ExitCode, PagemillError, is_no_space, lacks_extra, unwritable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -70,7 +70,12 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"pagemill.cli.{cmd_name.replace('-', '_')}").command
+        try:
+            command: click.Command = importlib.import_module(f"pagemill.cli.{cmd_name.replace('-', '_')}").command
+        except ModuleNotFoundError as error:
+            if error.name != "pyarrow":
+                raise
+            raise lacks_extra(f"pagemill {cmd_name} needs pyarrow", "datasets") from error
         return command
 
     def invoke(self, ctx: click.Context) -> object:

@@ -1,1 +1,1 @@
-"""Loaders for other frameworks. Each module needs the extra of its name: ``pip install 'pagemill[langchain]'``."""
+"""Loaders for other frameworks. Each module needs the extra of its name."""
