@@ -64,7 +64,7 @@ def test_it_is_installed_and_used_without_a_compiler(built: Path, tmp_path: Path
     run(sys.executable, "-m", "venv", "fresh", cwd=tmp_path)
     binaries = tmp_path / "fresh" / "bin"
     alone = {"PATH": str(binaries), "CC": "/nonexistent", "PYTHONNOUSERSITE": "1"}
-    run(binaries / "pip", "install", "--quiet", "--only-binary", ":all:", wheel, cwd=tmp_path, **alone)
+    run(binaries / "pip", "install", "--quiet", wheel, cwd=tmp_path, **alone)
     shutil.copy(ROOT / "samples" / "report.pdf", tmp_path)
     run(binaries / "pagemill", "parse", "report.pdf", "-o", "out", "-q", cwd=tmp_path, **alone)
     assert (tmp_path / "out/documents/report.md").read_text(encoding="utf-8").startswith("# From Rag to Ream")
