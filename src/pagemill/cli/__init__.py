@@ -112,7 +112,8 @@ def cli(context: click.Context, config: Path | None) -> None:
 
     `pagemill COMMAND --help` shows the options and examples of a command.
     """  # noqa: D301 - click wants the control character
-    if config is None and not os.path.isfile("pagemill.toml"):  # noqa: PTH113 - the usual case costs no import
+    is_off = os.environ.get("PAGEMILL_NO_CONFIG") or not os.path.isfile("pagemill.toml")  # noqa: PTH113
+    if config is None and is_off:  # the usual case costs no import
         return
     from pagemill.cli import config_file
 

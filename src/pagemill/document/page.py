@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from textwrap import shorten
 from typing import Any
 
 import msgspec
@@ -276,7 +275,9 @@ class Region(Content, Shown, kw_only=True):
     """Index of the figure or table that this caption belongs to, or of the formula that this number belongs to."""
 
     def __repr__(self) -> str:
-        return f"Region({self.index}, {self.label.value}, {shorten(self.content or '', _REPR_WIDTH)!r})"
+        text = " ".join((self.content or "").split())
+        text = text if len(text) <= _REPR_WIDTH else f"{text[: _REPR_WIDTH - 1]}…"
+        return f"Region({self.index}, {self.label.value}, {text!r})"
 
 
 class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):

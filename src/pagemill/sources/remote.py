@@ -231,9 +231,7 @@ def read_all(file: RemoteFile, max_bytes: int) -> bytes:
     return data
 
 
-def copy_to_disk(
-    source: RemoteFile | bytes, folder: Path | None, *, max_bytes: int = _MOST_BYTES
-) -> TemporaryCopy:
+def copy_to_disk(source: RemoteFile | bytes, folder: Path | None, *, max_bytes: int = _MOST_BYTES) -> TemporaryCopy:
     """Copy a PDF to a temporary file, for readers that need one.
 
     Raises:

@@ -72,6 +72,10 @@ def test_the_command_line_goes_before_the_file(here: Path, monkeypatch: pytest.M
     result = invoke("doctor")
     assert seen == {"as_json": True, "servers": ("http://h:1",)}
     assert result.stderr == "Note: options from pagemill.toml.\n"
+    monkeypatch.setenv("PAGEMILL_NO_CONFIG", "1")
+    assert invoke("doctor").stderr == ""
+    assert seen == {"as_json": False, "servers": ()}
+    monkeypatch.delenv("PAGEMILL_NO_CONFIG")
     invoke("doctor", "--server", "http://mine")
     assert seen["servers"] == ("http://mine",)
     (here / "other.toml").write_text("", encoding="utf-8")
