@@ -10,6 +10,9 @@ OUT ?= out
 BIN := $(VENV)/bin
 # One more than there are cores, as many tests wait for other processes.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Editable installs of the tools, beside the core; `make run` does without them.
+TOOLS := $(patsubst %/pyproject.toml,--editable %,$(wildcard packages/*/pyproject.toml))
+PYPROJECTS := pyproject.toml $(wildcard packages/*/pyproject.toml)
 # Compiled test modules are kept, whatever the environment says: each process that runs tests reads all of them.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 
@@ -53,11 +56,11 @@ test-torch: $(TORCH_VENV)/.installed system-packages
 TORCH_TESTS = tests/integration/test_transformers_engine.py tests/integration/test_table_transformer.py \
 	tests/integration/test_pp_doclayout_model.py
 
-$(TORCH_VENV)/.installed: pyproject.toml
+$(TORCH_VENV)/.installed: $(PYPROJECTS)
 	@sh scripts/create-venv "$(PYTHON)" "$(TORCH_VENV)"
 	$(TORCH_VENV)/bin/python -m pip install --quiet --no-deps $(TORCH_PIP_ARGS) torch || \
 	echo "It comes from the default index instead, with all that it needs."
-	$(TORCH_VENV)/bin/python -m pip install --quiet --editable '.[gpu,hub]' --group test
+	$(TORCH_VENV)/bin/python -m pip install --quiet --editable '.[gpu,hub]' $(TOOLS) --group test
 	@touch $@
 
 lint: $(VENV)/.installed-test
@@ -67,7 +70,7 @@ lint: $(VENV)/.installed-test
 typecheck: $(VENV)/.installed-test
 	$(BIN)/mypy
 
-# Code lines and tokens per package, without blanks, comments and docstrings.
+# Code lines and tokens per distribution and package, without blanks, comments and docstrings.
 lines:
 	@$(PYTHON) scripts/count-lines
 
@@ -90,12 +93,12 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml hatch_build.py
 	$(BIN)/python -m pip install --quiet --editable '.[datasets]'
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed pyproject.toml
-	$(BIN)/python -m pip install --quiet --group test --group lint
+$(VENV)/.installed-test: $(VENV)/.installed $(PYPROJECTS)
+	$(BIN)/python -m pip install --quiet $(TOOLS) --group test --group lint
 	@touch $@
 
-$(VENV)/.installed-docs: $(VENV)/.installed pyproject.toml
-	$(BIN)/python -m pip install --quiet --group docs
+$(VENV)/.installed-docs: $(VENV)/.installed $(PYPROJECTS)
+	$(BIN)/python -m pip install --quiet $(TOOLS) --group docs
 	@touch $@
 
 clean:

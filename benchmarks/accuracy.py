@@ -244,20 +244,31 @@ def data_results(data: Path, work: Path, tree: Path | None, jobs: int, scorer: P
     scripts = tree / "benchmarks" if tree else Path(__file__).parent
     environment = dict(os.environ)
     if tree:
-        environment["PYTHONPATH"] = str(tree.resolve() / "src")
+        sources = [tree.resolve() / "src", *tree.resolve().glob("packages/*/src")]
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, sources))
     results = {}
 
     def run(name: str, start: str, *command: str | Path) -> None:
-        line = [sys.executable, str(scripts / command[0]), *map(str, command[1:])]
+        line = [sys.executable, *map(str, command)]
         done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
         said = done.stdout[done.stdout.find(start) :] if start in done.stdout else done.stderr[-300:]
         results[name] = said.strip()
 
     if (data / "pubtabnet").is_dir():
-        run("PubTabNet", "mean of", "pubtabnet.py", data / "pubtabnet")
+        with tempfile.TemporaryDirectory() as scores:
+            evaluated = ("-m", "pagemill", "eval", "run", "pubtabnet", data / "pubtabnet", "--lang", "en", "-o", scores)
+            run("PubTabNet", "PubTabNet,", *evaluated)
     if (data / "olmocr-bench-sample").is_dir() and scorer:
         sample = data / "olmocr-bench-sample"
-        run("olmOCR sample", "Final Summary", "olmocr_bench.py", sample, work / "olmocr", "--scorer-python", scorer)
+        run(
+            "olmOCR sample",
+            "Final Summary",
+            scripts / "olmocr_bench.py",
+            sample,
+            work / "olmocr",
+            "--scorer-python",
+            scorer,
+        )
     if pdfs := sorted((data / "korean").glob("*.pdf")):
         results["Korean"] = _korean(pdfs, work, tree, jobs)
     return results

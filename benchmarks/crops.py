@@ -21,12 +21,12 @@ import numpy as np
 from PIL import Image
 
 from glmocr_process import glmocr_process, measure_and_print
-from pagemill.bench.table import FigureTable
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.transforms import crop
-from pagemill.testing.drawn_pages import A4_300DPI
+from pagemill_bench.table import FigureTable
+from pagemill_bench.testing.drawn_pages import A4_300DPI
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

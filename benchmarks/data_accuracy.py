@@ -23,7 +23,7 @@ import pypdfium2 as pdfium
 
 import pagemill
 from pagemill.document.page import PageResult
-from pagemill.evaluation.text import character_error_rate
+from pagemill_eval.text import character_error_rate
 from sample_truth import BAR, SAMPLES, body, true_body, truth_of
 
 KOREAN_DPI = 200

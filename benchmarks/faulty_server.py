@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from pagemill.errors import PagemillError
 from pagemill.inference.chat import ChatClient
-from pagemill.testing.stub_answers import Fault
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import Fault
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

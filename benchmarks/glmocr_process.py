@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pagemill.bench.table import show
 from pagemill.errors import MissingDependencyError
+from pagemill_bench.table import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pagemill.bench.table import FigureTable
+    from pagemill_bench.table import FigureTable
 
 REMEDY = "make an environment of its own: python -m venv glm && glm/bin/pip install glmocr==0.1.5"
 

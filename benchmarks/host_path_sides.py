@@ -59,7 +59,7 @@ def child_process(role: str, **environment: str) -> Iterator[Ask]:
 
 async def serve_stub() -> None:
     """Be the server. A question sets the latency and gives what was in flight since the last one."""
-    from pagemill.testing.stub_server import StubServer, StubSettings
+    from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
     async with StubServer(StubSettings(model=MODEL)) as stub:
         samples: list[tuple[float, int, int]] = []

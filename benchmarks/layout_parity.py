@@ -22,8 +22,8 @@ import torch
 
 from pagemill.imaging.decode import decode_image
 from pagemill.layout.pp_doclayout.settings import Interpolation
-from pagemill.testing.drawn_pages import draw_page
-from pagemill.testing.random_layout_model import save_random_model
+from pagemill_bench.testing.drawn_pages import draw_page
+from pagemill_bench.testing.random_layout_model import save_random_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,12 +14,12 @@ import cv2
 import numpy as np
 
 from glmocr_process import LEFT_OUT, add_common_options, glmocr_process
-from pagemill.bench.table import FigureTable, show
 from pagemill.document.labels import Label
 from pagemill.layout.filters import BoxFilter
 from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.postprocess import PostProcessor
 from pagemill.layout.pp_doclayout.settings import FilterSettings, Merge
+from pagemill_bench.table import FigureTable, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

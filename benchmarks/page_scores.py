@@ -13,8 +13,8 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from pagemill.errors import TooLargeError
-from pagemill.evaluation.teds import teds
-from pagemill.evaluation.text import normalise
+from pagemill_eval.teds import teds
+from pagemill_eval.text import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

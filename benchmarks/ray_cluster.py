@@ -171,7 +171,7 @@ def time_engines(folder: Path, pages: int, rounds: int) -> None:
     """Print the rates of two workers and of two threads with the real engines, in turn."""
     from PIL import Image
 
-    from pagemill.testing.drawn_pages import draw_page
+    from pagemill_bench.testing.drawn_pages import draw_page
 
     dice = random.Random(5)
     for name, count in (("few", pages // 3), ("many", pages)):

@@ -41,8 +41,8 @@ from pagemill.parsing.page import ParsedPage
 from pagemill.recognition.vlm.requests import RequestBuilder
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources.options import SourceOptions
-from pagemill.testing.stub_answers import image_bytes
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import image_bytes
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 MODEL = "glm-ocr"
 _LABELS = {"text": Label.TEXT, "formula": Label.DISPLAY_FORMULA, "table": Label.TABLE, "image": Label.IMAGE}

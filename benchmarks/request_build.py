@@ -18,11 +18,11 @@ import numpy as np
 
 from crops import sample_page
 from glmocr_process import glmocr_process, measure_and_print
-from pagemill.bench.table import FigureTable
 from pagemill.config.model_cards import load_card
 from pagemill.document.labels import Task
 from pagemill.imaging.decode import decode_image
 from pagemill.recognition.vlm.requests import RequestBuilder
+from pagemill_bench.table import FigureTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from apted import APTED
 from rapidfuzz.distance import Levenshtein
 
-from pagemill.evaluation.benchmarks import create
-from pagemill.evaluation.cdm import UNIMERNET, cdm, drawing
-from pagemill.evaluation.teds import LabelledTree, reference_teds
+from pagemill_eval.benchmarks import create
+from pagemill_eval.cdm import UNIMERNET, cdm, drawing
+from pagemill_eval.teds import LabelledTree, reference_teds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -27,10 +27,10 @@ from PIL import Image, ImageDraw, ImageFont
 from pagemill.config.machine import available_cores
 from pagemill.config.modes import TextLayerMode
 from pagemill.config.settings import ParseSettings
-from pagemill.evaluation.text import character_error_rate
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import SourceOptions
+from pagemill_eval.text import character_error_rate
 
 TEXT = """
 the mill turns slowly in spring when water is high and paper dries on long racks beside the river every sheet carries

@@ -1,4 +1,4 @@
-"""The public interface of pagemill as one text file. ``python scripts/public_api.py`` writes it to ``docs/schema``.
+"""The public interface of all three packages as one text file; ``python scripts/public_api.py`` writes ``docs/schema``.
 
 A test compares the file with the code: a change of the interface shows in a review as a change of this file.
 """

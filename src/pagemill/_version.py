@@ -1,3 +1,3 @@
-"""The version of the package: the one place where it is written."""
+"""The version, also of the packages beside this one: a test compares their ``pyproject.toml`` with it."""
 
 __version__ = "0.2.0.dev0"

@@ -18,6 +18,11 @@ def install_extra(extra: str) -> str:
     return pip_install(*_pagemill(extra))
 
 
+def install_tool(package: str) -> str:
+    """The shell command that installs one of the packages beside pagemill, such as ``pagemill-eval``."""
+    return pip_install(*_tool(package))
+
+
 def reinstall() -> str:
     """The shell command that installs pagemill again."""
     return pip_install("--force-reinstall", "--no-deps", *_pagemill(None))
@@ -59,6 +64,24 @@ def _pagemill(extra: str | None) -> list[str]:
     if folder := origin.get("subdirectory"):
         url += f"#subdirectory={folder}"
     return [f"pagemill{suffix} @ {url}"]
+
+
+def _tool(package: str) -> list[str]:
+    """What to name to pip: the package's folder in what pagemill came from, or its name."""
+    below = f"packages/{package}"
+    try:
+        origin = _origin(distribution("pagemill")) or {}
+    except PackageNotFoundError:
+        return _folder(Path(__file__).parents[2] / below, "", editable=True)
+    url = str(origin.get("url", ""))
+    from urllib.request import url2pathname  # imports the client of HTTP: 40 ms that every start would take
+
+    if "dir_info" in origin and (path := Path(url2pathname(urlsplit(url).path)) / below).exists():
+        return _folder(path, "", editable=bool(origin["dir_info"].get("editable")))
+    if vcs := origin.get("vcs_info"):
+        folder = "/".join(filter(None, (origin.get("subdirectory"), below)))
+        return [f"{package} @ {vcs['vcs']}+{url}@{vcs['commit_id']}#subdirectory={folder}"]
+    return [package]
 
 
 def _origin(installed: Distribution) -> dict[str, Any] | None:

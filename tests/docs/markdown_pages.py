@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
+    *sorted(ROOT.glob("packages/*/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 RUN = "<!-- run -->"

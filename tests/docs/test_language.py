@@ -38,6 +38,6 @@ def test_pages_use_standard_terms(page):
 
 
 def test_messages_docstrings_and_comments_use_standard_terms():
-    modules = sorted((ROOT / "src" / "pagemill").rglob("*.py"))
+    modules = [*(ROOT / "src").rglob("*.py"), *ROOT.glob("packages/*/src/**/*.py")]
     found = {module.name: avoided_in(module.read_text(encoding="utf-8")) for module in modules}
     assert {name: terms for name, terms in found.items() if terms} == {}

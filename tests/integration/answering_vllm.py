@@ -1,4 +1,4 @@
-"""A stand-in for ``vllm`` that answers as :mod:`pagemill.testing.stub_server` does, each region by its own image.
+"""A stand-in for ``vllm`` that answers as :mod:`pagemill_bench.testing.stub_server` does, each region by its own image.
 
 It notes its lives as :mod:`fake_vllm` does, and heeds these words of ``FAKE_VLLM``: ``hang`` (never listens),
 ``dies-after=N`` (of the first life: ends at the Nth completion), ``dies-again`` (no later life comes up),
@@ -11,7 +11,7 @@ import time
 
 import fake_vllm
 
-from pagemill.testing import stub_server
+from pagemill_bench.testing import stub_server
 
 
 def main() -> None:

@@ -26,9 +26,11 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 # What reads the environment as it is imported is left out: huggingface_hub and what needs it.
 _CONTEXT.set_forkserver_preload(
     [
-        *(f"pagemill.cli.{name}" for name in ("embed", "eval", "export", "index", "models", "parse", "profile")),
+        *(f"pagemill.cli.{name}" for name in ("embed", "export", "index", "models", "parse")),
         *(f"pagemill.cli.{name}" for name in ("publish", "rebuild", "run", "search", "serve", "status", "verify")),
         *(f"pagemill.app.{name}" for name in ("embed", "export", "parse", "profile", "publish", "search", "status")),
+        "pagemill_bench.cli.profile",
+        "pagemill_eval.cli.eval",
         "pagemill.inference.exchange",
         "pagemill.layout.onnx_engine",
         "pagemill.recognition.rapidocr_engine",

@@ -18,7 +18,7 @@ _PATIENCE_S = 60.0
 
 
 class StubProcess:
-    """A context manager that starts ``python -m pagemill.testing.stub_server`` and ends it.
+    """A context manager that starts ``python -m pagemill_bench.testing.stub_server`` and ends it.
 
     Args:
         options: Of the command line; without ``--port`` it takes a free one.
@@ -31,7 +31,7 @@ class StubProcess:
         self.url = ""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "pagemill.testing.stub_server", *self._options]
+        command = [sys.executable, "-m", "pagemill_bench.testing.stub_server", *self._options]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
@@ -69,7 +69,7 @@ class StubProcess:
         return self._process.pid
 
     def counts(self) -> dict[str, int]:
-        """The counts of :attr:`pagemill.testing.stub_server.StubServer.counts`, also after the server has ended."""
+        """The counts of ``StubServer.counts``, also after the server has ended."""
         assert self._process is not None
         end = time.monotonic() + _PATIENCE_S
         while time.monotonic() < end:

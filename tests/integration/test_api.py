@@ -21,7 +21,7 @@ import pagemill
 from pagemill.document.labels import Label
 from pagemill.document.page import Status
 from pagemill.errors import EncryptedError, InputError, LanguageError, MissingInputError, NetworkError, UsageError
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 pytestmark = pytest.mark.integration
 

@@ -31,8 +31,8 @@ from pagemill.errors import ExitCode
 from pagemill.export.docjson import pages_from_docjson
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.store.paths import DESCRIPTIONS
-from pagemill.testing.stub_answers import Fault
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import Fault
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -259,7 +259,7 @@ def model_server(model: str) -> Iterator[str]:
     command = [
         sys.executable,
         "-m",
-        "pagemill.testing.stub_server",
+        "pagemill_bench.testing.stub_server",
         "--port",
         "0",
         "--model",

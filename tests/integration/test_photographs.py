@@ -12,7 +12,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 import pagemill
-from pagemill.evaluation.text import character_error_rate
+from pagemill_eval.text import character_error_rate
 from pages.camera import photograph
 
 if TYPE_CHECKING:

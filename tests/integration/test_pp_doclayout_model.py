@@ -18,7 +18,7 @@ from pagemill.layout.pp_doclayout.preprocess import resize_pages
 from pagemill.layout.pp_doclayout.settings import FilterSettings, Interpolation, Precision
 from pagemill.layout.pp_doclayout_engine import create
 from pagemill.layout.settings import LayoutSettings
-from pagemill.testing.drawn_pages import draw_page
+from pagemill_bench.testing.drawn_pages import draw_page
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.3")
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    from pagemill.testing.random_layout_model import save_random_model
+    from pagemill_bench.testing.random_layout_model import save_random_model
 
     return save_random_model(tmp_path_factory.mktemp("weights"))
 

@@ -5,7 +5,7 @@ import pytest
 
 from pagemill.layout.pp_doclayout.reading_graph import decode_order
 from pagemill.layout.pp_doclayout.settings import Interpolation
-from pagemill.testing.drawn_pages import draw_page
+from pagemill_bench.testing.drawn_pages import draw_page
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.3")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="module", params=[3, 4])
 def stock(request, tmp_path_factory):
     from layout_parity import StockPath
-    from pagemill.testing.random_layout_model import save_random_model
+    from pagemill_bench.testing.random_layout_model import save_random_model
 
     return StockPath(save_random_model(tmp_path_factory.mktemp("weights"), version=request.param))
 

@@ -11,12 +11,12 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError
-from pagemill.evaluation.text import character_error_rate
 from pagemill.imaging.transforms import crop_quad
 from pagemill.recognition import rapidocr_engine, reader, tesseract_engine
 from pagemill.recognition.languages import plan
 from pagemill.recognition.reader import PageReader
 from pagemill.recognition.verdict import POORLY_READ
+from pagemill_eval.text import character_error_rate
 
 pytestmark = pytest.mark.integration
 

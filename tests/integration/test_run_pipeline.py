@@ -122,7 +122,7 @@ def test_a_page_that_fails_costs_neither_the_others_nor_the_next_step(mill: Mill
 def test_servers_of_others_are_used_and_left_alone(mill: Mill):
     def stub(model: str) -> subprocess.Popen[str]:
         arguments = ["--port", "0", "--model", model, "--text", "Read from {image}", "--dimension", "8"]
-        command = [sys.executable, "-m", "pagemill.testing.stub_server", *arguments]
+        command = [sys.executable, "-m", "pagemill_bench.testing.stub_server", *arguments]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     with stub("glm-ocr") as reader, stub("qwen3-vl-embedding-2b") as embedder:

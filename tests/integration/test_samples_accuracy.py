@@ -16,10 +16,10 @@ from samples_run import samples_run
 
 import pagemill
 from pagemill.document.labels import Label
-from pagemill.evaluation.reading_order import reading_order
-from pagemill.evaluation.teds import teds
-from pagemill.evaluation.text import character_error_rate, normalise
 from pagemill.store.reading import RunReader
+from pagemill_eval.reading_order import reading_order
+from pagemill_eval.teds import teds
+from pagemill_eval.text import character_error_rate, normalise
 from sample_truth import BAR, FIGURES, FURNITURE, SAMPLES, body, is_body, region_text, true_body, truth_of
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont, features
 
 from pagemill.errors import LanguageError
-from pagemill.evaluation.text import character_error_rate
 from pagemill.recognition import rapidocr_engine
 from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, TESSDATA_NAMES, plan, remedy_for
 from pagemill.recognition.reader import PageReader
 from pagemill.recognition.scripts import FIGURES, script_shares
 from pagemill.recognition.tesseract_engine import TesseractRecognizer, installed_languages
 from pagemill.recognition.verdict import POORLY_READ
+from pagemill_eval.text import character_error_rate
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 

@@ -10,7 +10,7 @@ from pagemill.config.settings import TableEngineSettings
 from pagemill.errors import MissingDependencyError, UnsupportedInputError
 from pagemill.tables.structure_model import CheckedModel
 from pagemill.tables.table_transformer import DETECTION, STRUCTURE, TableDetector, create
-from pagemill.testing.drawn_pages import draw_page
+from pagemill_bench.testing.drawn_pages import draw_page
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.20")

@@ -23,7 +23,7 @@ from pagemill.recognition.local.requests import read_request
 from pagemill.recognition.vlm.requests import RequestBuilder
 from pagemill.runtime.region_reading import load_reader
 from pagemill.runtime.threads import ComputeThreads
-from pagemill.testing.drawn_pages import draw_page
+from pagemill_bench.testing.drawn_pages import draw_page
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.20")

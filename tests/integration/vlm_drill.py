@@ -19,7 +19,7 @@ from stub_process import StubProcess
 from pagemill.document.labels import Label
 from pagemill.errors import ExitCode
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.testing.drawn_pages import draw_page
+from pagemill_bench.testing.drawn_pages import draw_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

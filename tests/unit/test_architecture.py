@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "pagemill"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "pagemill"
+TOOLS = {path.name: path for path in ROOT.glob("packages/*/src/pagemill_*")}
+"""The packages of the tools."""
 
 ROOMS = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()} - {
     "__init__",
@@ -32,7 +35,6 @@ MAY_IMPORT = {
     "document": {"errors"},
     "config": {"errors"},
     "checkpoints": {"errors", "config"},
-    "evaluation": {"errors", "_version", "formulas"},
     "imaging": {"errors", "checkpoints", "document"},
     "sources": {"errors", "config", "document", "imaging"},
     "inference": {"errors", "_version"},
@@ -73,22 +75,17 @@ MAY_IMPORT = {
         "serving",
     },
     "embedding": {"errors", "config", "document", "imaging", "inference", "export", "store"},
-    "retrieval": {"errors", "document", "recognition", "store", "embedding", "export"},
+    "retrieval": {"errors", "config", "document", "recognition", "store", "embedding", "export"},
     "publishing": {"errors", "_version", "config", "document", "embedding", "export", "store"},
-    "app": ROOMS - {"api", "integrations", "cli", "bench", "rest", "testing", "mcp", "client"},
-    "rest": ROOMS - {"api", "integrations", "cli", "bench", "testing", "mcp", "client"},
+    "app": ROOMS - {"api", "integrations", "cli", "rest", "mcp", "client"},
+    "rest": ROOMS - {"api", "integrations", "cli", "mcp", "client"},
     "mcp": {
         *("errors", "_version", "app", "config", "document", "export", "imaging", "processes", "retrieval"),
         *("sources", "store", "tables", "client"),
     },
     "client": {"errors", "_version", "document"},
     "profiling": {"errors", "_version", "tracing"},
-    "testing": {"errors", "checkpoints", "document", "imaging", "layout"},
-    "bench": {
-        *("errors", "config", "document", "imaging", "inference", "layout", "recognition", "serving", "sources"),
-        *("profiling", "testing"),
-    },
-    "api": ROOMS - {"cli", "integrations", "bench", "rest", "testing", "mcp", "client"},
+    "api": ROOMS - {"cli", "integrations", "rest", "mcp", "client"},
     "integrations": {"errors", "export"},
     "cli": ROOMS - {"api", "integrations"},
 }
@@ -151,9 +148,29 @@ def test_imports_point_one_way(package):
     assert not wrong
 
 
+def test_the_core_reaches_nothing_of_the_tools():
+    """Not in functions or for type checkers either, nor by a name in a string: commands come through entry points."""
+    named = re.compile(r"\bpagemill_(?:eval|bench)\b")
+    assert TOOLS.keys() == {"pagemill_eval", "pagemill_bench"}
+    assert [path for path in SOURCE.rglob("*.py") if named.search(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_tools_do_not_know_each_other_and_their_commands_come_last(tool: str):
+    layers = ["cli", "app"]  # all other modules are below
+    for path in TOOLS[tool].rglob("*.py"):
+        names = imported_by(path)
+        assert not {name.partition(".")[0] for name in names} & (TOOLS.keys() - {tool}), path
+        room = path.relative_to(TOOLS[tool]).parts[0]
+        above = layers[: layers.index(room)] if room in layers else layers
+        assert not [name for name in names for each in above if name.startswith(f"{tool}.{each}.")], path
+
+
 def test_no_modules_import_each_other_in_a_circle():
     names = {
-        ".".join(("pagemill", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in SOURCE.rglob("*.py")
+        ".".join((source.name, *path.relative_to(source).with_suffix("").parts)): path
+        for source in (SOURCE, *TOOLS.values())
+        for path in source.rglob("*.py")
     }
     graph = {name: imported_by(path) & set(names) - {name} for name, path in names.items()}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
@@ -166,7 +183,7 @@ def told(cell: str) -> set[str]:
 
 
 def test_the_guide_has_the_same_table():
-    guide = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = (line.split("|")[1:4] for line in guide.splitlines() if line.startswith("| `"))
     table = {package.strip(" `"): told(imports) for package, _, imports in rows}
     assert table == {**MAY_IMPORT, "errors": {"errors"}, "installation": {"errors"}, "model_cache": {"errors"}}
@@ -199,6 +216,9 @@ def test_commands_that_parse_nothing_do_not_import_the_pipeline():
 
 def test_tests_mirror_the_source_tree():
     """Those of ``benchmarks`` are in a folder of that name."""
-    tests = Path(__file__).parent
-    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
-    assert [str(folder) for folder in folders if not (SOURCE / folder).is_dir()] == ["benchmarks"]
+    odd = []
+    for source in (SOURCE, *TOOLS.values()):
+        tests = source.parents[1] / "tests" / "unit"
+        folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+        odd += [str(folder) for folder in folders if not (source / folder).is_dir()]
+    assert odd == ["benchmarks"]

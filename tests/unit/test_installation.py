@@ -12,7 +12,7 @@ import pytest
 
 from pagemill import installation
 from pagemill.errors import ExitCode, lacks_extra
-from pagemill.installation import install_extra, pip_install, reinstall
+from pagemill.installation import install_extra, install_tool, pip_install, reinstall
 
 SOURCE = Path(installation.__file__).parents[2]
 
@@ -86,6 +86,35 @@ def test_it_is_the_environment_in_which_pagemill_runs(monkeypatch):
     assert shlex.split(pip_install("x")) == ["uv", "pip", "install", "--python", sys.executable, "x"]
 
 
+def test_tools_come_from_where_pagemill_came_from(come_from, tmp_path: Path, monkeypatch):
+    def words() -> list[str]:
+        given = shlex.split(install_tool("pagemill-eval"))
+        return given[given.index("install") + 1 :]
+
+    come_from(None)
+    assert words() == ["pagemill-eval"]
+    folder = tmp_path / "packages" / "pagemill-eval"
+    come_from({"url": tmp_path.as_uri(), "dir_info": {"editable": True}})
+    assert words() == ["pagemill-eval"]  # the checkout is gone
+    folder.mkdir(parents=True)
+    assert words() == ["--editable", str(folder)]
+    come_from({"url": tmp_path.as_uri(), "dir_info": {}})
+    assert words() == [str(folder)]
+    origin = {"url": "https://h/p.git", "vcs_info": {"vcs": "git", "commit_id": "0a1b"}}
+    come_from(origin)
+    assert words() == ["pagemill-eval @ git+https://h/p.git@0a1b#subdirectory=packages/pagemill-eval"]
+    come_from({**origin, "subdirectory": "python"})
+    assert words()[0].endswith("#subdirectory=python/packages/pagemill-eval")
+    come_from({"url": (tmp_path / "pagemill.whl").as_uri(), "archive_info": {}})
+    assert words() == ["pagemill-eval"]
+
+    def lacking(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(installation, "distribution", lacking)
+    assert words() == ["--editable", str(SOURCE / "packages" / "pagemill-eval")]
+
+
 def test_reinstalling(come_from):
     come_from(None)
     assert reinstall() == "pip install --force-reinstall --no-deps pagemill"
@@ -99,5 +128,9 @@ def test_errors_name_the_command():
 
 def test_no_message_names_a_command_of_its_own():
     """``pip install 'pagemill[...]'`` works for what came from a package index, and for nothing else."""
-    told = [path for path in (SOURCE / "src").rglob("*.py") if "pip install 'pagemill" in path.read_text("utf-8")]
+    told = [
+        path
+        for path in (*(SOURCE / "src").rglob("*.py"), *SOURCE.glob("packages/*/src/**/*.py"))
+        if "pip install 'pagemill" in path.read_text("utf-8")
+    ]
     assert told == []

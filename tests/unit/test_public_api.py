@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("fastapi")
+pytest.importorskip("pagemill_eval")  # the commands of the tools are in it
+pytest.importorskip("pagemill_bench")
 
 from public_api import FILE, public_api
 

@@ -10,12 +10,13 @@ import pytest
 from pagemill.errors import UsageError
 from pagemill.runtime import engines
 
-SOURCE = Path(__file__).parents[2] / "src" / "pagemill"
+ROOT = Path(__file__).parents[2]
+MODULES = [*(ROOT / "src").rglob("*.py"), *ROOT.glob("packages/*/src/**/*.py")]
 
 
 def test_remedies_are_sentences():
     given = re.compile(r"""\bremedy=\s*\(?\s*f?["'](.*)""")
-    found = [(path, text) for path in SOURCE.rglob("*.py") for text in given.findall(path.read_text(encoding="utf-8"))]
+    found = [(path, text) for path in MODULES for text in given.findall(path.read_text(encoding="utf-8"))]
     assert len(found) > 100
     assert [each for each in found if each[1][:1].islower() and not each[1].startswith("pagemill ")] == []
 

@@ -97,7 +97,7 @@ class EmbedOptions(Settings):
     """None for all that the engine can make, except queries and chunks."""
     chunks: ChunkSettings = ChunkSettings()
     queries: tuple[tuple[str, str], ...] = ()
-    """Ids and texts (:func:`pagemill.evaluation.query_sets.read_query_texts`), for :attr:`Part.QUERIES`."""
+    """Ids and texts (:func:`pagemill.retrieval.query_sets.read_query_texts`), for :attr:`Part.QUERIES`."""
     dtype: StoredType = option(default=StoredType.FLOAT32, results=True, help="Data type of the files.")
     dimension: int | None = None
     """Number of components to keep; None for all."""

@@ -94,7 +94,8 @@ class DirectoryOptions(Settings):
     profile_to: Path | None = option(
         heading=MACHINE,
         metavar="DIR",
-        help="Write a profile of the run: profile.html, profile.json, and trace.json for ui.perfetto.dev.",
+        help="Write a profile of the run: profile.json, trace.json for ui.perfetto.dev, and profile.html where "
+        "pagemill-bench is installed.",
     )
     resume: Resume | None = option(
         without_value=Resume.IF_ANY,

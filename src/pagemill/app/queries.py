@@ -13,16 +13,8 @@ import msgspec
 
 from pagemill.document.names import safe_name
 from pagemill.errors import InputError, MissingInputError, UsageError
-from pagemill.evaluation.query_sets import (
-    MAX_BYTES,
-    QueryFormat,
-    is_qa_table,
-    read_qa_table,
-    read_queries,
-    read_query_texts,
-)
-from pagemill.evaluation.retrieval import Query
 from pagemill.imaging.formats import SUFFIXES
+from pagemill.retrieval.query_sets import MAX_BYTES, Query, is_qa_table, read_qa_table, read_query_texts
 from pagemill.sources.digest import format_of
 from pagemill.sources.download import source_of
 from pagemill.sources.hub import DatasetAddress
@@ -71,22 +63,6 @@ def query_texts(given: str, places: Iterable[str], out: Path | None = None) -> t
         return read_query_texts(Path(given)), given
     table = find_query_table(places, out)
     return tuple((query.id, query.query) for query in table.queries), table.name
-
-
-def judged_queries(
-    given: str,
-    query_format: QueryFormat | None,
-    qrels: Path | None,
-    places: Iterable[str],
-    out: Path | None = None,
-) -> tuple[list[Query], str]:
-    """Queries with the pages that answer them, and where they come from; see :func:`query_texts`."""
-    if given != AUTO:
-        return read_queries(Path(given), query_format, qrels), given
-    if query_format is not None or qrels is not None:
-        raise UsageError("--queries auto knows the format", remedy="Leave out --format and --qrels.")
-    table = find_query_table(places, out)
-    return table.queries, table.name
 
 
 def places_of(out: Path) -> list[str]:

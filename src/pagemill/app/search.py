@@ -6,13 +6,11 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill._version import __version__
 from pagemill.app.options import QueryEngineSettings
 from pagemill.embedding.base import (
     DEFAULT_ENGINE,
@@ -25,7 +23,6 @@ from pagemill.embedding.base import (
 )
 from pagemill.embedding.vectors import FOLDER, VectorsInfo
 from pagemill.errors import DifferentRunError, UsageError
-from pagemill.evaluation.retrieval import DEPTH, FUSED
 from pagemill.imaging.decode import decode_image
 from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Rankings, SearchHit
 from pagemill.retrieval.index import SearchIndex
@@ -74,22 +71,6 @@ class Searcher(ExitStack):
     def rankings(self, query: str) -> Rankings:
         """The ranking of each part for a text query."""
         return self.index.rankings(query, vectors=self._vectors(query, None, self.index.parts, named=False))
-
-    def ranked_names(self, query: str) -> dict[str, list[str]]:
-        """Page ids found for a text query by each part of the index, and by all of them fused, as they are scored."""
-        index, rankings = self.index, self.rankings(query)
-        pages = {str(part): [ranked.page for ranked in found[:DEPTH]] for part, found in rankings.items()}
-        pages[FUSED] = [page for page, _ in index.fused(query, rankings, top=DEPTH)]
-        return {name: index.names(found) for name, found in pages.items()}
-
-    def description(self) -> dict[str, Any]:
-        """What a result of an evaluation depends on."""
-        return {
-            "path": str(self.index.path),
-            "pagemill": __version__,
-            "pages": len(self.index.page_ids()),
-            "vectors": {part: msgspec.to_builtins(info) for part, info in self.index.vectors.items()},
-        }
 
     def _chosen(self, parts: Collection[str] | None) -> list[IndexPart]:
         there = self.index.parts

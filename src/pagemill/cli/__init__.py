@@ -16,7 +16,8 @@ from typing import IO, TYPE_CHECKING, NoReturn
 import click
 
 from pagemill._version import __version__
-from pagemill.errors import ExitCode, PagemillError, is_no_space, lacks_extra, unwritable
+from pagemill.cli import plugins
+from pagemill.errors import ExitCode, MissingDependencyError, PagemillError, is_no_space, unwritable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -52,31 +53,42 @@ _SECTIONS = {
         "config": "Check the configuration file, and show what it sets.",
         "completion": "Print the completion script of a shell.",
         "doctor": "Check that this machine has what a task needs.",
-        "eval": "Score results against ground truth.",
-        "profile": "Show where the time of parsing goes, and what holds it up.",
-        "bench": "Measure parts of pagemill on this machine.",
     },
 }
 _COMMANDS = [name for commands in _SECTIONS.values() for name in commands]
-_WIDTH = max(map(len, _COMMANDS))  # the sections of --help are in line
+_TOOLS = {
+    "eval": ("pagemill-eval", "Score results against ground truth."),
+    "profile": ("pagemill-bench", "Show where the time of parsing goes, and what holds it up."),
+    "bench": ("pagemill-bench", "Measure parts of pagemill on this machine."),
+}
+"""Commands of our other packages: which one has it, and its line in the help."""
+_WIDTH = max(map(len, [*_COMMANDS, *_TOOLS]))  # the sections of --help are in line
+
+
+def _added() -> dict[str, plugins.Plugin]:
+    """The commands of other packages, by name, those of ours first; none replaces one of this package."""
+    found = plugins.installed()
+    return {name: found[name] for name in dict.fromkeys([*_TOOLS, *found]) if name in found and name not in _COMMANDS}
 
 
 class _LazyGroup(click.Group):
     """Lists its commands without importing them, so that ``pagemill --help`` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return _COMMANDS
+        return [*_COMMANDS, *_added()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        try:
+        if cmd_name in _COMMANDS:
             command: click.Command = importlib.import_module(f"pagemill.cli.{cmd_name.replace('-', '_')}").command
-        except ModuleNotFoundError as error:
-            if error.name != "pyarrow":
-                raise
-            raise lacks_extra(f"pagemill {cmd_name} needs pyarrow", "datasets") from error
-        return command
+            return command
+        if plugin := _added().get(cmd_name):
+            return plugin.load(cmd_name)
+        if tool := _TOOLS.get(cmd_name):
+            from pagemill.installation import install_tool
+
+            message = f"pagemill {cmd_name} is in a package of its own, {tool[0]}, which is not installed"
+            raise MissingDependencyError(message, remedy=f"Install it: {install_tool(tool[0])}")
+        return None
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -85,14 +97,22 @@ class _LazyGroup(click.Group):
             return ExitCode.OK
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, commands in _SECTIONS.items():
+        sections = {title: dict(commands) for title, commands in _SECTIONS.items()}
+        for name, plugin in _added().items():
+            if name in _TOOLS:
+                sections["Check and measure"][name] = _TOOLS[name][1]
+            else:
+                sections.setdefault("Of other packages", {})[name] = plugin.summary()
+        for title, commands in sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(_WIDTH), does) for name, does in commands.items()])
 
 
 @click.group(
     cls=_LazyGroup,
-    commands={name: click.Command(name) for name in _COMMANDS},  # their names, to suggest one for a misspelt one
+    commands={
+        name: click.Command(name) for name in [*_COMMANDS, *_TOOLS]
+    },  # their names, to suggest one for a misspelt one
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, "-V", "--version", prog_name="pagemill")

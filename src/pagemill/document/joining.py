@@ -141,7 +141,9 @@ def _joint(before: str, after: str) -> str:
     # No hyphenation leaves a single letter.
     if lower and (len(rest) == 1 or (len(rest) > 2 and rest in _SUSPENDING)):
         return f"{hyphen} "
-    compound = any(sign in word + rest for sign in HYPHENS)  # state-of-the- art, use- after-free
+    # state-of-the- art, use- after-free; but browsers hyphenate «Design-Konsis‐tenz» with a sign that nobody types.
+    own = HYPHENS if hyphen == "-" else HYPHENS[1:]
+    compound = any(sign in word + rest for sign in own)
     if word.isupper() and not compound:
         return "" if len(rest) > 1 and rest.isupper() else hyphen  # PRO- GRAMM, DNA- based
     return "" if lower and not compound else hyphen

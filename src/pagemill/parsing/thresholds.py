@@ -302,7 +302,7 @@ class ParsingThresholds:
     bar_height = 0.8
     """Least height of an upright bar of a Roman numeral, over that of capitals."""
     number_restart, number_jump = 0.4, 1.2
-    """Cost, in misread digits, of a list of circled numbers that starts anew, and of one that skips a number."""
+    """Cost, in misread digits, of a list of circled numbers that starts again, and of one that skips a number."""
 
     # Lists, form fields, check boxes. No drawn page has form fields of its own: kept for what was filled in.
     item_edge = 1.0

@@ -1,8 +1,8 @@
 """Every threshold of table recognition on one screen.
 
 Lengths are in text heights (the height of a detected line, about 1.3 em) unless a unit is given. The values were chosen
-on the project's samples, PubTabNet's 20 examples and the pages of the olmOCR sample (``benchmarks/pubtabnet.py``,
-``benchmarks/olmocr_bench.py``) by looking at failures. They were switched off on 284 pages (docs/benchmarks): without
+on the project's samples, PubTabNet's 20 examples and the pages of the olmOCR sample (``pagemill eval run``)
+by looking at failures. They were switched off on 284 pages (docs/benchmarks): without
 each some page or a drawn test changes.
 """
 

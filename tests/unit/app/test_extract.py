@@ -8,17 +8,14 @@ from extraction_pages import INVOICE
 from synthetic_run import failed_page, page, region, write_run
 
 from pagemill.app import extract as app
-from pagemill.app import predictions
 from pagemill.app.extract import ExtractOptions, ExtractOutcome, extract, read_results, results_folder
-from pagemill.app.options import ImageSources, ParseOptions
+from pagemill.app.options import ImageSources
 from pagemill.config.recognition import RecognitionSettings
-from pagemill.config.settings import ParseSettings
 from pagemill.document.labels import Label
 from pagemill.errors import ExitCode, NetworkError, UsageError
-from pagemill.evaluation.benchmark import Sample
 from pagemill.extraction.result import ExtractionStatus
 from pagemill.extraction.schema import ExtractionSchema
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 SCHEMA = ExtractionSchema("invoice", INVOICE)
 TEXT_ONLY = ExtractOptions(images=False)
@@ -123,25 +120,3 @@ async def test_a_server_that_dies_costs_no_earlier_results(out: Path, monkeypatc
         await extracted(out, "{}")
     assert {path.name: path.read_bytes() for path in results_folder(out, SCHEMA).iterdir()} == earlier
     assert [path.name for path in sorted(out.joinpath("extracted").iterdir())] == ["invoice", "invoice.schema.json"]
-
-
-def test_fields_as_predictions(out: Path, monkeypatch):
-    """How the benchmarks of fields use it."""
-    samples = [
-        Sample(id=name, truth={}, prediction_names=(f"{name}.json",), schema=INVOICE) for name in ("bill", "broken")
-    ]
-    places = {name: predictions._Place(name, 1) for name in ("bill", "broken")}
-
-    async def answer(out, schema, *_):
-        await extracted_with(out, schema)
-
-    async def extracted_with(out, schema):
-        async with StubServer(StubSettings(text=GOOD, by_prompt={})) as server:
-            await extract(out, schema, model(server.url), TEXT_ONLY, ImageSources())
-
-    monkeypatch.setattr(app, "extract", answer)
-    failures: dict[str, str] = {}
-    options = ParseOptions(settings=ParseSettings(recognition=model("http://127.0.0.1:9")))
-    found = list(predictions._fields(out, samples, places, options, failures, lambda *_: None))
-    assert [(sample.id, json.loads(text)) for sample, text in found] == [("bill", json.loads(GOOD))]
-    assert failures == {"broken": "took too long"}

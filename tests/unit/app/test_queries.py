@@ -12,10 +12,10 @@ import pytest
 from miniature_corpus import QUESTIONS, Layout
 from synthetic_run import page, region, write_run
 
-from pagemill.app.queries import AUTO, find_query_table, judged_queries, query_texts
+from pagemill.app.queries import AUTO, find_query_table, query_texts
 from pagemill.document.labels import Label
 from pagemill.errors import MissingInputError, UsageError
-from pagemill.evaluation.query_sets import QueryFormat, read_query_texts
+from pagemill.retrieval.query_sets import read_query_texts
 
 
 def shards(folder: Path) -> list[str]:
@@ -29,7 +29,8 @@ def shards(folder: Path) -> list[str]:
 @pytest.mark.parametrize("layout", Layout)
 def test_queries_are_found_beside_the_pages(tmp_path: Path, layout: Layout):
     folder = miniature_corpus.write(tmp_path / "data", layout)
-    queries, where = judged_queries(AUTO, None, None, shards(folder))
+    table = find_query_table(shards(folder))
+    queries, where = table.queries, table.name
     assert [(query.query, query.relevant) for query in queries] == [
         (text, {page: 1}) for text, page in QUESTIONS.items()
     ]
@@ -55,12 +56,11 @@ def test_the_file_itself_may_be_named(tmp_path: Path):
     folder = miniature_corpus.write(tmp_path / "data")
     qa = folder / f"{miniature_corpus.QA}.parquet"
     assert read_query_texts(qa) == query_texts(AUTO, shards(folder))[0]
-    assert judged_queries(str(qa), None, None, ())[0] == find_query_table(shards(folder)).queries
 
 
 def test_ids_of_pages_are_those_of_the_run(tmp_path: Path):
     pq.write_table(pa.table({"id": ["a/b_0"], "query": ["?"], "ground_truth": [[0]]}), tmp_path / "qa.parquet")
-    (query,), _ = judged_queries(AUTO, None, None, [str(tmp_path / "corpus.parquet")])
+    (query,) = find_query_table([str(tmp_path / "corpus.parquet")]).queries
     assert query.relevant == {"a_b_0": 1}
 
 
@@ -73,11 +73,6 @@ def test_none_or_several_are_told(tmp_path: Path):
         (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
     with pytest.raises(MissingInputError, match="no table of queries"):
         find_query_table(shards(folder))
-
-
-def test_auto_needs_no_format(tmp_path: Path):
-    with pytest.raises(UsageError, match="knows the format"):
-        judged_queries(AUTO, QueryFormat.JSONL, None, [str(tmp_path)])
 
 
 def test_a_table_beside_the_input_counts_only_with_a_page_of_the_run(tmp_path: Path):

@@ -89,15 +89,18 @@ def test_an_unknown_layout_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_benchmarks_on_public_data_are_those_of_the_tree(tmp_path: Path) -> None:
     scripts, data = tmp_path / "tree" / "benchmarks", tmp_path / "data"
     scripts.mkdir(parents=True)
-    (data / "pubtabnet").mkdir(parents=True)
-    (scripts / "pubtabnet.py").write_text("import sys\nprint('an image')\nprint('mean of', sys.argv[1])\n")
-    found = accuracy.data_results(data, tmp_path / "work", tmp_path / "tree", 1, None)
-    assert found == {"PubTabNet": f"mean of {data / 'pubtabnet'}"}
+    sample = data / "olmocr-bench-sample"
+    sample.mkdir(parents=True)
+    (scripts / "olmocr_bench.py").write_text("import sys\nprint('a page')\nprint('Final Summary', sys.argv[1])\n")
+    found = accuracy.data_results(data, tmp_path / "work", tmp_path / "tree", 1, tmp_path / "python")
+    assert found == {"olmOCR sample": f"Final Summary {sample}"}
 
 
 def test_what_a_benchmark_says_when_it_fails_is_shown(tmp_path: Path) -> None:
     scripts, data = tmp_path / "tree" / "benchmarks", tmp_path / "data"
     scripts.mkdir(parents=True)
-    (data / "pubtabnet").mkdir(parents=True)
-    (scripts / "pubtabnet.py").write_text("raise SystemExit('no images')\n")
-    assert accuracy.data_results(data, tmp_path, tmp_path / "tree", 1, None) == {"PubTabNet": "no images"}
+    (data / "olmocr-bench-sample").mkdir(parents=True)
+    (scripts / "olmocr_bench.py").write_text("raise SystemExit('no pages')\n")
+    assert accuracy.data_results(data, tmp_path, tmp_path / "tree", 1, tmp_path / "python") == {
+        "olmOCR sample": "no pages"
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -176,10 +175,9 @@ def test_servers_may_be_repeated_and_several_in_one_value():
 
 @pytest.mark.parametrize("name", ["parse", "embed", "search", "eval retrieval", "doctor", "run"])
 def test_all_commands_take_servers_alike(name: str):
-    first, *rest = name.split()
-    command = importlib.import_module(f"pagemill.cli.{first}").command
-    for word in rest:
-        command = command.commands[word]
+    command = cli
+    for word in name.split():
+        command = command.get_command(click.Context(command), word)
     option = next(option for option in command.params if "--server" in option.opts)
     assert (option.metavar, option.multiple) == ("URL[,URL...]", True)
     with click.Context(command) as context:

@@ -18,8 +18,8 @@ from pagemill.export.context import Surroundings
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.recognition.base import Problem
 from pagemill.store.descriptions import DescriptionStore
-from pagemill.testing.stub_answers import Fault
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import Fault
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 SAID = json.dumps({"language": "en", "summary": "A mill.", "keywords": ["mill"], "data": None})
 

@@ -26,6 +26,12 @@ def joined(lines):
         (["DAS PRO-", "GRAMM"], "DAS PROGRAMM"),
         (["a DNA-", "based test"], "a DNA-based test"),
         (["soft\u2010", "ware"], "software"),
+        (["die Design-Konsis\u2010", "tenz"], "die Design-Konsistenz"),
+        (["everything-clau\u2010", "de-code"], "everything-claude-code"),
+        (
+            ["a well\u2010known state\u2010of\u2010", "the\u2010art"],
+            "a well\u2010known state\u2010of\u2010the\u2010art",
+        ),
         (["state-of-the-", "art work"], "state-of-the-art work"),
         (["the Anglo-", "Saxon era"], "the Anglo-Saxon era"),
         (["from 1990-", "1995 on"], "from 1990- 1995 on"),

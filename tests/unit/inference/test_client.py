@@ -12,8 +12,8 @@ from pagemill.errors import NetworkError, UsageError
 from pagemill.inference.chat import Answer, ChatClient
 from pagemill.inference.exchange import RequestRefusedError
 from pagemill.inference.limits import InFlightLimit
-from pagemill.testing.stub_answers import Fault
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import Fault
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, WITH_IMAGE, Odd, closed_port, http, talking, until
 

@@ -9,8 +9,8 @@ from aiohttp import web
 
 from pagemill.errors import NetworkError
 from pagemill.inference import client as client_module
-from pagemill.testing.stub_answers import Fault
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import Fault
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, closed_port, talking, until
 

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from pagemill.errors import NetworkError, UsageError
-from pagemill.testing.stub_answers import Fault
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import Fault
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, Odd, closed_port, http, talking, until
 

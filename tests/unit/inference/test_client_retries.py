@@ -14,8 +14,8 @@ from pagemill.inference import client as client_module
 from pagemill.inference import exchange
 from pagemill.inference.chat import Answer
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError, RequestTimeoutError
-from pagemill.testing.stub_answers import Fault
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import Fault
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, WITH_IMAGE, Odd, http, talking, until
 

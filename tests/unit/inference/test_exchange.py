@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference import exchange
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, Odd, http, talking
 

@@ -12,7 +12,7 @@ from pagemill.errors import UsageError
 from pagemill.inference.exchange import AttemptFailedError, Cause, Exchange, RequestRefusedError
 from pagemill.inference.metrics import decode_metrics, read_metrics
 from pagemill.inference.streaming import TimedAnswer, ask_timed
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

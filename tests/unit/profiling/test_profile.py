@@ -3,44 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from traced_run import profile, traced
 
-from pagemill.profiling.html import profile_html, stage_lines, summary_lines
-from pagemill.profiling.profile import Freed, Profile, make_profile
 from pagemill.profiling.trace import Trace
 from pagemill.tracing import INPUT, Span
-
-
-def traced() -> Trace:
-    """Two pages: 6 s of recognition and 2 s of layout on two threads, 1 s of rendering in one process; 5 s of wall."""
-    trace = Trace()
-    start = trace.begun = 100.0
-
-    def work(stage: str, resource: str, worker: int, begun: float, ended: float) -> None:
-        trace.work(Span(stage, "do", resource, worker, start + begun, start + begun, start + ended, 1, "p", 0.5))
-
-    work(INPUT, "pagemill.decoder", 1, 0.0, 0.5)
-    work("decode", "pagemill.decoder", 1, 0.5, 1.5)
-    work("recognition", "pagemill.compute", 2, 1.0, 4.0)
-    work("recognition", "pagemill.compute", 3, 1.0, 4.0)
-    work("layout", "pagemill.compute", 2, 4.0, 5.0)
-    work("layout", "pagemill.compute", 3, 4.0, 5.0)
-    trace.waited("recognition", "p", start + 1, start + 4.5)
-    trace.moved("decode", 3_000_000)
-    trace.pages, trace.failed, trace.first_page, trace.last_page = 2, 1, start + 4.75, start + 5.0
-    return trace
-
-
-def profile(trace: Trace) -> Profile:
-    return make_profile(
-        trace,
-        schedule="streaming",
-        workers={"pagemill.compute": 2, "pagemill.decoder": 1},
-        cores=2,
-        cpu_s=9.0,
-        peak_memory_mib=512.0,
-        machine={},
-        gpus=[],
-    )
 
 
 def test_stage_times_add_up_and_the_busiest_resource_is_the_bottleneck():
@@ -81,24 +47,3 @@ def test_servers_hold_a_run_up_that_waits_for_them():
 def test_a_run_without_pages_has_no_bottleneck():
     found = profile(Trace())
     assert (found.pages, found.bottleneck, found.stages) == (0, None, [])
-    assert "0 pages" in next(summary_lines(found))
-
-
-def test_the_page_shows_all_figures_and_runs_no_script():
-    trace = traced()
-    found = profile(trace)
-    found.freed = Freed(stage="recognition", pages=2, seconds=5.0, freed_s=2.0, next_bottleneck="layout")
-    assert (
-        "Without the time of recognition, 2 pages took 2.00 s instead of 5.00 s: 2.50 times as fast; "
-        "the next bottleneck is layout"
-    ) in list(summary_lines(found))
-    found.projection = found.project(40_781)
-    page = "".join(profile_html(found, trace, {}, "<script>alert(1)</script>.pdf"))
-    assert "<script" not in page
-    assert "&lt;script&gt;" in page
-    assert "2.50 times as fast" in page
-    assert "40,781 pages" in page
-    assert page.count("<rect") == len(trace.spans)
-    lines = list(stage_lines(found))
-    assert len({len(line) for line in lines}) == 1
-    assert lines[1].startswith("recognition")

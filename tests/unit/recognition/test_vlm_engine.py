@@ -16,8 +16,8 @@ from pagemill.document.labels import Task
 from pagemill.errors import UsageError
 from pagemill.installation import install_extra
 from pagemill.recognition.vlm_engine import create
-from pagemill.testing.stub_answers import TEXT
-from pagemill.testing.stub_server import StubServer, StubSettings
+from pagemill_bench.testing.stub_answers import TEXT
+from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 CROP = np.random.default_rng(0).integers(0, 255, (60, 200, 3), dtype=np.uint8)
 

@@ -116,7 +116,7 @@ class TypographyThresholds:
     margin_numbers = 3
     """Ascending numbers in a margin from which they are those of paragraphs or lines. Not measured."""
     even_steps = 0.7
-    """Share of them with the same step from one to the next; a page that begins a chapter may count anew."""
+    """Share of them with the same step from one to the next; a page that begins a chapter may count again."""
 
     # Tables.
     beside = 0.9

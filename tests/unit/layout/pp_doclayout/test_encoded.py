@@ -20,7 +20,7 @@ from pagemill.layout.pp_doclayout.outputs import RawPage
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE, resize_on_device, resize_pages
 from pagemill.layout.pp_doclayout.settings import Interpolation, PPDocLayoutSettings
 from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine
-from pagemill.testing.drawn_pages import draw_page
+from pagemill_bench.testing.drawn_pages import draw_page
 
 
 def encode(pixels: np.ndarray, kind: str, *, orientation: int = 1) -> bytes:

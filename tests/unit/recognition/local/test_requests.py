@@ -12,7 +12,7 @@ from pagemill.document.labels import Task
 from pagemill.errors import MissingDependencyError, UsageError
 from pagemill.recognition.local.requests import check_card, read_request
 from pagemill.recognition.vlm.requests import RequestBuilder
-from pagemill.testing.drawn_pages import draw_region
+from pagemill_bench.testing.drawn_pages import draw_region
 
 CARDS = ["glm-ocr", "paddleocr-vl", "got-ocr2", "deepseek-ocr", "deepseek-ocr-2"]
 

@@ -1,0 +1,1 @@
+"""Metrics, benchmarks and their scorers: what ``pagemill eval`` measures."""

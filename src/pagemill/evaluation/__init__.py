@@ -1,1 +1,0 @@
-"""Retrieval metrics, and sets of queries."""
