@@ -140,7 +140,7 @@ def test_watch(tmp_path: Path):
     ]
     with subprocess.Popen([*map(str, command), "-q"], start_new_session=True) as watching:
         deadline = time.monotonic() + PATIENCE_S
-        while not (tmp_path / "out" / "run.json").exists() and time.monotonic() < deadline:
+        while not (tmp_path / "out" / "documents" / "report.md").exists() and time.monotonic() < deadline:
             time.sleep(0.2)
         watching.send_signal(signal.SIGINT)
         assert watching.wait(PATIENCE_S) in (ExitCode.OK, ExitCode.INTERRUPTED)
