@@ -72,7 +72,12 @@ class Book:
         for page, styles in zip(pages, self._styles, strict=True):
             for style, counted in zip(styles, page.styles if page else (), strict=True):
                 characters[style] += counted.characters
-        prose = Counter({style: count for style, count in characters.items() if not style.fixed_pitch}) or characters
+        code = sum(count for style, count in characters.items() if style.fixed_pitch)
+        prose = {
+            style: count
+            for style, count in characters.items()
+            if not style.fixed_pitch and (not style.bold or count > code)  # else headings between code
+        } or characters
         self.body = min(prose, key=lambda style: (-prose[style], style.size, style.family), default=None)
         """The style of most characters; None where no page has a text layer."""
         heights = sorted(

@@ -46,8 +46,11 @@ _ENDS = re.compile("[.,;。，、；：]$")
 
 _CODE_SIZE = 1.25
 """Size of a heading over that of code in it. Browsers set code in 13/16 of the size, with some fonts."""
-Tier = tuple[float, bool, bool, bool, int]
-"""What orders styles of headings: size, weight, slant, pitch, colour. Not the family: it changes with the script."""
+_SAME_ROW = 3
+"""Thousandths of the page's height within which a heading and the text behind it begin on one row. Not measured."""
+Tier = tuple[float, bool, bool, bool, int, bool]
+"""What orders styles of headings: size, weight, slant, pitch, colour, and whether their text runs on behind them. Not
+the family: it changes with the script."""
 
 
 def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
@@ -244,7 +247,8 @@ def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
         style = book.style(draft)
         if style is not None:
             bold = style.bold or not style.family  # of fonts without a name the weight is often unknown
-            styled[draft] = (style.size, bold, style.italic, style.fixed_pitch, style.colour)
+            runs_in = _runs_in(draft, book.drafts[draft.page])
+            styled[draft] = (style.size, bold, style.italic, style.fixed_pitch, style.colour, runs_in)
         elif draft.facts.height and len(book.pages) > 1:
             measured[draft] = draft.facts.height
     if styled:
@@ -262,6 +266,13 @@ def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
     return ranks
 
 
+def _runs_in(draft: Draft, drafts: Sequence[Draft]) -> bool:
+    """Whether the text below a heading begins on its row."""
+    below = drafts[draft.index + 1] if draft.index + 1 < len(drafts) else None
+    together = below is not None and abs(below.facts.box[1] - draft.facts.box[1]) <= _SAME_ROW
+    return together and below is not None and below.label is Label.TEXT
+
+
 def _ranked_styles(styled: Mapping[Draft, Tier], colour: int) -> dict[Draft, int]:
     sizes: dict[float, float] = {}
     for size in sorted({tier[0] for tier in styled.values()}, reverse=True):
@@ -269,7 +280,8 @@ def _ranked_styles(styled: Mapping[Draft, Tier], colour: int) -> dict[Draft, int
         sizes[size] = sizes[above] if above is not None and above - size <= _SAME_SIZE else size
     rounded = {draft: (sizes[tier[0]], *tier[1:]) for draft, tier in styled.items()}
     order = sorted(
-        set(rounded.values()), key=lambda tier: (-tier[0], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4])
+        set(rounded.values()),
+        key=lambda tier: (-tier[0], tier[5], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4]),
     )
     alike = {tier: _without_code(tier, order) for tier in order}
     ranks = {tier: rank for rank, tier in enumerate(tier for tier in order if alike[tier] == tier)}
@@ -278,11 +290,12 @@ def _ranked_styles(styled: Mapping[Draft, Tier], colour: int) -> dict[Draft, int
 
 def _without_code(tier: Tier, tiers: Sequence[Tier]) -> Tier:
     """The style of headings that one of fixed pitch is of: code in headings is often set smaller."""
-    size, bold, _, fixed, _ = tier
+    size, bold, _, fixed, *_ = tier
     if not fixed:
         return tier
-    others = [other for other in tiers if not other[3] and other[1] == bold and size < other[0] <= _CODE_SIZE * size]
-    return min(others, key=lambda other: other[0], default=tier)
+    others = [other for other in tiers if not other[3] and other[1] == bold and size <= other[0] <= _CODE_SIZE * size]
+    nearest = min(others, key=lambda other: other[0], default=tier)
+    return nearest if nearest[0] > size else tier  # in a document that sets it no smaller it may be a level
 
 
 def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int], depths: Mapping[Draft, int]) -> None:

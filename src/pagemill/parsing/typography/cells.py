@@ -66,7 +66,7 @@ def aligned_tables(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> l
         table = table_of(rows[head:end], drawn, leading) if end - head >= TYPOGRAPHY.table_rows else None
         if table is None and head < start:
             head, table = start, table_of(rows[start:end], drawn, leading)
-        if table is None:
+        if table is None or _is_justified(rows, head, end, leading):
             start += 1
         else:
             found.append((head, end, table))
@@ -74,10 +74,27 @@ def aligned_tables(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> l
     return found
 
 
+def _is_justified(rows: Sequence[PageRow], start: int, end: int, leading: Leading) -> bool:
+    """Whether rows are those of a justified paragraph: flush on both sides, as one without wide gaps is."""
+    size = rows[start].size
+    lines = (
+        [rows[start - 1]] if start and rows[start].pitch <= TYPOGRAPHY.looser * leading_at(leading, rows[start]) else []
+    )
+    if end < len(rows) and rows[end].pitch <= TYPOGRAPHY.looser * leading_at(leading, rows[end]):
+        lines.append(rows[end])
+    flush = [row for row in lines if len(row.pieces) == 1 and abs(row.x2 - rows[start].x2) < TYPOGRAPHY.aligned * size]
+    edges = [(row.x1, row.x2) for row in [*rows[start:end], *flush]]
+    spread = max(max(side) - min(side) for side in zip(*edges, strict=True))
+    return bool(flush) and spread < TYPOGRAPHY.aligned * size
+
+
 def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
     """The first row of a table whose head spans columns, and so has other places than the rows below."""
     while start > behind:
         below = rows[start]
+        if any(_is_written_on(rows[start - 1], cell) for cell in cells_of(below)[1:]):
+            start -= 1
+            continue
         # A title of rows, one cell across the table, may stand below the head.
         step = 2 if len(_extents(rows[start - 1])) < 2 and start - 2 >= behind else 1
         head = rows[start - step]
@@ -88,6 +105,12 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
             break
         start -= step
     return start
+
+
+def _is_written_on(above: PageRow, cell: CellPieces) -> bool:
+    """Whether a cell goes on with the one text of the row above, in which it was written."""
+    near = abs(above.x1 - cell[0].x1) < TYPOGRAPHY.aligned * cell[0].size
+    return len(above.pieces) == 1 and near and cell[0].order == above.pieces[0].order + 1
 
 
 def cells_of(row: PageRow) -> list[list[Piece]]:
@@ -131,16 +154,18 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
             far = far or not all(any(_aligned(cell, above, row.size) for above in known) for cell in extents)
         if far and not rule_between(rows[place - 1], row, drawn):
             break
-        if len(extents) > 1 and _fits(extents, known, row.size):
+        tight = row.pitch < TYPOGRAPHY.beside * row.size  # cells in the middle of taller ones
+        if len(extents) > 1 and (tight or _fits(extents, known, row.size)):
             known = [*known[-_ROWS_COMPARED:], extents]
             end = place + 1
-        elif len(extents) == 1 and _wraps(row, extents[0], known, leading):
+        elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading)):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
-            if extents[0][0] > max(row[0][1] for row in known):
+            wrapped = end == place and _is_written_on(rows[place - 1], row.pieces)
+            if tight or wrapped or extents[0][0] > max(row[0][1] for row in known):
                 end = place + 1
         elif not (len(extents) == 1 and place + 1 < len(rows) and _stands_above(row, rows[place + 1], known)):
             break
-        if place > start + 1:  # the first one is below a head
+        if place > start + 1 and not tight:  # the first one is below a head
             widest = max(row.pitch, widest if widest < float("inf") else 0.0)
         place += 1
     return end

@@ -380,6 +380,8 @@ class _Page:
                 inside = outer < (TYPOGRAPHY.number_margin if lone and edge == 1 else TYPOGRAPHY.margin) * self._height
                 if not inside or (inner is None and not fixed) or len(row.text) > 150:
                     break
+                if self._body and inner is not None and row.fixed and inner.fixed and not number:
+                    break  # code around a blank line
                 # A caption is close to its table, which is no row.
                 gaps = [max(box[1] - row.box[3] if edge == 0 else row.box[1] - box[3], 0.0) for box in fixed]
                 gap = min(gaps, default=float("inf")) + row.size

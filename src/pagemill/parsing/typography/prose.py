@@ -152,6 +152,7 @@ class Column:
 
 def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     """Cut the rows of a column, from top to bottom, into passages."""
+    rows = _with_run_ins(rows, column)
     passages: list[Passage] = []
     for place, row in enumerate(rows):
         after = rows[place + 1] if place + 1 < len(rows) else None
@@ -188,6 +189,23 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     return passages
 
 
+def _with_run_ins(rows: Sequence[PageRow], column: Column) -> list[PageRow]:
+    """Rows with headings that run in parted from their text: bold, set off above, and an em quad before the text."""
+    parted: list[PageRow] = []
+    low, high = TYPOGRAPHY.quad
+    for place, row in enumerate(rows):
+        head, *rest = row.pieces
+        set_off = row.pitch > TYPOGRAPHY.heading_gap * column.usual(row) and not _ENDS.search(head.text)
+        plain = bool(rest) and head.bold and not rest[0].bold and not (row.bullet or row.number or marker(row.text))
+        if set_off and plain and low < (rest[0].x1 - head.x2) / row.size < high:
+            parted.append(PageRow([head], above=row.above, parted=row.parted))
+            row = PageRow(rest, above=parted[-1], panel=row.panel, joint=row.joint)
+            if place + 1 < len(rows):
+                rows[place + 1].above = row
+        parted.append(row)
+    return parted
+
+
 def _wraps_entry(last: Passage, row: PageRow, column: Column) -> bool:
     """Whether a row goes on with an entry whose first row left the number no room: it hangs, close to it."""
     first, above = last.rows[0], last.rows[-1]
@@ -204,11 +222,7 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
     heads = _heads(row, column) or (alone and column.is_coloured(row) and not solid)
     if heads and (last is None or last.kind is not Kind.CODE or row.style != last.rows[-1].style):
         return False
-    if (
-        alone
-        and row.mixed
-        and (last is None or last.kind is not Kind.CODE or row.pitch > 1.5 * _code_pitch(last, column))
-    ):
+    if alone and row.mixed and not (last is not None and last.kind is Kind.CODE and _is_inside(last, row, column)):
         return False  # prose with code in it
     if last is None or last.kind is Kind.CODE:
         return True
@@ -219,8 +233,11 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
 
 def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, column: Column) -> bool:
     """Whether a row is a comment at rows of code, in another script or slanted, and as close to them."""
-    if last is None or last.kind is not Kind.CODE or not (row.foreign or row.main.share(Mark.ITALIC) > 0.9):
+    slanted = row.main.share(Mark.ITALIC) > 0.9
+    if last is None or last.kind is not Kind.CODE or not (row.foreign or slanted):
         return False
+    if _heads(row, column) or row.bold > any(other.bold for other in last.rows):
+        return False  # of a heading, which may be all that a page has but code
     usual = _code_pitch(last, column)
     inside = row.x1 > min(other.x1 for other in last.rows) - 0.5 * row.size
     if inside and row.pitch < 1.3 * usual and row.foreign and all(piece.may_be_code for piece in row.pieces):
@@ -232,6 +249,12 @@ def _is_comment(row: PageRow, after: PageRow | None, last: Passage | None, colum
         and after.pitch < 1.2 * usual
         and inside
     )
+
+
+def _is_inside(block: Passage, row: PageRow, column: Column) -> bool:
+    """Whether a row is right below code, or indented in it."""
+    indented = row.x1 > min(other.x1 for other in block.rows) + 0.8 * row.size
+    return row.pitch <= 1.5 * _code_pitch(block, column) or (indented and _same_code(block, row, column))
 
 
 def _code_pitch(block: Passage, column: Column) -> float:
@@ -354,12 +377,12 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
     if row.pitch > TYPOGRAPHY.looser * usual:
         return False
     bold_goes_on = _is_bold_at(above.pieces[-1], -1) and _is_bold_at(row.pieces[0], 0)
-    if above.bold != row.bold and not bold_goes_on and (len(last.rows) > 1 or _apart(above, row)):
-        return False
-    if _heads(above, column) != _heads(row, column) and above.style != row.style and not bold_goes_on:
-        return False
+    ended = _ended(above, row, column)
+    parts = above.bold != row.bold or (_heads(above, column) != _heads(row, column) and above.style != row.style)
+    if parts and (ended or not above.bold) and not bold_goes_on:
+        return False  # bold ends in the middle of a sentence where a row is full
     centred = _centred(above, row, column) and (len(last.rows) < 2 or _centred(last.rows[-2], above, column))
-    if _ended(above, row, column) and not centred and not _justified_pair(last, column):
+    if ended and not centred and not _justified_pair(last, column):
         return False
     em = row.size
     near = TYPOGRAPHY.aligned * em
@@ -392,11 +415,6 @@ def _is_bold_at(piece: Piece, place: int) -> bool:
     text = piece.line.text.rstrip()
     at = len(text) - 1 if place else 0
     return any(span.start <= at < span.end for span in piece.line.spans if span.mark is Mark.BOLD)
-
-
-def _apart(above: PageRow, row: PageRow) -> bool:
-    """Whether one row is all bold and the next is not, although the first could have gone on."""
-    return above.bold and not row.bold
 
 
 def _centred(above: PageRow, row: PageRow, column: Column) -> bool:
@@ -443,7 +461,7 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
             column.colour(passage.rows[0]) in colours
             or (column.is_emphatic(passage.rows[0]) and not _ENDS.search(passage.text))
         )
-        alone = passage.kind is Kind.TEXT and len(passage.rows) == 1 and passage.gap > 1.25
+        alone = passage.kind is Kind.TEXT and len(passage.rows) == 1 and passage.gap > TYPOGRAPHY.heading_gap
         hangs = _hangs_out(passages, place) and any(abs(x - passage.rows[0].x1) < 2 for x in edges)
         if hangs or (alone and coloured):
             passage.kind = Kind.HEADING
@@ -495,7 +513,7 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
         return True
     if passage.size >= TYPOGRAPHY.larger * column.body:
         return True
-    apart = min(passage.gap, passage.gap_below or passage.gap) > 1.25 and not _ENDS.search(text)
+    apart = min(passage.gap, passage.gap_below or passage.gap) > TYPOGRAPHY.heading_gap and not _ENDS.search(text)
     if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
         return True
     if not all(_heads(row, column) for row in rows) or len(rows) > 2:
@@ -506,7 +524,7 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
         return False
     if _NUMBERED.match(text):
         return True
-    stands_alone = passage.gap > 1.25 or passage.gap == float("inf")
+    stands_alone = passage.gap > TYPOGRAPHY.heading_gap or passage.gap == float("inf")
     set_off = passage.gap > 1.08 * usual_gap or passage.gap > passage.gap_below + 0.12 or below is None
     return stands_alone and (set_off or (rows[0].style != column.body_style and passage.gap_below <= usual_gap * 1.05))
 

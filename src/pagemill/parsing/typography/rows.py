@@ -126,8 +126,9 @@ class PageRow:
 
     @cached_property
     def main(self) -> Piece:
-        """The longest piece."""
-        return max(self.pieces, key=lambda piece: len(piece.text))
+        """The longest piece; of justified text with code in it, which has a size of its own, one without."""
+        told = [piece for piece in self.pieces if not piece.fixed and any(map(str.isalpha, piece.text))]
+        return max(told or self.pieces, key=lambda piece: len(piece.text))
 
     @cached_property
     def text(self) -> str:
@@ -323,7 +324,8 @@ def leading_of(rows: Sequence[PageRow]) -> Leading:
         total = sum(counts.values())
         for ratio in sorted(counts):
             near = sum(count for other, count in counts.items() if 0 <= other - ratio <= 0.06)
-            if near >= max(2 if total > 3 else 1, TYPOGRAPHY.leading * total):
+            wide = fixed and ratio > TYPOGRAPHY.widest_leading  # a blank line
+            if near >= max(3 if wide else 2 if total > 3 else 1, TYPOGRAPHY.leading * total):
                 result[size, fixed] = (ratio + 0.03) * size
                 break
     return result
@@ -362,12 +364,15 @@ def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, in
         return 0.0, None, False
     told = [place for place, style in enumerate(styles) if not style.fixed_pitch]
     if told and ratios:
+        code = sum(style.characters for style in styles if style.fixed_pitch)
+        # What is bold and less than code is headings between it.
+        plain = [place for place in told if not styles[place].bold or styles[place].characters > code]
         sizes: Counter[float] = Counter()
         for place in told:
             sizes[styles[place].size] += styles[place].characters
         size, _ = sizes.most_common(1)[0]
-        body = next(place for place in told if styles[place].size == size)
-        return size * ratios[len(ratios) // 2], body, styles[body].bold
+        body = next((place for place in plain if styles[place].size == size), None)
+        return size * ratios[len(ratios) // 2], body, body is not None and styles[body].bold
     characters: Counter[float] = Counter()
     for piece in prose:
         characters[round(piece.size, 1)] += len(piece.text)

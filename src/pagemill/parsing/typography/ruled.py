@@ -131,7 +131,7 @@ def open_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Foun
         for above, below in [*pairwise(rules), (rules[-1], None)]:
             if run and below is not None and below.position - above.position < 0.5 * size:
                 continue  # two lines, or the edge of a shade at a line
-            rows = _rows_between(pieces, above, below) if below is not None else []
+            rows = _rows_between(pieces, above, below, size) if below is not None else []
             if rows:
                 run += [*title, *rows] if run else [*_head(pieces, above), *rows]
                 title = []
@@ -196,8 +196,8 @@ def _of_one_extent(rules: Sequence[Rule], least: float) -> list[list[Rule]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _rows_between(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[PageRow]:
-    """The rows between two rules if they may be those of a table: cells of one size, none beyond the rules' ends."""
+def _rows_between(pieces: Sequence[Piece], above: Rule, below: Rule, body: float) -> list[PageRow]:
+    """The rows between two rules if they may be those of a table: no larger than text, none beyond the rules' ends."""
     rows = _inside(pieces, above, below)
     inside = [piece for row in rows for piece in row.pieces]
     if len(rows) > 1 and all(row.fixed for row in rows):
@@ -209,7 +209,8 @@ def _rows_between(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[Pag
         return []
     if any(_crosses(row, rows) for row in rows[1:]):
         return []  # a paragraph below a table whose head alone has a line
-    return rows if all(same_size(row.size, size) or row.size < size for row in rows) else []
+    largest = max(size, body)
+    return rows if all(same_size(row.size, largest) or row.size < largest for row in rows) else []
 
 
 def _inside(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[PageRow]:

@@ -87,7 +87,7 @@ def table_rows(
     rules = [rule_between(above, below, drawn) for above, below in pairwise(rows)]
     starts = sum(own[0][0] == 0 for own in spans)
     singles = sum(len(own) == 1 for own in spans)
-    by_rules = sum(rules) >= max(2, starts // 2) and sum(rules) >= 0.5 * (len(rows) - 1 - singles)
+    by_rules = sum(rules) >= max(min(2, starts - 1), starts // 2, 1) and sum(rules) >= 0.5 * (len(rows) - 1 - singles)
     spaced = None if by_rules else _spaced(pairs)
     # Most producers write cell by cell.
     written = {(pair.above, pair.below) for pair in pairs if _is_written_on(pair, spaced)}
@@ -176,7 +176,7 @@ def _is_written_on(pair: _Pair, spaced: float | None) -> bool:
         return False
     if pair.beside or not pair.first:
         return True
-    return pair.lower is not False and not pair.ended and (spaced is None or pair.pitch <= spaced)
+    return not pair.ended and (pair.lower is not False if spaced is None else pair.pitch <= spaced)
 
 
 def _spaced(pairs: Sequence[_Pair]) -> float | None:

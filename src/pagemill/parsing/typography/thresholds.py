@@ -91,6 +91,10 @@ class TypographyThresholds:
     heading_run = 3
     """Rows in the style of a heading, each ended on purpose and as close as those of a paragraph, from which they are
     none. Not measured."""
+    heading_gap = 1.25
+    """Distance of the baseline above a heading, in those of a paragraph's rows, from which it is set off."""
+    quad = (0.95, 1.1)
+    """Room between a heading that runs in and the text behind it: LaTeX sets one em, measured as 1.00 to 1.03."""
     heading_rows = 4
     heading_characters = 250
     smallest_heading = 0.62

@@ -150,3 +150,17 @@ def test_what_is_set_as_the_code_of_the_document_is_code():
     pages = [page(1, TITLE, prose(200), code, styles=styles), page(2, lone, prose(), styles=styles)]
     assert [each.label for each in read(pages)][-2:] == [Label.ALGORITHM, Label.TEXT]
     assert levels(pages[1:]) == [("turn(wheel)", 1)]  # where no code is set so, nobody knows
+
+
+def test_headings_that_run_in_are_below_those_of_their_style():
+    run_in = [heading("Hours", 300, SMALL), region(Label.TEXT, "The gate is open from seven. " * 9, 300, BODY)]
+    pages = [page(1, TITLE, heading("Water", 200, SMALL), *run_in, heading("Paper", 500, SMALL), prose(600))]
+    assert levels(pages) == [("The Mill Book", 1), ("Water", 2), ("Hours", 3), ("Paper", 2)]
+
+
+def test_code_in_headings_of_one_size_is_not_of_the_next_larger_ones():
+    code = Style("Mono", 12.0, bold=True, fixed_pitch=True, characters=10)
+    larger = Style("Sans", 14.0, bold=True, characters=20)
+    found = [heading("Water", 100, LARGE), heading("Gates", 200, SMALL), heading("open(gate)", 400, HUGE)]
+    pages = [page(1, *found, prose(500), styles=(BODY, SMALL, larger, code)), page(2, prose(100))]
+    assert [level for _, level in levels(pages)] == [1, 2, 3]

@@ -292,3 +292,84 @@ def test_double_rules_and_titles_of_rows_end_no_table(tmp_path):
     table = [line for line in written.splitlines() if line.startswith("|")]
     assert len(table) == len(rows) + 1
     assert all(f"| Part {n} | {n}.5 | {n} |" in table for n in range(1, 6))
+
+
+def test_code_beside_text_between_rules_is_in_cells_of_one_table(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    for x, head in ((72, "Event"), (170, "Cause"), (330, "Names")):
+        sheet.put(x, 200, head, "Helvetica-Bold")
+    for place, (event, cause, names) in enumerate(
+        [("gate-open", "Water", ("a, b_gate", "c_gate")), ("gate-shut", "Ice", ("d",))]
+    ):
+        y = 230 + 30 * place
+        sheet.put(72, y, event, "Courier", 8)
+        sheet.put(170, y, cause, "Helvetica", 8)
+        for line, name in enumerate(names):
+            top = y + 10 * line - 5 * (len(names) - 1)
+            sheet.put(330, top, name, "Courier", 8)
+            if line + 1 < len(names):
+                sheet.put(330 + sheet.stringWidth(name, "Courier", 8), top, ",")
+    for y in (185, 210, 243, 275):
+        sheet.line(68, 842 - y, 480, 842 - y)
+    rows = rows_of(markdown(sheet, tmp_path))
+    assert [[cell.replace("`", "") for cell in row] for row in rows] == [
+        ["Event", "Cause", "Names"],
+        ["gate-open", "Water", "a, b_gate, c_gate"],
+        ["gate-shut", "Ice", "d"],
+    ]
+
+
+def test_two_rows_between_three_rules_have_lines_in_the_middle(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    for x, y, text in (
+        (72, 207, "Name"),
+        (200, 200, "Usual"),
+        (200, 214, "hour"),
+        (300, 207, "Use"),
+        (72, 247, "Gate"),
+    ):
+        sheet.put(x, y, text, "Helvetica-Bold" if y < 230 else "Helvetica")
+    for x, y, text in ((200, 247, "7"), (300, 240, "Opened by the miller, who"), (300, 254, "then goes home")):
+        sheet.put(x, y, text)
+    for y in (185, 224, 264):
+        sheet.line(68, 842 - y, 480, 842 - y)
+    rows = rows_of(markdown(sheet, tmp_path))
+    assert rows == [["Name", "Usual hour", "Use"], ["Gate", "7", "Opened by the miller, who then goes home"]]
+
+
+def test_names_that_break_anywhere_are_first_cells_of_their_rows(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 60, 450)
+    for x, y, text in ((72, 213, "Name"), (160, 200, "Usu"), (160, 213, "al"), (220, 213, "Use of the gate")):
+        sheet.put(x, y, text, "Helvetica-Bold")
+    names = [("MILL_GATE_OPEN_AT_7", "7", "Opened by the miller"), ("MILL_GATE_SHUT_AT_8", "8", "Shut by the miller")]
+    for place, (name, hour, use) in enumerate(names):
+        y = 230 + 56 * place
+        for line in range(4):
+            sheet.put(72, y + 13 * line, name[5 * line : 5 * line + 5], "Courier")
+        sheet.put(160, y + 19.5, hour)
+        sheet.put(220, y + 19.5, use)
+    rows = rows_of(markdown(sheet, tmp_path))
+    assert [[cell.replace(" ", "").strip("`") for cell in row] for row in rows] == [
+        ["Name", "Usual", "Useofthegate"],
+        *([name, hour, use.replace(" ", "")] for name, hour, use in names),
+    ]
+
+
+def test_justified_rows_with_wide_gaps_are_no_table(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    for y, words in (
+        (260, ["Millers", "blocked", "gates"]),
+        (274, ["because", "of ice", "below"]),
+        (288, ["wheels", "called", "large"]),
+    ):
+        sheet.put(72, y, words[0])
+        sheet.put(145, y, words[1])
+        sheet.right(245, y, words[2])
+    last = "The irony is of the craft"
+    sheet.put(72, 302, last, "Helvetica", 173 / sheet.stringWidth(last, "Helvetica", 1))
+    sheet.put(72, 316, "intended.")
+    assert not rows_of(markdown(sheet, tmp_path))

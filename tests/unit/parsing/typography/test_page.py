@@ -511,3 +511,91 @@ def test_short_lines_on_a_background_are_no_lettering():
         blocks = typographic_blocks(layer, lines, [picture], size, None)
         written = " ".join(block.text for block in blocks if block is not picture)
         assert ("Works" in written) is not is_inside
+
+
+def put_code(sheet: Sheet, y: float, rows: list[str], size: float = 10) -> float:
+    """Write rows of code, one step for each, also for empty ones; the place below."""
+    for place, row in enumerate(rows):
+        if row:
+            sheet.put(72, y + 12 * place, row, "Courier", size)
+    return y + 12 * len(rows)
+
+
+def test_a_blank_line_in_the_only_code_is_no_leading(tmp_path):
+    sheet = Sheet()
+    y = put_code(sheet, sheet.prose(72, 80, 450) + 10, ["mill open [gate]", "", "mill shut"])
+    sheet.setFillColorRGB(0.2, 0.3, 0.7)
+    for name in ("gate", "sluice"):
+        sheet.put(72, y + 12, name, "Courier-Oblique")
+        sheet.setFillColorRGB(0, 0, 0)
+        y = sheet.prose(72, y + 32, 450)
+        sheet.setFillColorRGB(0.2, 0.3, 0.7)
+    lines = markdown(sheet, tmp_path).splitlines()
+    assert [line.strip("#* `") for line in lines if line.startswith("#")] == ["gate", "sluice"]
+
+
+def test_code_below_a_blank_line_at_the_foot_is_no_furniture(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    put_code(sheet, 740, ["def mill(water):", "    wheel = Wheel()", "", "    return wheel"])
+    sheet.showPage()
+    sheet.prose(72, 80, 450)
+    assert "    wheel = Wheel()\n\n    return wheel\n```" in markdown(sheet, tmp_path)
+
+
+@pytest.mark.parametrize(("font", "gap"), [("Helvetica-Bold", 22), ("Helvetica-BoldOblique", 17)])
+def test_headings_between_code_are_all_that_a_page_has_but_code(tmp_path, font, gap):
+    sheet = Sheet()
+    y = 80.0
+    for heading in ("Open the gate", "Shut the gate"):
+        sheet.put(72, y, heading, font)
+        for row in ("gate = Gate(mill)", "for hour in gate.hours():", "    gate.turn(hour, 3)"):
+            y += 14
+            sheet.put(72, y, row, "Courier")
+        y += gap
+    text = markdown(sheet, tmp_path)
+    lines = text.split("```")[2].strip().splitlines()
+    assert [line.strip("#* ") for line in lines] == ["Shut the gate"]
+    assert lines[0].startswith("# ") == (gap > 20)
+
+
+def test_a_heading_runs_in_an_em_before_its_text(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 80, "The mill", "Helvetica-Bold", 11)
+    y = sheet.prose(72, 100, 450)
+    for title, gap in (("Hours", 11), ("Note", 5)):
+        end = 72 + sheet.stringWidth(title, "Helvetica-Bold", 11) + gap
+        sheet.put(72, y + 14, title, "Helvetica-Bold")
+        sheet.put(end, y + 14, "The hours of the pond are painted on a board.")
+        y += 44
+    sheet.prose(72, y, 450)
+    text = markdown(sheet, tmp_path)
+    assert "# The mill" in text
+    assert "## Hours\n\nThe hours of the pond" in text
+    assert "**Note** The hours" in text
+
+
+def test_justified_rows_with_code_are_of_the_size_of_their_text(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 250)
+    first = ["mill.open_the_gate", "lets", "the", "water", "through"]
+    for y, words in ((300, first), (314, ["the", "race", "to", "the", "wheel", "and", "the", "millstone"])):
+        fonts = [("Courier", 8) if "_" in word else ("Helvetica", 11) for word in words]
+        widths = [sheet.stringWidth(word, *font) for word, font in zip(words, fonts, strict=True)]
+        x = 72.0
+        for word, font, width in zip(words, fonts, widths, strict=True):
+            sheet.put(x, y, word, *font)
+            x += width + (250 - sum(widths)) / (len(words) - 1)
+    sheet.put(72, 328, "below it.")
+    assert "`mill.open_the_gate` lets the water through the race to the wheel and the millstone below it." in markdown(
+        sheet, tmp_path
+    )
+
+
+def test_a_full_row_of_bold_words_goes_on_in_plain_ones(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 250) + 20
+    bold = "The old miller opens the gate at seven and he"
+    sheet.put(72, y, bold, "Helvetica-Bold", 250 / sheet.stringWidth(bold, "Helvetica-Bold", 1))
+    sheet.put(72, y + 13.75, "shuts it before the children come.")
+    assert f"**{bold}** shuts it" in markdown(sheet, tmp_path)
