@@ -3,7 +3,7 @@ FROM python:3.12-slim AS build
 COPY . /source
 # In an environment of its own, which is all that the second stage takes: no compiler, no cache, no source.
 RUN python -m venv /opt/pagemill \
- && /opt/pagemill/bin/pip install --no-cache-dir "/source[client,hub,korean,mcp,search,serve,vlm]"
+ && /opt/pagemill/bin/pip install --no-cache-dir "/source[client,datasets,hub,korean,mcp,search,serve,vlm]"
 
 FROM python:3.12-slim
 RUN apt-get update \

@@ -89,7 +89,7 @@ $(VENV)/bin/python:
 	@sh scripts/create-venv "$(PYTHON)" "$(VENV)"
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml hatch_build.py
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[datasets]'
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed $(PYPROJECTS)

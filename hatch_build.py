@@ -9,6 +9,7 @@ index, mirror, proxy and certificate settings.
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,32 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+_LINK = re.compile(r"(!?)\[([^]]*)\]\((?!https?://|#)([^)]+)\)")
+"""A link of Markdown to a file of the source tree, or an image."""
+
+
+class LongDescription(MetadataHookInterface):
+    """Makes the long description of README.md: its links and images lead to the source tree, wherever it is read."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set ``readme``."""
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {
+            "content-type": "text/markdown",
+            "text": absolute_links(text, metadata["urls"]["Source"], f"v{metadata['version']}"),
+        }
+
+
+def absolute_links(text: str, source: str, revision: str) -> str:
+    """Markdown whose relative links lead to a revision of a repository."""
+
+    def link(match: re.Match[str]) -> str:
+        mark, shown, target = match.groups()
+        return f"{mark}[{shown}]({source}/{'raw' if mark else 'blob'}/{revision}/{target})"
+
+    return _LINK.sub(link, text)
 
 
 class Model(NamedTuple):

@@ -11,19 +11,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pagemill.api import extract, parse, stream
-    from pagemill.app.chunks import chunks
+    from pagemill.api import aextract, aparse, aparse_many, extract, parse, parse_many, stream
     from pagemill.app.search import search
     from pagemill.client import AsyncClient, Client
     from pagemill.config.describing import DescribeSettings
     from pagemill.config.recognition import RecognitionSettings
     from pagemill.document.page import PageResult, Region
     from pagemill.errors import PagemillError
-    from pagemill.export.chunks import Chunk
+    from pagemill.export.chunks import Chunk, chunks
     from pagemill.export.document import Document
     from pagemill.extraction.result import Extraction
     from pagemill.model_cache import release_models
     from pagemill.retrieval.hits import SearchHit
+    from pagemill.tables.table import Table
 
 from pagemill._version import __version__
 
@@ -39,10 +39,15 @@ __all__ = [
     "RecognitionSettings",
     "Region",
     "SearchHit",
+    "Table",
     "__version__",
+    "aextract",
+    "aparse",
+    "aparse_many",
     "chunks",
     "extract",
     "parse",
+    "parse_many",
     "release_models",
     "search",
     "stream",
@@ -54,10 +59,15 @@ _HOMES = {
     "extract": "pagemill.api",
     "parse": "pagemill.api",
     "stream": "pagemill.api",
+    "aextract": "pagemill.api",
+    "aparse": "pagemill.api",
+    "aparse_many": "pagemill.api",
+    "parse_many": "pagemill.api",
     "release_models": "pagemill.model_cache",
     "Chunk": "pagemill.export.chunks",
-    "chunks": "pagemill.app.chunks",
+    "chunks": "pagemill.export.chunks",
     "Document": "pagemill.export.document",
+    "Table": "pagemill.tables.table",
     "Extraction": "pagemill.extraction.result",
     "PageResult": "pagemill.document.page",
     "Region": "pagemill.document.page",

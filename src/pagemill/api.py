@@ -1,33 +1,54 @@
-"""The Python API: one document at once, or a stream of pages. Both sit on the runtime of the command line."""
+"""The Python API: one document, many, or a stream of pages. All sit on the runtime of the command line."""
 
 from __future__ import annotations
 
 import asyncio
+import glob
 import inspect
+import io
 import logging
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+import threading
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
+from itertools import islice
+from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypedDict, TypeVar, Unpack, cast
+
+import msgspec
 
 from pagemill import tracing
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
 from pagemill.config.describing import DescribeSettings
 from pagemill.config.options import build, options_of
+from pagemill.config.python_words import in_python
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.page import PageResult, Status
-from pagemill.errors import InputError, UsageError, error_class
+from pagemill.errors import InputError, PagemillError, TooLargeError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.extraction.result import Extraction
+from pagemill.imaging.limits import DecodeLimits
 from pagemill.parsing.page import ParsedPage
 from pagemill.profiling.telemetry import exported
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources.download import fetch_missing
+from pagemill.sources.items import is_url
+from pagemill.sources.locate import expand
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL import Image
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+Source: TypeAlias = "str | PathLike[str] | bytes | BinaryIO | Image.Image | NDArray[np.uint8]"
+"""A path, a URL, the bytes of a file, an open binary file, a PIL image, or a NumPy array of a gray or RGB image."""
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +93,7 @@ class ParseKeywords(StreamKeywords, total=False):
     crops: bool
 
 
-def _documented(keywords: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
+def _documented(keywords: type) -> Callable[[F], F]:
     """Give a function the signature and the help of its keyword arguments, from the declarations of the options."""
     declared = {
         each.key: (each.help + (f" Default: {each.shown_default}." if each.shown_default else ""), each.default)
@@ -89,7 +110,7 @@ def _documented(keywords: type) -> Callable[[Callable[..., T]], Callable[..., T]
         None,
     )
 
-    def document(function: Callable[..., T]) -> Callable[..., T]:
+    def document(function: F) -> F:
         source = next(iter(inspect.signature(function).parameters.values()))
         types = {key: each.__forward_arg__ for key, each in keywords.__annotations__.items()}
         named = [
@@ -105,11 +126,12 @@ def _documented(keywords: type) -> Callable[[Callable[..., T]], Callable[..., T]
 
 
 @_documented(ParseKeywords)
-def parse(source: str | Path | bytes, **options: Unpack[ParseKeywords]) -> Document:
+def parse(source: Source, **options: Unpack[ParseKeywords]) -> Document:
     """Parse one document and wait for all of it.
 
     Args:
-        source: A path or URL of a PDF or image, or the bytes of one.
+        source: A path or URL of a PDF or image, its bytes, an open binary file; a PIL image, or a NumPy array of uint8
+            with a gray or an RGB image.
         **options: See below.
 
     Returns:
@@ -117,49 +139,93 @@ def parse(source: str | Path | bytes, **options: Unpack[ParseKeywords]) -> Docum
 
     Raises:
         PagemillError: The document could not be opened at all; the class says why.
-        UsageError: An option is not valid, or the source holds more than one document: use :func:`stream`.
+        UsageError: An option is not valid, or the source holds more than one document: use :func:`parse_many`.
     """
-    chosen = _options("parse", options, ParseKeywords)
+    return _run(_one_document("parse", source, options))
 
-    async def collect() -> list[ParsedPage]:
-        results: list[ParsedPage] = []
-        async with aclosing(_parsed([source], chosen)) as pages:
-            async for page in pages:
-                if results and page.document.doc_id != results[0].document.doc_id:
-                    raise UsageError(
-                        "the source holds more than one document", remedy="Use pagemill.stream for many documents."
-                    )
-                results.append(page)
-        return sorted(results, key=lambda page: page.record.page_idx)
 
-    parsed = _run(collect())
-    if not parsed:
-        raise InputError("the source holds no page", remedy="Check that it is not empty.")
-    first = parsed[0]
-    if first.record.page_number is None:
-        error = first.record.errors[0]
-        raise error_class(error.category)(error.message, remedy=error.remedy)
-    crops = dict(crop for page in parsed for crop in page.crops)
-    return Document.from_pages((page.record for page in parsed), crops, first.document.info)
+@_documented(ParseKeywords)
+async def aparse(source: Source, **options: Unpack[ParseKeywords]) -> Document:
+    """:func:`parse` for a running event loop, which it does not block.
+
+    Args:
+        source: As of :func:`parse`.
+        **options: See below.
+
+    Returns:
+        The document.
+
+    Raises:
+        PagemillError: As of :func:`parse`.
+    """
+    return await _one_document("aparse", source, options)
+
+
+@_documented(ParseKeywords)
+async def aparse_many(sources: Source | Sequence[Source], **options: Unpack[ParseKeywords]) -> AsyncGenerator[Document]:
+    """:func:`parse_many` for a running event loop.
+
+    Args:
+        sources: As of :func:`parse_many`.
+        **options: See below.
+
+    Yields:
+        Each document when its last page is finished.
+    """
+    async with aclosing(_documents("aparse_many", sources, options)) as documents:
+        async for document in documents:
+            yield document
+
+
+@_documented(ParseKeywords)
+def parse_many(sources: Source | Sequence[Source], **options: Unpack[ParseKeywords]) -> Generator[Document]:
+    """Parse many documents at once, and yield each when its last page is finished, in no particular order.
+
+    Memory holds the documents that are in progress. Nothing is kept on disk: for a run that can be resumed, use
+    ``pagemill parse``.
+
+    Args:
+        sources: One input or several: files, folders, globs, datasets, URLs, bytes, images.
+        **options: See below.
+
+    Yields:
+        One document for each file. One that cannot be opened is a document of one failed page, and says why in
+        ``errors``; so no document stops the others.
+    """
+    # A loop in a thread of its own: the caller may have one already (a notebook).
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="pagemill.parse_many", daemon=True)
+    thread.start()
+    documents = _documents("parse_many", sources, options)
+    try:
+        while True:
+            try:
+                document = asyncio.run_coroutine_threadsafe(_next(documents), loop).result()
+            except StopAsyncIteration:
+                return
+            yield document
+    finally:
+        asyncio.run_coroutine_threadsafe(documents.aclose(), loop).result()
+        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 @_documented(StreamKeywords)
-async def stream(
-    source: str | Path | bytes | Sequence[str | Path | bytes], **options: Unpack[StreamKeywords]
-) -> AsyncGenerator[PageResult]:
+async def stream(source: Source | Sequence[Source], **options: Unpack[StreamKeywords]) -> AsyncGenerator[PageResult]:
     """Parse any number of documents and yield each page as it finishes, in no particular order.
 
     Args:
-        source: One input or several: files, folders, globs, datasets, URLs, bytes.
+        source: One input or several: files, folders, globs, datasets, URLs, bytes, images.
         **options: See below.
 
     Yields:
         One record per page; a page or document that failed has ``status`` failed and says why in ``errors``.
     """
-    inputs = [source] if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__") else list(source)
     chosen = _options("stream", options, StreamKeywords)
     chosen = replace(chosen, settings=replace(chosen.settings, crops=False))  # a record alone has no use for crops
-    async with aclosing(_parsed(inputs, chosen)) as results:
+    async with aclosing(_parsed(_inputs(source), chosen)) as results:
         async for page in results:
             yield page.record
 
@@ -220,19 +286,183 @@ def _options(function: str, given: Mapping[str, Any], keywords: type) -> ParseOp
     for key in given:
         if key not in keywords.__annotations__:
             raise TypeError(f"{function}() got an unexpected keyword argument {key!r}")
-    return build(ParseOptions, given)
+    with _python_words():
+        return build(ParseOptions, given)
+
+
+async def aextract(
+    source: str | Path | bytes | Sequence[str | Path],
+    schema: Any,
+    *,
+    images: bool = True,
+    **options: Unpack[StreamKeywords],
+) -> list[Extraction]:
+    """:func:`extract` for a running event loop, which it does not block."""
+    return await asyncio.to_thread(extract, source, schema, images=images, **options)
+
+
+async def _one_document(function: str, source: Source, options: Mapping[str, Any]) -> Document:
+    """The document of a source.
+
+    Raises:
+        PagemillError: It does not open.
+        UsageError: There are several, or an option is not valid.
+    """
+    chosen = _options(function, options, ParseKeywords)
+    (given,) = _inputs([source])
+    _require_one(given)
+    parsed: list[ParsedPage] = []
+    async with aclosing(_parsed([given], chosen)) as pages:
+        async for page in pages:
+            if parsed and page.document.doc_id != parsed[0].document.doc_id:
+                raise _several("the source holds more than one document")
+            parsed.append(page)
+    if not parsed:
+        raise InputError("the source holds no page", remedy="Check that it is not empty.")
+    if parsed[0].record.page_number is None:
+        error = parsed[0].record.errors[0]
+        raise error_class(error.category)(error.message, remedy=error.remedy)
+    return _document(parsed)
+
+
+def _require_one(given: str | Path | bytes) -> None:
+    """Refuse a folder, and a pattern with several matches, before any page is read.
+
+    Raises:
+        UsageError: It is one.
+    """
+    if isinstance(given, bytes) or is_url(str(given)):
+        return
+    path = Path(given).expanduser()
+    with suppress(OSError, ValueError):  # of a name that cannot be looked up, which opening it says
+        if path.is_dir():
+            raise _several(f"{str(given)!r} is a folder")
+        if (
+            glob.has_magic(str(given))
+            and not path.exists()
+            and len(list(islice(expand([given], recursive=False), 2))) > 1
+        ):
+            raise _several(f"{str(given)!r} matches more than one file")
+
+
+def _several(message: str) -> UsageError:
+    return UsageError(message, remedy="Use pagemill.parse_many or pagemill.stream for many documents.")
+
+
+async def _documents(
+    function: str, sources: Source | Sequence[Source], options: Mapping[str, Any]
+) -> AsyncGenerator[Document]:
+    """Each document when it is complete; at the end those whose number of pages is not known."""
+    chosen = _options(function, options, ParseKeywords)
+    begun: defaultdict[str, list[ParsedPage]] = defaultdict(list)
+    async with aclosing(_parsed(_inputs(sources), chosen)) as pages:
+        async for page in pages:
+            found = begun[page.document.doc_id]
+            found.append(page)
+            if page.record.page_number is None or len(found) == page.document.page_count:
+                yield _document(begun.pop(page.document.doc_id))
+    for found in begun.values():
+        yield _document(found)
+
+
+async def _next(documents: AsyncGenerator[Document]) -> Document:
+    return await anext(documents)
+
+
+def _document(parsed: Sequence[ParsedPage]) -> Document:
+    records = sorted((page.record for page in parsed), key=lambda record: record.page_idx)
+    return Document.from_pages(records, dict(crop for page in parsed for crop in page.crops), parsed[0].document.info)
+
+
+def _inputs(source: Source | Sequence[Source]) -> list[str | Path | bytes]:
+    """What the runtime takes, of one source or several.
+
+    Raises:
+        UsageError: A source is of another type.
+        TooLargeError: A file has too many bytes.
+    """
+    alone = (str, bytes, bytearray, memoryview)
+    if isinstance(source, (Sequence, Set, Iterator)) and not isinstance(source, alone) and not hasattr(source, "read"):
+        return [_input(each) for each in source]
+    return [_input(source)]
+
+
+def _input(source: Any) -> str | Path | bytes:
+    if isinstance(source, (str, Path, bytes)):
+        return source
+    if isinstance(source, PathLike):
+        return Path(source)
+    if isinstance(source, (bytearray, memoryview)):
+        return bytes(source)
+    if hasattr(source, "__array_interface__") or (hasattr(source, "getbbox") and hasattr(source, "save")):
+        return _png(source)
+    if hasattr(source, "read"):
+        most = DecodeLimits().max_stored_bytes
+        data = source.read(most + 1)
+        if isinstance(data, str):
+            raise UsageError("the file is open as text", remedy='Open it with open(path, "rb").')
+        if len(data) > most:
+            raise TooLargeError(f"the file has more than {most:,} bytes", remedy="Give its path.")
+        return bytes(data)
+    raise UsageError(
+        f"a source of type {type(source).__name__} cannot be read",
+        remedy="Give a path, a URL, bytes, a binary file, a PIL image or a NumPy array.",
+    )
+
+
+def _png(image: Any) -> bytes:
+    """An image in memory as a file, without loss."""
+    from PIL import Image
+
+    if not isinstance(image, Image.Image):
+        try:
+            image = Image.fromarray(image)
+        except (TypeError, ValueError) as error:
+            remedy = "Give an array of uint8 of shape (height, width) or (height, width, 3)."
+            raise UsageError(f"an array cannot be read as an image: {error}", remedy=remedy) from error
+    if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
+        image = image.convert("RGB")
+    stream = io.BytesIO()
+    dpi = image.info.get("dpi")
+    image.save(stream, "PNG", compress_level=1, **({"dpi": dpi} if dpi else {}))
+    return stream.getvalue()
+
+
+@contextmanager
+def _python_words() -> Iterator[None]:
+    """Errors that name options of the command line name keyword arguments instead."""
+    try:
+        yield
+    except PagemillError as error:
+        error.message = in_python(error.message, ParseOptions)
+        error.remedy = error.remedy and in_python(error.remedy, ParseOptions)
+        error.args = (error.message,)
+        raise
+
+
+def _in_python_words(page: ParsedPage) -> ParsedPage:
+    """A page whose errors speak as :func:`_python_words`."""
+    page.record.errors = [
+        msgspec.structs.replace(
+            error,
+            message=in_python(error.message, ParseOptions),
+            remedy=error.remedy and in_python(error.remedy, ParseOptions),
+        )
+        for error in page.record.errors
+    ]
+    return page
 
 
 async def _parsed(inputs: Sequence[str | Path | bytes], options: ParseOptions) -> AsyncGenerator[ParsedPage]:
     """The stream of pages on a pipeline of its own."""
-    await asyncio.to_thread(fetch_missing, inputs, options.source, log.info)
-    with exported(configure=False):
+    with _python_words(), exported(configure=False):
+        await asyncio.to_thread(fetch_missing, inputs, options.source, log.info)
         async with Pipeline(options.settings, options.runtime, options.layout) as pipeline:
             await pipeline.prepare()
             async with aclosing(pipeline.stream(inputs, options.source, max_attempts=options.max_attempts)) as pages:
                 async for page in pages:
                     if isinstance(page, ParsedPage):  # not those skipped as duplicates
-                        yield page
+                        yield _in_python_words(page)
                         tracing.ended(page.record.page_id, failed=page.record.status is Status.FAILED)
 
 

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 
 def install_extra(extra: str) -> str:
@@ -52,6 +51,8 @@ def _pagemill(extra: str | None) -> list[str]:
     origin = _origin(installed)
     if origin is None:
         return [f"pagemill{suffix}"]
+    from urllib.request import url2pathname  # imports the client of HTTP: 40 ms that every start would take
+
     url = str(origin["url"])
     path = Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
     if path is not None and not path.exists():
@@ -73,6 +74,8 @@ def _tool(package: str) -> list[str]:
     except PackageNotFoundError:
         return _folder(Path(__file__).parents[2] / below, "", editable=True)
     url = str(origin.get("url", ""))
+    from urllib.request import url2pathname  # imports the client of HTTP: 40 ms that every start would take
+
     if "dir_info" in origin and (path := Path(url2pathname(urlsplit(url).path)) / below).exists():
         return _folder(path, "", editable=bool(origin["dir_info"].get("editable")))
     if vcs := origin.get("vcs_info"):

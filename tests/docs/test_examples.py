@@ -50,16 +50,6 @@ def test_chunks(tmp_path):
     assert any(place["label"] == "table" and place["page"] == 2 for chunk in chunks for place in chunk["places"])
 
 
-def test_the_langchain_loader(tmp_path):
-    pytest.importorskip("langchain_core", reason="of the dependency group adapters")
-    assert "[1, 2] 'From Rag to Ream: Measuring a Small Paper Mill" in run("langchain_loader.py", tmp_path)
-
-
-def test_the_llama_index_reader(tmp_path):
-    pytest.importorskip("llama_index.core", reason="of the dependency group adapters")
-    assert "[1, 2] 'It is plain at a glance" in run("llama_index_reader.py", tmp_path)
-
-
 def test_search_pages(tmp_path):
     assert run("search_pages.py", tmp_path).startswith("report_2 (table)")
 

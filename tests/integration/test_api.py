@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import os
 import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pypdfium2 as pdfium
 import pytest
 from PIL import Image, ImageDraw, ImageFont
@@ -63,8 +66,9 @@ def test_what_cannot_be_opened_raises(png: Path, tmp_path: Path):
     locked.write_bytes(encrypted_pdf(b"sesame"))
     with pytest.raises(MissingInputError, match=r"nope\.pdf"):
         pagemill.parse(tmp_path / "nope.pdf")
-    with pytest.raises(EncryptedError):
+    with pytest.raises(EncryptedError) as caught:
         pagemill.parse(locked)
+    assert caught.value.remedy == 'Give its password with password="…".'
     with pytest.raises(InputError):
         pagemill.parse(b"")
     with pytest.raises(LanguageError, match="xx"):
@@ -74,6 +78,8 @@ def test_what_cannot_be_opened_raises(png: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="more than one"):
         (tmp_path / "beta.png").write_bytes(png.read_bytes())
         (tmp_path / "gamma.png").write_bytes(png.read_bytes())
+        pagemill.parse(tmp_path / "*.png")
+    with pytest.raises(UsageError, match="is a folder"):
         pagemill.parse(tmp_path)
     assert len(pagemill.parse(locked, password="sesame").pages) == 1
 
@@ -98,6 +104,74 @@ def test_a_page_that_crashes_its_decoder_is_tried_again_alone(tmp_path: Path, mo
     assert [(page.status.value, page.attempts) for page in document.pages] == [("failed", 1)]
     with pytest.raises(UsageError, match="max_attempts"):
         pagemill.parse(pdf, max_attempts=0)
+
+
+def test_files_images_and_arrays_are_sources(png: Path):
+    with png.open("rb") as file, Image.open(png) as image:
+        sources = [file, image, np.asarray(image), bytearray(png.read_bytes())]
+        assert [pagemill.parse(source).markdown for source in sources] == ["alpha\n"] * 4
+    for wrong in (7, io.StringIO("text"), np.zeros((3, 3, 3, 3))):
+        with pytest.raises(UsageError):
+            pagemill.parse(wrong)  # type: ignore[arg-type]
+
+
+def test_many_documents_come_one_by_one(png: Path, tmp_path: Path):
+    given = [png, SAMPLES / "report.pdf", tmp_path / "nope.pdf"]
+    documents = {document.doc_id: document for document in pagemill.parse_many(given, crops=False)}
+    assert {name: len(document.pages) for name, document in documents.items()} == {"alpha": 1, "report": 2, "nope": 1}
+    assert [error.category for _, error in documents["nope"].errors] == ["missing"]
+    early = pagemill.parse_many([png] * 3)
+    assert next(early).markdown == "alpha\n"
+    early.close()
+
+
+async def test_the_twins_for_event_loops(png: Path):
+    assert (await pagemill.aparse(png)).markdown == "alpha\n"
+    assert [document.doc_id async for document in pagemill.aparse_many([png])] == ["alpha"]
+    assert len(list(pagemill.parse_many(png))) == 1  # with a loop that runs
+
+
+@pytest.mark.slow
+def test_wrong_calls_fail_under_mypy(tmp_path: Path):
+    (tmp_path / "user.py").write_text(
+        textwrap.dedent("""
+        import io
+        import pagemill
+
+        async def right() -> None:
+            document: pagemill.Document = pagemill.parse("a.pdf", pages="1", crops=False)
+            print(document.markdown.upper(), document.tables[0].rows, document.links[0].target)
+            pagemill.parse(io.BytesIO(b""), languages=["ko"])
+            async for page in pagemill.stream(["a.pdf", b""], recursive=True):
+                print(page.page_id.upper())
+            for each in pagemill.parse_many(["a.pdf"], crops=True):
+                print(each.doc_id.upper())
+            print((await pagemill.aparse(b"")).doc_id)
+
+        def wrong() -> None:
+            pagemill.parse("a.pdf", page="1")
+            pagemill.parse("a.pdf", pages=1)
+            pagemill.parse(7)
+            pagemill.parse("a.pdf").text
+            pagemill.stream("a.pdf", crops=True)
+            pagemill.parse_many("a.pdf", threads="2")
+        """)
+    )
+    source = str(Path(pagemill.__file__).parents[1])
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+        "--follow-imports=silent",
+        "user.py",
+    ]
+    ended = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "MYPYPATH": source}, capture_output=True, text=True
+    )
+    wrong = [line.partition(": error:") for line in ended.stdout.splitlines() if ": error:" in line]
+    assert {place for place, _, _ in wrong} == {f"user.py:{number}" for number in range(16, 22)}, ended.stdout
 
 
 async def test_parse_works_inside_a_running_loop(png: Path):

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ import httpx
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
-from forked_command import run_forked
+from forked_command import PATIENCE_S, run_forked
 from shared_runs import made_once
 from stub_process import StubProcess
 
@@ -48,6 +49,9 @@ CALLED: dict[str, str] = {
     "run": "test_dry_runs_of_servers",
     "serve": "test_serve",
     "profile": "test_profile",
+    "watch": "test_watch",
+    "config": "test_config_and_completion",
+    "completion": "test_config_and_completion",
     "doctor": "test_doctor",
     "models": "test_models",
     "bench": "test_bench",
@@ -120,6 +124,36 @@ def test_parse_again(finished: Path, out: Path):
     called("parse", finished / "inputs", "--lang", "ko", "-o", out, status=ExitCode.OUTPUT)
 
 
+def test_watch(tmp_path: Path):
+    (tmp_path / "inbox").mkdir()
+    some_pages("report.pdf", [0], tmp_path / "inbox" / "report.pdf")
+    command = [
+        sys.executable,
+        "-m",
+        "pagemill",
+        "watch",
+        tmp_path / "inbox",
+        "-o",
+        tmp_path / "out",
+        "--interval",
+        "0.2",
+    ]
+    with subprocess.Popen([*map(str, command), "-q"], start_new_session=True) as watching:
+        deadline = time.monotonic() + PATIENCE_S
+        while not (tmp_path / "out" / "documents" / "report.md").exists() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(PATIENCE_S) in (ExitCode.OK, ExitCode.INTERRUPTED)
+    assert (tmp_path / "out" / "documents" / "report.md").exists()
+    called("verify", tmp_path / "out")
+
+
+def test_config_and_completion(tmp_path: Path):
+    (tmp_path / "mine.toml").write_text('[parse]\nlang = "en"\n')
+    assert called("--config", tmp_path / "mine.toml", "config").endswith('[parse]\nlang = "en"\n')
+    assert "_PAGEMILL_COMPLETE" in called("completion", "bash")
+
+
 def test_status(out: Path):
     status = json.loads(called("status", out, "--json"))
     assert (status["state"], status["pages"]["done"], status["pages"]["failed"]) == ("finished", PAGES, 0)
@@ -138,8 +172,21 @@ def test_rebuild(out: Path):
 
 
 def test_export(finished: Path, out: Path, tmp_path: Path):
-    for kind in ("jsonl", "parquet", "markdown", "docjson", "html", "csv-tables", "hocr", "alto"):
+    for kind in (
+        "jsonl",
+        "parquet",
+        "markdown",
+        "docjson",
+        "html",
+        "csv-tables",
+        "hocr",
+        "alto",
+        "txt",
+        "doctags",
+        "coco",
+    ):
         called("export", out, "--format", kind, "-o", tmp_path / kind)
+    called("export", out, "--format", "txt", "-o", tmp_path / "txt")
     assert pq.read_table(tmp_path / "parquet").num_rows == PAGES
     assert "Four things decide" in (tmp_path / "markdown" / "scan.md").read_text()
     assert [*(tmp_path / "csv-tables").rglob("*.csv")]

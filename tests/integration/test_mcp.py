@@ -27,7 +27,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> Any:
 
 async def use_every_tool(client: Client) -> None:
     tools = {tool.name for tool in (await client.list_tools()).tools}
-    assert tools == {"parse_document", "get_pages", "search", "get_table", "get_page_image"}
+    assert tools == {"list_documents", "parse_document", "get_pages", "search", "get_table", "get_page_image"}
     parsed = await call(client, "parse_document", source="report.pdf", wait_seconds=100)
     assert parsed.structured_content["state"] == "finished"
     document = parsed.structured_content["document"]

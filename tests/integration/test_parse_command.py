@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -314,3 +315,19 @@ def test_messages_name_inputs_as_the_user_did(inputs: Path, tmp_path: Path):
     assert messages["rows_1"].startswith(f"{folder / 'rows.parquet'}#1: ")
     said = process.stderr + process.stdout
     assert f"{folder / 'broken.pdf'}: is damaged" in said
+
+
+@pytest.mark.slow
+def test_standard_input_becomes_markdown_on_standard_output(tmp_path: Path) -> None:
+    """Nothing stays behind, neither here nor in the folder of temporary files."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "pagemill", "parse", "-", "-o", "-"]
+    with (Path(__file__).parents[2] / "samples" / "report.pdf").open("rb") as file:
+        environment = {**os.environ, "TMPDIR": str(temporary)}
+        ended = subprocess.run(command, cwd=tmp_path, stdin=file, capture_output=True, env=environment, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.decode().startswith("# From Rag to Ream")
+    assert ended.stderr == b""
+    assert [*temporary.iterdir()] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["temporary"]

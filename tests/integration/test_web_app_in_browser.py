@@ -397,6 +397,22 @@ def test_errors_are_shown_with_their_remedy(browser: Chromium, server: str, tmp_
     browser.wait_for("document.querySelector('.notices .error')")
 
 
+def test_a_file_is_refused_before_it_is_sent(browser: Chromium, server: str, tmp_path: Path) -> None:
+    browser.open(server)
+    browser.wait_for("document.querySelector('.languages')")
+    (good,) = scans(tmp_path / "scans", 10)
+    large, empty = tmp_path / "large.pdf", tmp_path / "empty.pdf"
+    with large.open("wb") as file:
+        file.truncate(600 * 2**20)  # sparse; the server takes 512 MiB
+    empty.touch()
+    browser.choose_files("#files", [good, large, empty])
+    browser.wait_for("document.querySelector('.card .error')")
+    assert "large.pdf, empty.pdf" in text(browser, ".card .error")
+    assert "512.0 MB" in text(browser, ".card .error")
+    assert "scan-10.png" in text(browser, ".chosen")
+    assert "large" not in text(browser, ".chosen")
+
+
 def test_more_jobs_than_one_request_lists(browser: Chromium, script: ScriptedEngines, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     store_cancelled_jobs(tmp_path / "data", 510)

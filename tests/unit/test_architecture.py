@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "tables": {"errors", "config", "checkpoints", "document", "imaging"},
     "layout": {"errors", "config", "checkpoints", "document", "imaging"},
     "recognition": {"errors", "computing", "config", "checkpoints", "document", "imaging", "inference", "tables"},
-    "export": {"errors", "_version", "document", "formulas", "tables"},
+    "export": {"errors", "_version", "config", "document", "formulas", "tables"},
     "describing": {
         *("errors", "config", "document", "imaging", "inference", "recognition", "export", "extraction"),
     },
@@ -75,18 +75,19 @@ MAY_IMPORT = {
         "serving",
     },
     "embedding": {"errors", "config", "document", "imaging", "inference", "export", "store"},
-    "retrieval": {"errors", "document", "recognition", "store", "embedding", "export"},
+    "retrieval": {"errors", "config", "document", "recognition", "store", "embedding", "export"},
     "publishing": {"errors", "_version", "config", "document", "embedding", "export", "store"},
-    "app": ROOMS - {"api", "cli", "rest", "mcp", "client"},
-    "rest": ROOMS - {"api", "cli", "mcp", "client"},
+    "app": ROOMS - {"api", "integrations", "cli", "rest", "mcp", "client"},
+    "rest": ROOMS - {"api", "integrations", "cli", "mcp", "client"},
     "mcp": {
         *("errors", "_version", "app", "config", "document", "export", "imaging", "processes", "retrieval"),
         *("sources", "store", "tables", "client"),
     },
     "client": {"errors", "_version", "document"},
     "profiling": {"errors", "_version", "tracing"},
-    "api": ROOMS - {"cli", "rest", "mcp", "client"},
-    "cli": ROOMS - {"api"},
+    "api": ROOMS - {"cli", "integrations", "rest", "mcp", "client"},
+    "integrations": {"errors", "export"},
+    "cli": ROOMS - {"api", "integrations"},
 }
 """What a package or module may import beside itself."""
 

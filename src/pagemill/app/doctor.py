@@ -56,6 +56,9 @@ class Area(StrEnum):
     GPU = "gpu"
     VLM = "vlm"
     SERVE = "serve"
+    MCP = "mcp"
+    RAY = "ray"
+    SERVE_MODEL = "serve-model"
     EMBED = "embed"
     SEARCH = "search"
     PUBLISH = "publish"
@@ -66,7 +69,10 @@ PURPOSE = {
     Area.PARSE: "parse with the embedded engines: pagemill parse",
     Area.GPU: "layout detection in PyTorch, which finds more regions: --layout-engine pp-doclayout-v3",
     Area.VLM: "recognition by a vision-language model on a server: --recognition-engine vlm",
-    Area.SERVE: "start model servers on this machine: pagemill run, pagemill serve-model",
+    Area.SERVE: "serve parsing over HTTP: pagemill serve",
+    Area.MCP: "tools for assistants: pagemill mcp",
+    Area.RAY: "parse on many machines: --ray",
+    Area.SERVE_MODEL: "start model servers on this machine: pagemill run, pagemill serve-model",
     Area.EMBED: "embed pages with a model: pagemill embed",
     Area.SEARCH: "index and search: pagemill index, pagemill search",
     Area.PUBLISH: "publish on the Hugging Face Hub: pagemill publish --repo",
@@ -112,7 +118,10 @@ def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | N
             _model("pp-doclayout-v3"),
         ],
         Area.VLM: [_package("aiohttp", "vlm"), *((_server_name(url), partial(_server, url)) for url in servers)],
-        Area.SERVE: [("vLLM", partial(_vllm, vllm)), ("GPU", _graphics_cards), _model("glm-ocr")],
+        Area.SERVE: [_package(name, "serve") for name in ("fastapi", "uvicorn", "python-multipart", "websockets")],
+        Area.MCP: [_package("mcp", "mcp")],
+        Area.RAY: [_package("ray", "ray")],
+        Area.SERVE_MODEL: [("vLLM", partial(_vllm, vllm)), ("GPU", _graphics_cards), _model("glm-ocr")],
         Area.EMBED: [("sentence-transformers", _local_models), _model("qwen3-vl-embedding-2b")],
         Area.SEARCH: [("full text", _full_text)],
         Area.PUBLISH: [_package("huggingface-hub", "hub"), ("login", _hub_login)],

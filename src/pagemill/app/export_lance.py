@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from pagemill.app.export_content import ExportContent
 from pagemill.document.page import PageResult
@@ -24,6 +22,11 @@ from pagemill.errors import DifferentRunError, MissingInputError, NoSpaceError, 
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.retrieval.tokens import indexed
 from pagemill.store.rows import plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    from pagemill.config.arrow import pa
 
 _VECTORS = {Part.TEXT: "text_vector", Part.IMAGES: "image_vector"}
 

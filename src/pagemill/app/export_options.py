@@ -31,6 +31,9 @@ class Format(StrEnum):
     HOCR = "hocr"
     ALTO = "alto"
     LANCE = "lance"
+    TXT = "txt"
+    DOCTAGS = "doctags"
+    COCO = "coco"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +61,14 @@ TRAITS: dict[Format, FormatTraits] = {
     Format.HOCR: FormatTraits(ending="-hocr"),
     Format.ALTO: FormatTraits(ending="-alto"),
     Format.LANCE: FormatTraits(ending="-lance"),
+    Format.TXT: FormatTraits(ending="-txt"),
+    Format.DOCTAGS: FormatTraits(ending="-doctags"),
+    Format.COCO: FormatTraits(ending=".coco.json"),
 }
 _SINGLE = FormatTraits(ending=".md")
 """Of Markdown in one file."""
 _PARQUET_CHUNKS = FormatTraits(ending=".chunks.parquet")
-_TEXT = (".jsonl", ".md")
+_TEXT = (".jsonl", ".md", ".coco.json")
 """Endings of files that can also be written to a stream."""
 
 

@@ -15,8 +15,10 @@ from pagemill.document.names import file_stem
 from pagemill.document.page import DocumentInfo, PageResult
 from pagemill.export.alto import document_alto
 from pagemill.export.docjson import document_json
+from pagemill.export.doctags import document_doctags
 from pagemill.export.hocr import document_hocr
 from pagemill.export.markdown import collected_markdown, document_markdown
+from pagemill.export.plain_text import document_text
 from pagemill.store.files import encoded
 
 _PNG = b"\x89PNG"
@@ -52,6 +54,12 @@ def _chunks(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
         write_structs(stream, Chunk, made)
     else:
         stream.writelines(encoded(f"{json_text(chunk)}\n" for chunk in made))
+
+
+def _coco(content: ExportContent, stream: BinaryIO, crops_root: str) -> None:
+    from pagemill.export.coco import write_coco
+
+    write_coco(stream, content.pages())
 
 
 def _csv_tables(content: ExportContent, folder: Path) -> None:
@@ -115,6 +123,7 @@ STREAM_WRITERS: dict[Format, Callable[[ExportContent, BinaryIO, str], None]] = {
     Format.PARQUET: _parquet,
     Format.MARKDOWN: _single_markdown,
     Format.CHUNKS: _chunks,
+    Format.COCO: _coco,
 }
 """Of formats that are one file: content, the file, and what leads from it to the crops in the run directory."""
 
@@ -127,5 +136,7 @@ FOLDER_WRITERS: dict[Format, Callable[[ExportContent, Path], None]] = {
     Format.PDF: _pdf,
     Format.HOCR: partial(write_each, suffix=".hocr", text=lambda pages, *_: document_hocr(pages)),
     Format.ALTO: partial(write_each, suffix=".xml", text=lambda pages, *_: document_alto(pages)),
+    Format.TXT: partial(write_each, suffix=".txt", text=lambda pages, *_: document_text(pages)),
+    Format.DOCTAGS: partial(write_each, suffix=".doctags", text=lambda pages, *_: document_doctags(pages)),
 }
 """Of formats that are a folder, which is empty but for ``crops/``."""

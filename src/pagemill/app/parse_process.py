@@ -87,7 +87,8 @@ def parse_command(
         leave_out = [each.key for each in options_of(RecognitionSettings)]
     given = [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out)]
     command = [sys.executable, "-P", "-m", "pagemill", *parse_words(inputs, out, given, quiet=quiet)]
-    environment = dict(os.environ)
+    # The options are all said: what pagemill.toml sets for `pagemill parse` is not meant for its caller.
+    environment = {**os.environ, "PAGEMILL_NO_CONFIG": "1"}
     if options.source.password:
         environment["PAGEMILL_PASSWORD"] = options.source.password
     return command, environment

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
 import click
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _SECTIONS = {
     "Parse": {
         "parse": "Parse documents into text, tables, Markdown and JSON records; resume a run.",
+        "watch": "Parse the documents of a folder as they arrive.",
         "status": "Show the status of a run, also while it is in progress.",
         "verify": "Check the output of a run, and repair it.",
         "rebuild": "Derive the structure of documents again, after an update of pagemill.",
@@ -48,6 +50,8 @@ _SECTIONS = {
         "serve-model": "Start, watch and stop vLLM servers of a model.",
     },
     "Check and measure": {
+        "config": "Check the configuration file, and show what it sets.",
+        "completion": "Print the completion script of a shell.",
         "doctor": "Check that this machine has what a task needs.",
     },
 }
@@ -111,8 +115,15 @@ class _LazyGroup(click.Group):
     },  # their names, to suggest one for a misspelt one
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(__version__, prog_name="pagemill")
-def cli() -> None:
+@click.version_option(__version__, "-V", "--version", prog_name="pagemill")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Options from this file.  [default: pagemill.toml, if it is here]",
+)
+@click.pass_context
+def cli(context: click.Context, config: Path | None) -> None:
     """Turn PDFs, scans and datasets of page images into structured pages.
 
     \b
@@ -121,6 +132,20 @@ def cli() -> None:
 
     `pagemill COMMAND --help` shows the options and examples of a command.
     """  # noqa: D301 - click wants the control character
+    is_off = os.environ.get("PAGEMILL_NO_CONFIG") or not os.path.isfile("pagemill.toml")  # noqa: PTH113
+    if config is None and is_off:  # the usual case costs no import
+        return
+    from pagemill.cli import config_file
+
+    path = config_file.find(config)
+    name = context.invoked_subcommand
+    if path is not None and name is not None and name not in ("config", "completion"):
+        tables = config_file.load(path)
+        wanted = {name: tables[name]} if name in tables else {}
+        assert isinstance(context.command, click.Group)
+        context.default_map = config_file.defaults(path, wanted, context.command, explicit=config is not None)
+        if wanted:
+            click.echo(f"Note: options from {path}.", err=True)
 
 
 class _Messages(io.FileIO):

@@ -24,9 +24,9 @@ _OPTIONAL_SIGNS = {**_SIGNS, "missing": ("-", "yellow")}
 def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, as_json: bool) -> None:
     """Check that this machine has what a task needs, and say how to get what is missing.
 
-    AREA is one of machine, parse, gpu, vlm, serve, embed, search, publish. Areas that are named must be complete, else
-    the exit status is 6. Without any, all are checked: what is ready, and what is optional; only what parsing needs
-    is required.
+    AREA is one of machine, parse, gpu, vlm, serve, mcp, ray, serve-model, embed, search, publish. Areas that are named
+    must be complete, else the exit status is 6. Without any, all are checked: what is ready, and what is optional; only
+    what parsing needs is required.
 
     \b
     pagemill doctor

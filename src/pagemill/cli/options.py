@@ -232,7 +232,7 @@ def given(settings: type) -> dict[str, tuple[Option, Any]]:
     return {
         each.key: (each, context.params[each.key])
         for each in options_of(settings)
-        if context.get_parameter_source(each.key) is ParameterSource.COMMANDLINE
+        if context.get_parameter_source(each.key) in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
     }
 
 

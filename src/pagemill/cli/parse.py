@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
+import sys
+import tempfile
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -14,7 +20,10 @@ from pagemill.config.headings import OUTPUT, RESUME
 from pagemill.config.machine import RaySettings
 from pagemill.config.modes import VLM, ReadingMode
 from pagemill.config.recognition import RecognitionSettings
+from pagemill.errors import TooLargeError
 
+STREAM = "-"
+"""As an input: standard input; as the output: standard output."""
 SILENCE_MARGIN_S = 5.0
 """A process that is silent for a page's time limit and this much longer hangs as a whole."""
 
@@ -22,7 +31,13 @@ SILENCE_MARGIN_S = 5.0
 @click.command(name="parse", cls=GroupedCommand)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=Name(str))
 @takes(options=ParseOptions, directory=DirectoryOptions, cluster=RaySettings)
-@click.option(*("-o", "--output"), type=Name(Path), required=True, help="Directory to write to.", **under(OUTPUT))
+@click.option(
+    *("-o", "--output"),
+    type=Name(Path),
+    required=True,
+    help="Directory to write to; - prints the Markdown and keeps nothing.",
+    **under(OUTPUT),
+)
 @quiet_option
 @click.option(
     "--check",
@@ -42,23 +57,41 @@ def command(
     """Parse documents into text, tables, Markdown and JSON records.
 
     INPUT is a PDF, an image, a folder, a glob, an Arrow or Parquet file of page images, hf://datasets/OWNER/NAME,
-    or any URL that an installed fsspec filesystem opens.
+    an http(s) URL or any other that an installed fsspec filesystem opens, or - for standard input.
 
     \b
     pagemill parse report.pdf -o out
     pagemill parse scans/ --recursive --lang ko,en -o out
     pagemill parse corpus.parquet --limit 100 -o out
+    curl -s https://example.org/report.pdf | pagemill parse - -o - > report.md
     pagemill parse scans/ -o out --recognition-engine vlm --model glm-ocr --server http://127.0.0.1:8000
 
     To resume a run that was stopped or killed, repeat the command.
     """  # noqa: D301 - click wants the control character
+    _refuse(options, needs_server=not check)
+    if STREAM in inputs or str(output) == STREAM:
+        if check:
+            raise click.UsageError("--check goes with files and a directory, not with -")
+        return _streamed(inputs, output, options, directory, cluster)
+    if check:
+        return _check(output, inputs, options, directory)
+    return _parse(inputs, output, options, directory, cluster, quiet=quiet)
+
+
+def _parse(
+    inputs: tuple[str, ...],
+    output: Path,
+    options: ParseOptions,
+    directory: DirectoryOptions,
+    cluster: RaySettings,
+    *,
+    quiet: bool,
+) -> int:
+    """Parse in a supervised process; returns the exit status."""
     from pagemill.cli import exit_status
     from pagemill.runtime.supervisor import BUSY_DEATHS, RECYCLE, Life, supervise
 
     start = time.monotonic()
-    _refuse(options, needs_server=not check)
-    if check:
-        return _check(output, inputs, options, directory)
     recognition = options.settings.recognition
     needs_layout = recognition.reads_regions and recognition.reading_mode() is not ReadingMode.PAGES
     if needs_layout and options.layout.engine == "onnx" and not quiet:
@@ -72,7 +105,6 @@ def command(
 
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs
-        from pagemill.app.profile import profiled
         from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
         from pagemill.cli.progress import messages
         from pagemill.cluster.pipeline import ClusterPipeline
@@ -99,7 +131,12 @@ def command(
             profile = directory.profile_to
             if profile is not None and life.number:  # the worker before has written its own
                 profile = profile / f"worker-{life.number + 1}"
-            with exported(), profiled(profile, options.runtime, ", ".join(inputs)):
+            profiling: AbstractContextManager[None] = nullcontext()
+            if profile is not None:
+                from pagemill.app.profile import profiled  # what makes profiles takes a while to import
+
+                profiling = profiled(profile, options.runtime, ", ".join(inputs))
+            with exported(), profiling:
                 outcome = asyncio.run(
                     parse_into(output, inputs, options, directory, pipeline=pipeline, life=life, progress=progress)
                 )
@@ -115,6 +152,48 @@ def command(
         busy_deaths=max(BUSY_DEATHS, options.max_attempts + 1),
         silence_s=options.settings.page_timeout_s + SILENCE_MARGIN_S,
     )
+
+
+def _streamed(
+    inputs: tuple[str, ...], output: Path, options: ParseOptions, directory: DirectoryOptions, cluster: RaySettings
+) -> int:
+    """Parse standard input, or print the Markdown."""
+    temporary, owner = tempfile.mkdtemp(prefix="pagemill-"), os.getpid()
+    try:
+        if STREAM in inputs:
+            copied = Path(temporary) / "stdin"
+            with copied.open("wb") as file:
+                _copy(sys.stdin.buffer, file)
+            inputs = tuple(str(copied) if name == STREAM else name for name in inputs)
+        if str(output) != STREAM:
+            return _parse(inputs, output, options, directory, cluster, quiet=False)
+        out = Path(temporary) / "out"
+        options = dataclasses.replace(options, settings=dataclasses.replace(options.settings, crops=False))
+        directory = dataclasses.replace(directory, report=False)
+        status = _parse(inputs, out, options, directory, cluster, quiet=True)
+        for path in sorted((out / "documents").glob("*.md")):
+            sys.stdout.buffer.write(path.read_bytes())
+        sys.stdout.buffer.flush()
+        return status
+    finally:
+        if os.getpid() == owner:  # not the supervised process, which leaves this function, too
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _copy(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy standard input, within the limit of files.
+
+    Raises:
+        TooLargeError: It has more bytes.
+    """
+    from pagemill.imaging.limits import DecodeLimits
+
+    left = most = DecodeLimits().max_stored_bytes
+    while chunk := source.read(2**20):
+        left -= len(chunk)
+        if left < 0:
+            raise TooLargeError(f"standard input has more than {most:,} bytes", remedy="Save it to a file.")
+        target.write(chunk)
 
 
 def _check(out: Path, inputs: tuple[str, ...], options: ParseOptions, directory: DirectoryOptions) -> int:

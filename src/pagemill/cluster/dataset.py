@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import ray
 from ray.data import ActorPoolStrategy, Datasource, ReadTask
 from ray.data.block import BlockMetadata
@@ -14,6 +13,11 @@ from ray.data.block import BlockMetadata
 from pagemill.cluster.units import WorkerTask
 from pagemill.cluster.worker import PageWorker
 from pagemill.config.machine import RaySettings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    from pagemill.config.arrow import pa
 
 
 class UnitDatasource(Datasource):  # type: ignore[misc]

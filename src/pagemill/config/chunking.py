@@ -27,4 +27,4 @@ class ChunkSettings(Settings):
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         if 2 * self.overlap > self.max_tokens:
-            raise UsageError(f"overlap is {self.overlap}", remedy="It must be at most half of --max-tokens.")
+            raise UsageError(f"overlap is {self.overlap}", remedy="It must be at most half of the maximum.")

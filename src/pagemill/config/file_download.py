@@ -7,13 +7,11 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from http.client import HTTPException
 from pathlib import Path
 from socket import gaierror
 from ssl import SSLCertVerificationError
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 from pagemill.errors import NetworkError, unwritable
 
@@ -69,6 +67,9 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
 
 def _blocks(address: str) -> Iterator[bytes]:
     """What an address holds, block by block."""
+    from http.client import HTTPException  # imported by few; takes a while
+    from urllib.request import urlopen
+
     done = 0
     try:
         with urlopen(address, timeout=_TIMEOUT_S) as answer:

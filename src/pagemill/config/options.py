@@ -129,7 +129,7 @@ def option(*flags: str, default: Any = None, help: str, **details: Any) -> Any:
 
 def options_of(settings: type) -> Iterator[Option]:
     """The options declared on a settings class and on the settings classes of its fields, in order."""
-    for _, kind, declared in _fields(settings):
+    for _, kind, declared in fields_of(settings):
         if declared is not None:
             yield declared
         elif isinstance(kind, type) and is_dataclass(kind):
@@ -138,7 +138,7 @@ def options_of(settings: type) -> Iterator[Option]:
 
 def values_of(settings: Any) -> Iterator[tuple[Option, Any]]:
     """The options of an object of a settings class, and of the settings in it, in order, with their values."""
-    for name, _, declared in _fields(type(settings)):
+    for name, _, declared in fields_of(type(settings)):
         value = getattr(settings, name)
         if declared is not None:
             yield declared, value
@@ -158,7 +158,7 @@ def build(settings: type[T], values: Mapping[str, Any]) -> T:
         UsageError: A value is not valid, or values do not go together.
     """
     arguments: dict[str, Any] = {}
-    for name, kind, declared in _fields(settings):
+    for name, kind, declared in fields_of(settings):
         value = values.get(name if declared is None else declared.key)
         if value is not None:
             arguments[name] = value
@@ -203,7 +203,7 @@ class Settings:
         Raises:
             UsageError: A value is not valid.
         """
-        for name, kind, declared in _fields(type(self)):
+        for name, kind, declared in fields_of(type(self)):
             value = getattr(self, name)
             if declared is None:
                 if isinstance(kind, type) and issubclass(kind, Settings) and not isinstance(value, kind):
@@ -215,7 +215,7 @@ class Settings:
                 object.__setattr__(self, name, declared.convert(value))
 
 
-def _fields(settings: type) -> list[tuple[str, Any, Option | None]]:
+def fields_of(settings: type) -> list[tuple[str, Any, Option | None]]:
     """The name and type of each field, and the option that it is."""
     # Evaluating annotations takes longer than all else about settings, which a server makes for each job.
     if (found := _known_fields.get(settings)) is None:

@@ -9,6 +9,7 @@ import msgspec
 
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
+from pagemill.document.shown import Shown, count
 
 SCHEMA_VERSION = "1.7"
 STRUCTURED_SCHEMA = (1, 7)
@@ -33,6 +34,10 @@ UNRELIABLE = "poorly_read"
 """Category of the warning about a page whose text is not to be relied upon."""
 READING = frozenset({"recognition", "text_layer", "table"})
 """Components whose warnings are about what was read: a page that has one is to be reviewed."""
+
+
+_REPR_WIDTH = 60
+"""Characters of a text in a ``repr``, which is one line."""
 
 
 class Status(StrEnum):
@@ -256,7 +261,7 @@ class Content(msgspec.Struct, kw_only=True):
     lines: tuple[TextLine, ...] = ()
 
 
-class Region(Content, kw_only=True):
+class Region(Content, Shown, kw_only=True):
     """A layout region with what was read in it.
 
     Its coarse category follows from label and ``list_item``: :func:`pagemill.document.labels.category_of`.
@@ -268,6 +273,11 @@ class Region(Content, kw_only=True):
     """Box in thousandths of the page width and height."""
     caption_of: int | None = None
     """Index of the figure or table that this caption belongs to, or of the formula that this number belongs to."""
+
+    def __repr__(self) -> str:
+        text = " ".join((self.content or "").split())
+        text = text if len(text) <= _REPR_WIDTH else f"{text[: _REPR_WIDTH - 1]}…"
+        return f"Region({self.index}, {self.label.value}, {text!r})"
 
 
 class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
@@ -341,7 +351,7 @@ class PageFacts(msgspec.Struct, kw_only=True):
     """What the source says beside the pixels (dataset columns, PDF page label). Plain JSON values."""
 
 
-class PageResult(PageFacts, kw_only=True):
+class PageResult(PageFacts, Shown, kw_only=True):
     """Everything known about one page: the record in ``ocr_results.jsonl``."""
 
     doc_id: str
@@ -351,6 +361,9 @@ class PageResult(PageFacts, kw_only=True):
     markdown: str = ""
     image_crops: list[ImageCrop] = []
     schema_version: str = SCHEMA_VERSION
+
+    def __repr__(self) -> str:
+        return f"PageResult({self.page_id!r}, {self.status.value}, {count(len(self.regions), 'region')})"
 
     @property
     def is_structured(self) -> bool:

@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pagemill.embedding.base import EngineIdentity
 from pagemill.errors import DamagedRunError, MissingInputError
 from pagemill.store.files import reading_errors
 from pagemill.store.paths import TEMPORARY_SUFFIX
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+else:
+    from pagemill.config.arrow import pa, pq
 
 FOLDER = "embeddings"
 """Of the run directory."""

@@ -17,16 +17,21 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-import pyarrow.parquet as pq
 
 from pagemill.embedding.base import Vectors
 from pagemill.embedding.vectors import VectorFile, VectorPaths, VectorRow, VectorsInfo, ids_table
 from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
 from pagemill.store.database import database_errors
 from pagemill.store.files import output_errors, sync_directory, write_whole
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+else:
+    from pagemill.config.arrow import pq
 
 SYNC_EVERY_S = 5.0
 """A power cut loses at most what was embedded in this time."""

@@ -8,9 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from os import PathLike
+from typing import Protocol
 
 import msgspec
 
+from pagemill.config.chunking import ChunkSettings
+from pagemill.config.options import build
 from pagemill.document.geometry import Box, normalise_1000, union_box
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Label
@@ -19,6 +23,7 @@ from pagemill.export.blocks import Block, Kind, blocks
 from pagemill.export.embedding_text import description_text
 from pagemill.export.markdown import plain_content
 from pagemill.export.sentences import sentences
+from pagemill.export.token_count import token_counter
 from pagemill.tables.table import Table
 
 _WORD = re.compile(r"\s*\S+\s*")
@@ -31,6 +36,14 @@ _LONGEST_REPEATED = 200
 """Characters of a cell that each of its rows repeats: a label has fewer, and a text would be there many times."""
 _LETTERS = 16
 """Characters a token, at most, up to which the end of a chunk is sought inside a sentence that is too long."""
+
+
+class HasPages(Protocol):
+    """A :class:`pagemill.Document`."""
+
+    @property
+    def pages(self) -> list[PageResult]:
+        """In page order."""
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +94,34 @@ def cut(pages: Iterable[PageResult], count: Callable[[str], int], max_tokens: in
     for block in blocks(pages):
         yield from cutter.add(block)
     yield from cutter.flush()
+
+
+def chunks(
+    document: HasPages | Iterable[PageResult],
+    *,
+    max_tokens: int | None = None,
+    tokenizer: str | PathLike[str] | None = None,
+    overlap: int | None = None,
+) -> Iterator[Chunk]:
+    """Cut a document into chunks for retrieval, in bounded memory.
+
+    A chunk ends with its section. It is cut between paragraphs, items, rows of tables or sentences; inside a sentence
+    only where that alone is too long. Running heads and feet, page numbers and marginal notes are left out.
+
+    Args:
+        document: What :func:`pagemill.parse` returns; or pages in page order, all of one document.
+        max_tokens: Of a chunk with the headings above it; 512 by default.
+        tokenizer: The ``tokenizer.json`` of the model that will read the chunks; tokens are estimated without it.
+        overlap: At most so many tokens of sentences and items are repeated from the chunk before, in one section.
+
+    Raises:
+        UsageError: A number is not valid.
+        MissingDependencyError: The package tokenizers is missing.
+        InputError: The tokenizer cannot be read.
+    """
+    settings = build(ChunkSettings, {"max_tokens": max_tokens, "tokenizer": tokenizer, "overlap": overlap})
+    pages = document if isinstance(document, Iterable) else document.pages
+    return cut(pages, token_counter(settings.tokenizer), settings.max_tokens, settings.overlap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from pagemill.document.labels import Label
@@ -12,15 +11,13 @@ from pagemill.document.names import file_stem
 from pagemill.document.page import PageResult
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.parts import captions_of
-from pagemill.tables.table import Table
+from pagemill.tables.frames import csv_text, inert
 
 INDEX = "tables.csv"
 INDEX_COLUMNS = (
     *("file", "page_id", "doc_id", "page_number", "region"),
     *("rows", "columns", "header_rows", "merged_cells", "caption"),
 )
-_FORMULA_START = re.compile(r"\s*[=+\-@＝＋－＠]")
-_NUMBER = re.compile(r"[+\-－＋]?\s?\(?[$€£¥₩]?\s?\d[\d.,'\u00a0\u202f ]*\)?\s?[%‰]?|-+")
 
 
 def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: bool = False) -> None:
@@ -28,7 +25,7 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
 
     A cell over several rows or columns is repeated in each of them, so that every row says by itself what it is about;
     ``merged_cells`` counts such cells. What a spreadsheet would take for a formula gets an apostrophe
-    (:func:`inert`). A table that could not be read as rows and columns is listed without a file.
+    (:func:`pagemill.tables.frames.inert`). A table that could not be read as rows and columns is listed without a file.
 
     Args:
         folder: An empty directory.
@@ -52,29 +49,10 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
                 name = ""
                 if table is not None:
                     name = f"tables/{file_stem(page.page_id)}_{region.index}.csv"
-                    with (folder / name).open("w", encoding=encoding, errors="replace", newline="") as file:
-                        csv.writer(file).writerows(table_rows(table))
+                    (folder / name).write_bytes(csv_text(table.grid()).encode(encoding, "replace"))
                 said = [*map(plain_content, captions.get(region.index, ())), table.caption if table else ""]
                 merged = [cell for cell in table.cells if cell.row_span * cell.column_span > 1] if table else []
                 sizes = [table.rows, table.columns, table.header_rows, len(merged)] if table else [0] * 4
                 caption = inert(" ".join(filter(None, said)))
                 where = [inert(page.page_id), inert(page.doc_id), page.page_number, region.index]
                 index.writerow([name, *where, *sizes, caption])
-
-
-def table_rows(table: Table) -> Iterator[list[str]]:
-    """The grid of a table row by row, each cell in all the slots it covers, made :func:`inert`."""
-    grid = [[""] * table.columns for _ in range(table.rows)]
-    for cell in table.cells:
-        text = inert(cell.text)
-        for row in range(cell.row, cell.row + cell.row_span):
-            grid[row][cell.column : cell.column + cell.column_span] = [text] * cell.column_span
-    yield from grid
-
-
-def inert(text: str) -> str:
-    """Put an apostrophe before what a spreadsheet would compute or run: text from ``=``, ``+``, ``-``, ``@`` on.
-
-    Numbers (``-5.2``, ``+3 %``) and dashes stay as they are. Source: OWASP, "CSV Injection".
-    """
-    return f"'{text}" if _FORMULA_START.match(text) and not _NUMBER.fullmatch(text.strip()) else text

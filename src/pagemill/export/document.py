@@ -7,14 +7,30 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from pagemill.document.labels import Label
+import msgspec
+
+from pagemill.document.labels import FIGURES, Label
 from pagemill.document.names import file_stem
-from pagemill.document.page import DocumentInfo, PageError, PageResult
+from pagemill.document.page import DocumentInfo, Mark, PageError, PageResult, Region
+from pagemill.document.shown import count
 from pagemill.document.structure import structured
+from pagemill.export.chunks import Chunk, chunks
+from pagemill.export.context import heading_level
 from pagemill.export.docjson import document_json
 from pagemill.export.markdown import document_markdown, table_of, with_markdown
+from pagemill.export.notebook import MAX_PAGES, pages_html
 from pagemill.tables.table import Table
+
+
+class Link(NamedTuple):
+    """A link in the text of a document."""
+
+    text: str
+    target: str
+    """An http, https, mailto or tel URL, or ``#anchor`` of a heading; not checked."""
+    page_number: int | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +73,18 @@ class Document:
         """The input as the caller named it."""
         return self.pages[0].source
 
+    def __repr__(self) -> str:
+        return f"Document({self.doc_id!r}, {count(len(self.pages), 'page')}, {count(len(self.tables), 'table')})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first pages, with their pictures."""
+        return pages_html(self.pages, self.crops)
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows that renders Markdown alone: the first pages, without their pictures."""
+        shown = (msgspec.structs.replace(page, image_crops=[]) for page in self.pages[:MAX_PAGES])
+        return "".join(document_markdown(shown))
+
     @cached_property
     def markdown(self) -> str:
         """The whole document as Markdown; see :func:`pagemill.export.markdown.document_markdown`."""
@@ -67,6 +95,37 @@ class Document:
         """All recognized tables in reading order."""
         regions = (region for page in self.pages for region in page.regions if region.label is Label.TABLE)
         return [table for table in map(table_of, regions) if table is not None]
+
+    @property
+    def figures(self) -> list[Region]:
+        """The figures and charts in reading order. Their pictures are in ``crops``, see ``PageResult.image_crops``."""
+        return [region for page in self.pages for region in page.regions if region.label in FIGURES]
+
+    @property
+    def headings(self) -> list[Region]:
+        """The title and headings in reading order, each with its ``level`` and ``anchor``."""
+        return [region for page in self.pages for region in page.regions if heading_level(region) is not None]
+
+    @property
+    def links(self) -> list[Link]:
+        """The links of the text in reading order; those of tables are in their HTML."""
+        return [
+            Link((region.content or "")[span.start : span.end], span.target, page.page_number)
+            for page in self.pages
+            for region in page.regions
+            for span in region.spans
+            if span.mark is Mark.LINK and span.target is not None
+        ]
+
+    def to_chunks(
+        self,
+        *,
+        max_tokens: int | None = None,
+        tokenizer: str | PathLike[str] | None = None,
+        overlap: int | None = None,
+    ) -> list[Chunk]:
+        """The document as chunks for retrieval; see :func:`pagemill.chunks`."""
+        return list(chunks(self, max_tokens=max_tokens, tokenizer=tokenizer, overlap=overlap))
 
     @property
     def errors(self) -> list[tuple[int | None, PageError]]:

@@ -147,13 +147,19 @@ def document_html(
     yield _head(info.title or first.doc_id, language, told | {"pagemill-provisional": "yes" if provisional else ""})
     yield "<main>\n"
     numbers: list[int] = []
-    parts = stream_joined((page, _marked(page, crops_root, numbers)) for page in chain([first], stream))
-    yield from (f"{part.html()}\n" for part in parts)
+    yield from fragment(chain([first], stream), crops_root=crops_root, numbers=numbers)
     yield "</main>\n"
     if len(numbers) > 1:
         links = " ".join(f'<a href="#page-{number}">{number}</a>' for number in numbers)
         yield f'<nav aria-label="Pages">Pages {links}</nav>\n'
     yield "</body>\n</html>\n"
+
+
+def fragment(pages: Iterable[PageResult], *, crops_root: str = "", numbers: list[int] | None = None) -> Iterator[str]:
+    """What :func:`document_html` has inside of ``main``. The numbers of the pages are added to ``numbers``."""
+    counted = [] if numbers is None else numbers
+    parts = stream_joined((page, _marked(page, crops_root, counted)) for page in pages)
+    yield from (f"{part.html()}\n" for part in parts)
 
 
 def _marked(page: PageResult, crops_root: str, numbers: list[int]) -> list[_Block]:

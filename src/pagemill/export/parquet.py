@@ -16,6 +16,9 @@ from pagemill.export.embedding_text import embedding_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
+else:
+    from pagemill.config.arrow import pa, pq
 
 ROW_GROUP_PAGES = 1000
 ROW_GROUP_BYTES = 64 * 2**20
@@ -39,9 +42,6 @@ def write_parquet(
         picture: Gives the file of a crop. With it there is a column ``crop_images``: for each entry of ``crops`` its
             bytes and path, null where it gives None.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     schema = page_schema(pictures=picture is not None)
     with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         for rows in row_groups(pages, picture):
@@ -56,9 +56,6 @@ def write_structs(stream: BinaryIO, kind: type[msgspec.Struct], rows: Iterable[m
         kind: Their class, of plain values, structs and lists.
         rows: In order.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     told = msgspec.inspect.type_info(kind)
     assert isinstance(told, msgspec.inspect.StructType)
     columns = {field.name: _arrow_type(field.type) for field in told.fields}
@@ -130,8 +127,6 @@ def page_schema(*, pictures: bool, images: bool = False) -> pa.Schema:
         pictures: With the column ``crop_images``.
         images: With the column ``image``, the first one.
     """
-    import pyarrow as pa
-
     record = msgspec.inspect.type_info(PageResult)
     assert isinstance(record, msgspec.inspect.StructType)
     fields = {field.name: _arrow_type(field.type) for field in record.fields}
@@ -150,8 +145,6 @@ def page_schema(*, pictures: bool, images: bool = False) -> pa.Schema:
 
 def _arrow_type(kind: Any) -> pa.DataType:
     """The type of a column for that of a record's field."""
-    import pyarrow as pa
-
     if isinstance(kind, msgspec.inspect.UnionType):
         kind = next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
     if isinstance(kind, msgspec.inspect.StructType):

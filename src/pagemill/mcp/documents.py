@@ -19,6 +19,10 @@ MAX_ERRORS = 10
 """Errors of a document that are reported."""
 
 
+MAX_LISTED = 100
+MAX_FILES = 500
+
+
 class ParseState(StrEnum):
     """How far a document is."""
 
@@ -57,6 +61,17 @@ class Found(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Of that region: left, top, right, bottom in thousandths of the page."""
 
 
+class Listing(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What can be read, and what can be parsed."""
+
+    documents: list[ParsedDocument]
+    """Parsed documents, the newest first, at most ``MAX_LISTED``."""
+    files: list[str] = []
+    """Documents of the folder, and folders in it, which end with a slash: paths for ``parse_document``."""
+    files_left_out: int = 0
+    """Files and folders beyond ``MAX_FILES``."""
+
+
 class Documents(Protocol):
     """Parses documents, returns their pages and searches them. An async context manager."""
 
@@ -81,6 +96,14 @@ class Documents(Protocol):
 
         Raises:
             PagemillError: It cannot be read, or may not be.
+        """
+        ...
+
+    async def listed(self, folder: str) -> Listing:
+        """Parsed documents, and the files of a folder that may be parsed.
+
+        Raises:
+            PagemillError: There is no such folder below the root.
         """
         ...
 

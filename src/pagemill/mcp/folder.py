@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
 from pathlib import Path
 
 from pagemill.errors import InputError, MissingInputError, UsageError
+from pagemill.imaging.formats import SUFFIXES
+from pagemill.sources.items import natural_key
 
 MAX_BYTES = 2 * 2**30
 """Of a file."""
@@ -22,6 +25,32 @@ def folder_of(root: Path) -> Path:
     if not resolved.is_dir():
         raise UsageError(f"{root} is not a folder", remedy="Name a folder with --root.")
     return resolved
+
+
+def entries_of(root: Path, folder: str) -> list[str]:
+    """The documents of a folder below the root and the folders in it, as paths from the root; folders end with a slash.
+
+    Raises:
+        InputError: It is not below the root, or no folder.
+    """
+    try:
+        path = (root / folder).resolve()
+        if not path.is_relative_to(root):
+            raise InputError(f"{folder!r} is outside the folder that may be read", remedy="Name a folder in it.")
+        found = [each for each in path.iterdir() if not each.name.startswith(".")]
+    except (OSError, ValueError, RuntimeError) as error:
+        raise MissingInputError(f"{folder!r} cannot be listed", remedy="Check the path.") from error
+    names = []
+    for each in found:
+        with contextlib.suppress(OSError, RuntimeError):
+            if not each.resolve().is_relative_to(root):
+                continue  # a link that leads out of it
+            name = each.relative_to(root).as_posix()
+            if each.is_dir():
+                names.append(f"{name}/")
+            elif each.is_file() and each.suffix.lower() in SUFFIXES:
+                names.append(name)
+    return sorted(names, key=natural_key)
 
 
 def file_below(root: Path, source: str) -> Path:

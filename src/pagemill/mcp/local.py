@@ -18,12 +18,21 @@ from pagemill.config.options import build
 from pagemill.errors import ExitCode, InputError, OutputError, PagemillError, UsageError
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import fit, side_of_width
-from pagemill.mcp.documents import MAX_ERRORS, Found, ParsedDocument, ParseState, still_parsing
-from pagemill.mcp.folder import file_below, folder_of
+from pagemill.mcp.documents import (
+    MAX_ERRORS,
+    MAX_FILES,
+    MAX_LISTED,
+    Found,
+    Listing,
+    ParsedDocument,
+    ParseState,
+    still_parsing,
+)
+from pagemill.mcp.folder import entries_of, file_below, folder_of
 from pagemill.processes import die_with_parent
 from pagemill.retrieval.library import Library
 from pagemill.store.files import output_errors
-from pagemill.store.reading import RunReader
+from pagemill.store.reading import FailedPage, RunReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -106,6 +115,10 @@ class LocalDocuments:
                 state = await asyncio.to_thread(self._state, document, pages)
         return state or ParsedDocument(document=document, name=file.name, state=ParseState.PARSING, pages_finished=0)
 
+    async def listed(self, folder: str) -> Listing:
+        """The documents in the cache, and the files of a folder below the root."""
+        return await asyncio.to_thread(self._listed, folder)
+
     async def pages(self, document: str, pages: PageRanges | None) -> AsyncGenerator[PageResult]:
         """The finished pages of a document in order."""
         with self._opened(document) as reader:
@@ -165,6 +178,24 @@ class LocalDocuments:
             for hit in hits
         ]
 
+    def _listed(self, folder: str) -> Listing:
+        files = entries_of(self._root, folder)
+        documents: list[ParsedDocument] = []
+        for run in sorted(self._runs.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True):
+            with contextlib.suppress(PagemillError):  # of another folder, or not begun
+                self._opened(run.name).close()
+                if (state := self._state(run.name, None)) is not None:
+                    documents.append(state)
+            if len(documents) == MAX_LISTED:
+                break
+        return Listing(documents=documents, files=files[:MAX_FILES], files_left_out=max(0, len(files) - MAX_FILES))
+
+    def _without_places(self, text: str) -> str:
+        """A message that names files as the assistant does: from the root on."""
+        for folder in (self._root, self._runs.parent.resolve(), self._runs.parent):
+            text = text.replace(f"{folder}/", "")
+        return text
+
     def _id(self, file: Path, options: str) -> str:
         with file.open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256").digest()
@@ -201,7 +232,7 @@ class LocalDocuments:
             finished = summary.finished is not None and not summary.interrupted and document not in self._tasks
             addresses = list(reader.source_addresses().values())
             failures = [page for kind in reader.failures(MAX_ERRORS) for page in kind.examples]
-            errors = [f"{page.page_id}: {page.message}" for page in failures]
+            errors = [self._without_places(_told(reader, page)) for page in failures[:MAX_ERRORS]]
             count = reader.one("SELECT max(pages) FROM sources") or 0
             if (requested := len(pages.select(count)) if pages else count) > MAX_PAGES:
                 errors.insert(
@@ -242,8 +273,9 @@ class LocalDocuments:
                     process.kill()
                     await process.wait()
             if process.returncode not in GOES_ON_AFTER:
-                message = messages.decode("utf-8", "replace").strip().removeprefix("Error: ")
-                error = PagemillError(message[-_MOST_MESSAGE:] or f"parsing {file.name} failed")
+                said = self._without_places(messages.decode("utf-8", "replace").strip().removeprefix("Error: "))
+                message, _, remedy = said[-_MOST_MESSAGE:].partition("\n")
+                error = PagemillError(message or f"parsing {file.name} failed", remedy=" ".join(remedy.split()) or None)
                 if process.returncode in set(ExitCode):
                     error.exit_code = ExitCode(process.returncode)
                 raise error
@@ -275,6 +307,15 @@ class LocalDocuments:
                 if run.name not in self._tasks:
                     self._library.remove(run.name)
                     shutil.rmtree(run, ignore_errors=True)
+
+
+def _told(reader: RunReader, page: FailedPage) -> str:
+    """Why a page failed, with the remedy of its record."""
+    with contextlib.suppress(PagemillError):
+        for error in reader.page(page.page_id).errors:
+            if error.message == page.message and error.remedy:
+                return f"{page.page_id}: {page.message} ({error.remedy})"
+    return f"{page.page_id}: {page.message}"
 
 
 def _jpeg(pixels: Pixels, width: int) -> bytes:

@@ -12,8 +12,17 @@ from PIL import Image
 
 from pagemill.client import AsyncClient, Job, JobState, RequestError
 from pagemill.errors import PagemillError, UsageError
-from pagemill.mcp.documents import MAX_ERRORS, Found, ParsedDocument, ParseState, still_parsing
-from pagemill.mcp.folder import file_below, folder_of
+from pagemill.mcp.documents import (
+    MAX_ERRORS,
+    MAX_FILES,
+    MAX_LISTED,
+    Found,
+    Listing,
+    ParsedDocument,
+    ParseState,
+    still_parsing,
+)
+from pagemill.mcp.folder import entries_of, file_below, folder_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -84,6 +93,17 @@ class RemoteDocuments:
                 raise PagemillError("the job was cancelled", remedy="Call again to parse the document.")
             raise PagemillError(reason.message, remedy=reason.remedy)
         return _parsed(job, await self._errors(job) if job.pages.failed else [])
+
+    async def listed(self, folder: str) -> Listing:
+        """The jobs of the key, and the files of a folder below the root."""
+        documents: list[ParsedDocument] = []
+        async with aclosing(self._client.jobs()) as jobs:
+            async for job in jobs:
+                documents.append(_parsed(job, []))
+                if len(documents) == MAX_LISTED:
+                    break
+        files = [] if self._root is None else await asyncio.to_thread(entries_of, self._root, folder)
+        return Listing(documents=documents, files=files[:MAX_FILES], files_left_out=max(0, len(files) - MAX_FILES))
 
     async def pages(self, document: str, pages: PageRanges | None) -> AsyncGenerator[PageResult]:
         """The finished pages of a document in order."""
@@ -157,7 +177,10 @@ class RemoteDocuments:
         errors: list[str] = []
         async with aclosing(self._client.pages(job.id, status="failed")) as failed:
             async for page in failed:
-                errors += [f"page {page.page_number}: {error.message}" for error in page.errors[:1]]
+                errors += [
+                    f"page {page.page_number}: {error.message}" + (f" ({error.remedy})" if error.remedy else "")
+                    for error in page.errors[:1]
+                ]
                 if len(errors) == MAX_ERRORS:
                     break
         return errors

@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
@@ -38,13 +36,18 @@ from pagemill.store.reading import RunReader
 from pagemill.store.records import text_line
 from pagemill.store.summary import RunSummary
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+else:
+    from pagemill.config.arrow import pa, pq
+
 STAGING = f"{paths.FOLDER}/publish"
 """Folder below the run directory."""
 LOCK = f"{paths.FOLDER}/publish.lock"
 """Held while the files are built or uploaded: another process would delete them."""
 EMBEDDINGS = "embeddings"
 _RUN_FILE = "run.json"
-_IMAGE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
 """The type of an image in a column."""
 
 
@@ -313,7 +316,7 @@ def with_features(schema: pa.Schema) -> pa.Schema:
 def _feature(kind: pa.DataType) -> Any:
     if pa.types.is_list(kind):
         return [_feature(kind.value_type)]  # one element: the form that all versions of the library read
-    if kind == _IMAGE:
+    if kind == pa.struct({"bytes": pa.binary(), "path": pa.string()}):
         return {"_type": "Image"}
     if pa.types.is_struct(kind):
         return {field.name: _feature(field.type) for field in kind}

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from pagemill.config.arrow import pa, pq
 from pagemill.errors import CorruptInputError, InputError, UnsupportedInputError, unreadable
 
 _MAX_LINE = 2**20

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from pagemill.errors import CorruptInputError, PagemillError, TooLargeError
-from pagemill.imaging.decode import decode_image
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.pdf import describe, open_pdf, render_page
 from pagemill.imaging.pdf_repair import repair_pdf
@@ -59,6 +58,8 @@ class Worker:
 
     def _answer(self, request: Request) -> Reply:
         if isinstance(request, DecodeImage):
+            from pagemill.imaging.decode import decode_image  # most processes see PDFs alone
+
             return Decoded(decode_image(request.path, frame=request.frame, name=str(request.name)))
         if isinstance(request, Repair):
             return repair_pdf(request.path, request.target, request.password)

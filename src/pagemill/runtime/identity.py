@@ -24,9 +24,7 @@ from pagemill.config.recognition import LocalModelSettings, RecognitionSettings
 from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
 from pagemill.document.page import RESUMABLE_SCHEMA
 from pagemill.errors import MissingInputError
-from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
 from pagemill.layout.settings import LayoutSettings
-from pagemill.tables.table_transformer import TableTransformer, find_weights
 
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 
@@ -138,6 +136,10 @@ def without_credentials(url: str) -> str:
 
 def _layout_model(engine: str, model: Path | None) -> str | None:
     """Digest of the model; None for the one inside the package."""
+    if engine == LayoutChoice().engine:  # as in most runs, which need not import what the other takes
+        return None if model is None else _digest(model)
+    from pagemill.layout.pp_doclayout_engine import PPDocLayoutEngine, deciding
+
     if engine != PPDocLayoutEngine.name:
         return None if model is None else _digest(model)
     settings, files = deciding(LayoutSettings(model_path=model))
@@ -149,6 +151,8 @@ def _layout_model(engine: str, model: Path | None) -> str | None:
 
 def _table_model(choice: TableEngineSettings) -> str | None:
     """Digest of what the table engine computes with; None where only another package's engine knows."""
+    from pagemill.tables.table_transformer import TableTransformer, find_weights
+
     if choice.name != TableTransformer.name:
         return None if choice.model is None else _digest(Path(choice.model), "--table-model")
     digests = [_digest(folder, "--table-model") for folder in find_weights(choice.model)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
@@ -21,9 +20,13 @@ from pagemill.errors import (
     lacks_extra,
 )
 from pagemill.imaging.formats import SUFFIXES
+from pagemill.imaging.limits import DecodeLimits
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, natural_key
 
+_EXTRAS = {"hf": "hub", "http": "http", "https": "http"}
+_CHUNK = 2**20
+_MOST_BYTES = DecodeLimits().max_stored_bytes
 _GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
@@ -210,8 +213,8 @@ def _lacking(uri: str, error: ImportError) -> MissingDependencyError:
     """The error for a package that a filesystem needs; fsspec says which one."""
     scheme = uri.split("://", 1)[0]
     message = f"reading {scheme}:// needs another package ({error})"
-    if scheme == "hf":
-        return lacks_extra(message, "hub")
+    if (extra := _EXTRAS.get(scheme)) is not None:
+        return lacks_extra(message, extra)
     return MissingDependencyError(message, remedy="Install it with pip, or download the files and give their paths.")
 
 
@@ -228,13 +231,23 @@ def read_all(file: RemoteFile, max_bytes: int) -> bytes:
     return data
 
 
-def copy_to_disk(source: RemoteFile | bytes, folder: Path | None) -> TemporaryCopy:
-    """Copy a PDF to a temporary file, for readers that need one."""
+def copy_to_disk(source: RemoteFile | bytes, folder: Path | None, *, max_bytes: int = _MOST_BYTES) -> TemporaryCopy:
+    """Copy a PDF to a temporary file, for readers that need one.
+
+    Raises:
+        TooLargeError: It has more than ``max_bytes``; a server may send without end.
+    """
     copy = TemporaryCopy(folder)
     with copy.path.open("wb") as target:
         if isinstance(source, bytes):
             target.write(source)
         else:
             with source.filesystem.open(source.path, "rb") as opened:
-                shutil.copyfileobj(opened, target)
+                left = max_bytes
+                while chunk := opened.read(_CHUNK):
+                    left -= len(chunk)
+                    if left < 0:
+                        remedy = "Download it and give its path."
+                        raise TooLargeError(f"{source.path!r} has more than {max_bytes:,} bytes", remedy=remedy)
+                    target.write(chunk)
     return copy

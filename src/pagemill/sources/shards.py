@@ -10,10 +10,7 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pagemill.errors import (
     CorruptInputError,
@@ -26,6 +23,12 @@ from pagemill.errors import (
 from pagemill.imaging.formats import FileFormat
 from pagemill.sources.items import Content, RemoteFile
 from pagemill.sources.options import SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+else:
+    from pagemill.config.arrow import pa, pq
 
 BATCH_ROWS = 8
 """Rows of a Parquet file decoded at once: a page can have tens of megabytes."""
@@ -108,7 +111,7 @@ class TableWithoutImagesError(Exception):
         self.columns = columns
 
 
-Piece: TypeAlias = pa.RecordBatch | EndedRows | LostRows
+Piece: TypeAlias = "pa.RecordBatch | EndedRows | LostRows"
 
 
 def reason_of(error: Exception, content: Content) -> Exception:

@@ -13,10 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from pagemill.errors import CorruptInputError, PagemillError
 from pagemill.imaging.formats import FileFormat
@@ -33,6 +30,12 @@ from pagemill.sources.shards import (
     pieces,
     reason_of,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+else:
+    from pagemill.config.arrow import pa, pq
 
 _METADATA_CHARACTERS = 1_000
 

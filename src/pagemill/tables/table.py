@@ -8,10 +8,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pagemill.document.marks import inline_html
 from pagemill.document.page import Span
+from pagemill.document.shown import count
 from pagemill.document.spans import carried
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};|\]\(|[|\n\\]")
@@ -58,11 +66,65 @@ class Table:
     method: str = ""
     """How its structure was found: by ``rules``, by the ``text``'s places, or the name of a model."""
 
+    def __repr__(self) -> str:
+        caption = f", {self.caption[:40]!r}" if self.caption else ""
+        return f"Table({count(self.rows, 'row')}, {count(self.columns, 'column')}{caption})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.to_html()
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows that renders Markdown alone."""
+        return self.to_markdown() or self.to_html()
+
     @property
     def header_rows(self) -> int:
         """How many rows at the top consist of header cells alone."""
         body = [cell.row for cell in self.cells if not cell.header]
         return min(body, default=self.rows)
+
+    def grid(self) -> list[list[str]]:
+        """The texts row by row, each cell in all the slots that it covers."""
+        grid = [[""] * self.columns for _ in range(self.rows)]
+        for cell in self.cells:
+            for row in range(cell.row, cell.row + cell.row_span):
+                grid[row][cell.column : cell.column + cell.column_span] = [cell.text] * cell.column_span
+        return grid
+
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
+        """The grid as CSV, which is also written to ``path``. What a spreadsheet would compute gets an apostrophe.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        from pagemill.tables.frames import csv_text
+
+        text = csv_text(self.grid())
+        if path is not None:
+            Path(path).write_bytes(text.encode("utf-8", "replace"))
+        return text
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The grid as a data frame of text. Header rows name the columns, joined by `` / `` where there are several.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        from pagemill.tables.frames import data_frame
+
+        return data_frame("pandas", self.grid(), self.header_rows)
+
+    def to_polars(self) -> polars.DataFrame:
+        """As :meth:`to_pandas`, as a data frame of polars.
+
+        Raises:
+            MissingDependencyError: polars is not installed.
+        """
+        from pagemill.tables.frames import data_frame
+
+        frame: polars.DataFrame = data_frame("polars", self.grid(), self.header_rows)
+        return frame
 
     def to_html(self) -> str:
         """One ``<table>`` element on one line, texts escaped, with ``thead`` where the top rows are header rows."""

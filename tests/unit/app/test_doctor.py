@@ -140,7 +140,7 @@ def test_a_closed_port():
 
 def test_only_named_areas_must_be_complete():
     assert CliRunner().invoke(command, [], catch_exceptions=False).exit_code == 0
-    assert CliRunner().invoke(command, ["serve"], catch_exceptions=False).exit_code == 6
+    assert CliRunner().invoke(command, ["serve-model"], catch_exceptions=False).exit_code == 6
     assert CliRunner().invoke(command, ["--server", "http://127.0.0.1:1"], catch_exceptions=False).exit_code == 6
 
 
@@ -149,9 +149,9 @@ def test_without_an_area_nothing_is_missing_that_nobody_asked_for():
     ready, optional = printed.split("\nOptional\n")
     assert ready.startswith("Ready\nmachine: ")
     assert "MISSING" not in printed
-    assert "serve: start model servers on this machine" in optional
+    assert "serve-model: start model servers on this machine" in optional
     assert "  -        vLLM: vLLM is not installed\n" in optional
-    assert "MISSING  vLLM" in CliRunner().invoke(command, ["serve"], catch_exceptions=False).stdout
+    assert "MISSING  vLLM" in CliRunner().invoke(command, ["serve-model"], catch_exceptions=False).stdout
 
 
 def test_what_parsing_needs_is_missing_without_an_area(monkeypatch):
@@ -176,8 +176,8 @@ def test_one_command_that_installs_several_is_printed_once(monkeypatch):
 
 
 def test_json():
-    listed = json.loads(CliRunner().invoke(command, ["serve", "--json"], catch_exceptions=False).stdout)
-    assert {row["area"] for row in listed} == {"serve"}
+    listed = json.loads(CliRunner().invoke(command, ["serve-model", "--json"], catch_exceptions=False).stdout)
+    assert {row["area"] for row in listed} == {"serve-model"}
     assert any(row["verdict"] == "missing" and row["remedy"] for row in listed)
 
 
@@ -192,3 +192,13 @@ def test_publishing_needs_a_token(monkeypatch):
     assert found(Area.PUBLISH, "login").verdict is Readiness.MISSING
     monkeypatch.setattr(huggingface_hub, "get_token", lambda: "t")
     assert found(Area.PUBLISH, "login").verdict is Readiness.OK
+
+
+@pytest.mark.parametrize(("area", "package"), [("serve", "fastapi"), ("mcp", "mcp"), ("ray", "ray")])
+def test_servers_and_clusters_are_checked_for_their_packages(monkeypatch, area: str, package: str):
+    def lacking(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", lacking)
+    finding = found(Area(area), package)
+    assert (finding.verdict, finding.remedy) == (Readiness.MISSING, f"Install it: {install_extra(area)}")

@@ -35,6 +35,9 @@ def invoke(*arguments: str | Path) -> Result:
         ("docjson", "run-docjson/report.json"),
         ("html", "run-html/index.html"),
         ("csv-tables", "run-tables/tables.csv"),
+        ("txt", "run-txt/report.txt"),
+        ("doctags", "run-doctags/report.doctags"),
+        ("coco", "run.coco.json"),
     ],
 )
 def test_exports_go_beside_the_run(run: Path, tmp_path: Path, format_name: str, name: str) -> None:

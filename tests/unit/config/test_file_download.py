@@ -76,7 +76,7 @@ def test_errors_of_the_network_are_said_in_words(monkeypatch, tmp_path, error, s
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(file_download, "urlopen", fails)
+    monkeypatch.setattr("urllib.request.urlopen", fails)
     with pytest.raises(NetworkError) as raised:
         fetch_file(URL, tmp_path / "tiny.onnx", SHA256)
     assert raised.value.message == f"cannot download {URL}: {said}"
@@ -119,7 +119,7 @@ def test_what_breaks_in_the_middle_is_told_apart(monkeypatch, tmp_path, broken, 
         def write(self, _):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(file_download, "urlopen", lambda *_, **__: Answer())
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Answer())
     if broken == "write":
         monkeypatch.setattr(file_download.os, "fdopen", lambda *_: Full())
     with pytest.raises(kind):

@@ -11,7 +11,8 @@ from synthetic_run import TABLE, page, region, sample_pages
 
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat
-from pagemill.export.csv_tables import INDEX_COLUMNS, inert, table_rows, write_tables
+from pagemill.export.csv_tables import INDEX_COLUMNS, write_tables
+from pagemill.tables.frames import inert
 from pagemill.tables.html import parse_table
 from pagemill.tables.table import Cell, Table
 
@@ -103,7 +104,7 @@ def tilings(draw: st.DrawFn) -> Table:
 
 @given(tilings())
 def test_every_slot_says_what_its_cell_says(table: Table) -> None:
-    grid = list(table_rows(table))
+    grid = table.grid()
     assert len(grid) == table.rows
     assert all(len(row) == table.columns for row in grid)
     for cell in table.cells:

@@ -183,3 +183,41 @@ def test_the_oldest_documents_are_deleted(root: Path, monkeypatch: pytest.Monkey
 def test_a_root_must_be_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a folder"):
         LocalDocuments(tmp_path / "nothing", tmp_path / "cache")
+
+
+async def test_documents_and_files_are_listed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = parsed(root)
+    monkeypatch.setattr(local.RunReader, "source_addresses", lambda _: {"": str(root / "sub" / "mill.pdf")})
+    for name in ("a10.pdf", "a2.pdf", "notes.txt~", ".hidden.pdf"):
+        (root / name).touch()
+    (root / "out.pdf").symlink_to(root.parent / "outside.pdf")
+    async with documents(root) as service:
+        listed = await service.listed("")
+        assert listed.files == ["a2.pdf", "a10.pdf", "sub/"]
+        assert [(each.document, each.name, each.pages_finished) for each in listed.documents] == [
+            (document, "mill.pdf", 2)
+        ]
+        assert (await service.listed("sub")).files == ["sub/mill.pdf"]
+        monkeypatch.setattr(local, "MAX_FILES", 1)
+        assert (await service.listed("")).files_left_out == 2
+        for folder, message in (("..", "outside"), ("nowhere", "cannot be listed"), ("a2.pdf", "cannot be listed")):
+            with pytest.raises(InputError, match=message):
+                await service.listed(folder)
+
+
+async def test_documents_of_another_folder_are_not_listed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed(root)
+    monkeypatch.setattr(local.RunReader, "source_addresses", lambda _: {"": str(root.parent / "outside.pdf")})
+    async with documents(root) as service:
+        assert (await service.listed("")).documents == []
+
+
+async def test_messages_keep_their_remedy_and_name_no_absolute_path(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f"import sys; print('Error: {root}/sub/mill.pdf is locked\\n  Unlock it.', file=sys.stderr); sys.exit(5)"
+    monkeypatch.setattr(local, "parse_command", lambda *_, **__: ([sys.executable, "-c", script], {}))
+    async with documents(root) as service:
+        with pytest.raises(PagemillError) as caught:
+            await service.parse("sub/mill.pdf", pages=None, languages=(), wait_s=30, tell=nothing)
+    assert (caught.value.message, caught.value.remedy) == ("sub/mill.pdf is locked", "Unlock it.")

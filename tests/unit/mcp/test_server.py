@@ -14,7 +14,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, PageResult
 from pagemill.errors import UsageError
 from pagemill.mcp import server as mcp_server
-from pagemill.mcp.documents import Found, ParsedDocument, ParseState
+from pagemill.mcp.documents import Found, Listing, ParsedDocument, ParseState
 from pagemill.mcp.server import RequireKey, create_server
 from pagemill.sources.options import PageRanges
 
@@ -61,6 +61,12 @@ class FakeDocuments:
     async def is_unfinished(self, document: str) -> bool:
         return self.cut_short
 
+    async def listed(self, folder: str) -> Listing:
+        if folder == "x":
+            raise UsageError("no folder", remedy="Name another.")
+        done = ParsedDocument(document="d", name="mill.pdf", state=ParseState.FINISHED, pages_finished=2)
+        return Listing(documents=[done], files=["mill.pdf", "sub/"])
+
     async def image(self, document: str, page: PageResult, width: int) -> bytes:
         return JPEG
 
@@ -85,7 +91,7 @@ def text_of(result: Any) -> str:
 async def test_every_tool_is_listed_with_its_parameters() -> None:
     async with Client(create_server(FakeDocuments())) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert tools.keys() == {"parse_document", "get_pages", "search", "get_table", "get_page_image"}
+    assert tools.keys() == {"list_documents", "parse_document", "get_pages", "search", "get_table", "get_page_image"}
     assert all(tool.description and tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
     assert "context" not in tools["parse_document"].input_schema["properties"]
 
@@ -164,6 +170,7 @@ async def test_a_search() -> None:
         ("parse_document", {"source": "secret"}, "it is outside. Name another"),
         ("parse_document", {"source": "a", "pages": "3-1"}, "page range"),
         ("get_pages", {"document": "x"}, "no document"),
+        ("list_documents", {"folder": "x"}, "no folder. Name another."),
         ("get_table", {"document": "d", "page": 1}, "has 0 tables"),
         ("get_page_image", {"document": "d", "page": 7}, "no finished page 7"),
         ("get_page_image", {"document": "d", "page": 1, "width": 100_000}, "2000"),
@@ -199,3 +206,9 @@ async def test_requests_without_the_key_are_refused(headers: list[tuple[bytes, b
     await RequireKey(app, "right")({"type": "http", "headers": headers}, None, send)
     assert bool(reached) == passes
     assert [each.get("status") for each in sent] == ([] if passes else [401, None])
+
+
+async def test_documents_and_files_are_listed() -> None:
+    listed = (await call("list_documents")).structured_content
+    assert listed["files"] == ["mill.pdf", "sub/"]
+    assert listed["documents"][0]["document"] == "d"

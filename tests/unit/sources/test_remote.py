@@ -9,9 +9,17 @@ from threading import Thread
 
 import pytest
 
-from pagemill.errors import MissingInputError, NetworkError, PagemillError, UnsupportedInputError
-from pagemill.sources.items import SkippedFiles
-from pagemill.sources.remote import expand_url, unreachable
+from pagemill.errors import (
+    MissingDependencyError,
+    MissingInputError,
+    NetworkError,
+    PagemillError,
+    TooLargeError,
+    UnsupportedInputError,
+)
+from pagemill.installation import install_extra
+from pagemill.sources.items import RemoteFile, SkippedFiles
+from pagemill.sources.remote import copy_to_disk, expand_url, unreachable
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -85,3 +93,27 @@ def test_what_the_client_of_the_hub_says_of_an_address() -> None:
     assert kind("GatedRepoError") is NetworkError  # it is there
     assert kind("HFValidationError") is UnsupportedInputError
     assert type(unreachable(address, json.JSONDecodeError("no JSON", "<html>", 0))) is NetworkError
+
+
+@pytest.mark.parametrize(
+    ("url", "extra"), [("https://h/a.pdf", "http"), ("http://h/a.pdf", "http"), ("hf://datasets/o/n", "hub")]
+)
+def test_a_missing_package_is_named_by_its_extra(url: str, extra: str):
+    error = unreachable(url, ImportError("no module"))
+    assert isinstance(error, MissingDependencyError)
+    assert error.remedy == f"Install it: {install_extra(extra)}"
+    other = unreachable("s3://b/a.pdf", ImportError("no module named s3fs"))
+    assert "s3fs" in other.message
+
+
+def test_a_copy_is_bounded_and_leaves_nothing_when_it_is_too_large(tmp_path: Path):
+    import fsspec
+
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-" * 10)
+    remote = RemoteFile(fsspec.filesystem("file"), str(tmp_path / "a.pdf"))
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    assert copy_to_disk(remote, copies, max_bytes=50).path.read_bytes() == b"%PDF-" * 10
+    with pytest.raises(TooLargeError, match="more than 49 bytes"):
+        copy_to_disk(remote, copies, max_bytes=49)
+    assert [*copies.iterdir()] == []

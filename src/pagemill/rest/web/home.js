@@ -131,9 +131,25 @@ export class HomeView {
 
   add(files) {
     const known = new Set(this.files.map(({ name, file }) => `${name}/${file.size}`));
-    this.files.push(...files.filter(({ name, file }) => !known.has(`${name}/${file.size}`)));
+    const added = files.filter(({ name, file }) => !known.has(`${name}/${file.size}`));
+    const refused = added.filter(({ file }) => !file.size || file.size > this.largest());
+    this.files.push(...added.filter((each) => !refused.includes(each)));
+    this.problem.replaceChildren(...(refused.length ? [failureNode(this.refusal(refused))] : []));
     this.drawChosen();
     if (this.files.length) this.start.focus();
+  }
+
+  /** Bytes of the largest file that the server takes. */
+  largest() {
+    return (this.offer?.limits.max_file_mib ?? Infinity) * 2 ** 20;
+  }
+
+  /** Why files are refused before they are sent. */
+  refusal(files) {
+    const names = files.slice(0, MOST_NAMES).map(({ name }) => name).join(", ") + (files.length > MOST_NAMES ? " …" : "");
+    const isEmpty = files.every(({ file }) => !file.size);
+    const remedy = isEmpty ? tr("The file is empty.") : tr("The server takes files of at most {size}.", { size: bytes(this.largest()) });
+    return { message: tr("Left out: {names}", { names }), remedy };
   }
 
   drawChosen() {

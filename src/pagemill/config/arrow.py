@@ -1,0 +1,26 @@
+"""pyarrow, imported on first use: 170 MB that only datasets, Parquet and vectors need."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from pagemill.errors import lacks_extra
+
+
+class _OnUse:
+    """A module that is imported when something of it is asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        try:
+            module = importlib.import_module(self._name)
+        except ImportError as error:
+            raise lacks_extra("datasets, Parquet files and vectors need pyarrow", "datasets") from error
+        return getattr(module, attribute)
+
+
+pa = _OnUse("pyarrow")
+pq = _OnUse("pyarrow.parquet")

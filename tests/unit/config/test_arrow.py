@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pagemill.config.arrow import pa
+from pagemill.errors import ExitCode, MissingDependencyError
+from pagemill.installation import install_extra
+
+WITHOUT = "import sys; sys.modules['pyarrow'] = None; from pagemill.cli import main; main()"
+
+
+def test_it_is_imported_on_use():
+    assert pa.int64() == pa.int64()
+
+
+def test_what_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError) as caught:
+        pa.int64()
+    assert caught.value.remedy == f"Install it: {install_extra('datasets')}"
+
+
+@pytest.mark.parametrize("command", ["embed", "index", "search", "export", "parse"])
+def test_commands_are_there_without_it(command: str):
+    run = subprocess.run([sys.executable, "-c", WITHOUT, command, "--help"], capture_output=True, text=True, timeout=60)
+    assert run.returncode == ExitCode.OK, run.stderr
+    assert "Traceback" not in run.stderr
