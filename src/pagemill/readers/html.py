@@ -132,7 +132,7 @@ def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] |
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(text)
-    walk = _Walk(formulas, pictures or {})
+    walk = _Walk(formulas, {} if pictures is None else pictures)
     root = tree.body or tree.root
     blocks = list(walk.blocks(root)) if root is not None else []
     parts = list(in_parts(blocks))
