@@ -109,7 +109,7 @@ def parse(source: str | Path | bytes, **options: Unpack[ParseKeywords]) -> Docum
     """Parse one document and wait for all of it.
 
     Args:
-        source: A path or URL of a PDF or image, or the bytes of one.
+        source: A path or URL of a PDF, an image or another document, or the bytes of one.
         **options: See below.
 
     Returns:

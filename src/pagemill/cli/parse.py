@@ -41,8 +41,8 @@ def command(
 ) -> int:
     """Parse documents into text, tables, Markdown and JSON records.
 
-    INPUT is a PDF, an image, a folder, a glob, an Arrow or Parquet file of page images, hf://datasets/OWNER/NAME,
-    or any URL that an installed fsspec filesystem opens.
+    INPUT is a PDF, an image, an Office, HWP, HTML, Markdown, CSV or text file, a folder, a glob, an Arrow or Parquet
+    file of page images, hf://datasets/OWNER/NAME, or any URL that an installed fsspec filesystem opens.
 
     \b
     pagemill parse report.pdf -o out

@@ -193,7 +193,8 @@ def in_parts(blocks: Iterable[Block], **told: Any) -> Iterator[Part]:
     part, size = Part(**told), 0
     for block in blocks:
         length = len(block.content or "")
-        if part.blocks and (size + length > PART_CHARACTERS or part.blocks[-1].continues):
+        has_text = any(not each.level for each in part.blocks)
+        if has_text and (size + length > PART_CHARACTERS or part.blocks[-1].continues):
             part, carried = _cut(part)
             yield part
             part, size = Part(blocks=carried, metadata=dict(part.metadata), width=part.width, height=part.height), 0
@@ -205,9 +206,9 @@ def in_parts(blocks: Iterable[Block], **told: Any) -> Iterator[Part]:
 def _cut(part: Part) -> tuple[Part, list[Block]]:
     """A part that ends here, and the headings at its end, which belong to what follows."""
     blocks, end = part.blocks, len(part.blocks)
-    while end > 1 and blocks[end - 1].level:
+    while blocks[end - 1].level:
         end -= 1
-    kept, rest = (blocks[:end], blocks[end:]) if end > 1 else (blocks, [])
+    kept, rest = blocks[:end], blocks[end:]
     if kept[-1].list_item and not rest:
         kept[-1] = msgspec.structs.replace(kept[-1], continues=True)
     part.blocks = kept

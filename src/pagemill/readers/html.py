@@ -135,10 +135,7 @@ def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] |
     walk = _Walk(formulas, {} if pictures is None else pictures)
     root = tree.body or tree.root
     blocks = list(walk.blocks(root)) if root is not None else []
-    parts = list(in_parts(blocks))
-    if walk.left_out:
-        parts[0].notes.append(f"{walk.left_out:,} pictures are not part of the file")
-    return Document(parts=parts, info=_info(tree))
+    return Document(parts=list(in_parts(blocks)), info=_info(tree))
 
 
 def _info(tree: Any) -> DocumentInfo:
@@ -161,7 +158,6 @@ class _Walk:
     def __init__(self, formulas: bool, pictures: dict[str, bytes]) -> None:
         self._formulas = formulas
         self._pictures = pictures
-        self.left_out = 0
 
     def blocks(self, node: Any, depth: int = 0, items: int = 0) -> Iterator[Block]:
         """The blocks inside of an element; ``items``: how many list items it is inside of."""
@@ -332,8 +328,6 @@ class _Walk:
                 data = base64.b64decode(raw, validate=False) if start[1] else raw
             except binascii.Error:
                 data = b""
-        if data is None:
-            self.left_out += 1
         yield Block(label=Label.IMAGE, picture=Picture(data or b"", said.strip(), source[:100] if data is None else ""))
 
 

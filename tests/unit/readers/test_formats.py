@@ -189,7 +189,6 @@ def test_html(tmp_path: Path):
     assert texts(page, Label.HEADER) == ["menu"]
     (picture,) = (block.picture for block in blocks(page) if block.picture)
     assert (picture.data, picture.alternative) == (b"", "pic")
-    assert page.parts[0].notes == ["1 pictures are not part of the file"]
     assert (page.info.title, page.info.author, page.info.language) == ("Doc title", "Lee", "ko")
 
 
