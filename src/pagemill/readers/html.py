@@ -87,6 +87,9 @@ _INLINE = frozenset(_MARKS) | frozenset(
     ]
 )
 _HEADING = re.compile(r"h[1-6]")
+_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([A-Za-z0-9_-]{2,40})", re.IGNORECASE)
+_HEAD = 4096
+"""Bytes in which a page says how it is encoded; the standard has it in the first 1,024."""
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _MOST_DEPTH = 200
 """Nested elements that are looked into; a page has some tens."""
@@ -96,7 +99,9 @@ _DATA = re.compile(r"data:image/[\w.+-]+(;base64)?,", re.IGNORECASE)
 
 def read_html(path: Path, password: str | None = None) -> Document:
     """A web page that was saved."""
-    return of_markup(decoded(path))
+    with path.open("rb") as file:
+        said = _CHARSET.search(file.read(_HEAD))
+    return of_markup(decoded(path, said[1].decode("ascii") if said else None))
 
 
 def read_markdown(path: Path, password: str | None = None) -> Document:

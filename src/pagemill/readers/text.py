@@ -62,8 +62,12 @@ def _table(text: str, suffix: str) -> Iterator[Block]:
     yield from tables(cells)
 
 
-def decoded(path: Path) -> str:
+def decoded(path: Path, said: str | None = None) -> str:
     """The text of a file, by its byte order mark, as UTF-8, or else in a common 8-bit encoding.
+
+    Args:
+        path: The file.
+        said: The encoding that it names.
 
     Raises:
         TooLargeError: It is over :data:`MOST_BYTES`.
@@ -76,9 +80,9 @@ def decoded(path: Path) -> str:
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     if encoding is None and b"\0" in data:
         raise CorruptInputError("the file holds binary data, no text", remedy="Check what it is.")
-    for name in (encoding,) if encoding else ("utf-8", *_FALLBACKS):
+    for name in (encoding,) if encoding else ("utf-8", *([said] if said else []), *_FALLBACKS):
         try:
             return data.decode(name).replace("\r\n", "\n").replace("\r", "\n")
-        except UnicodeDecodeError as error:
+        except (UnicodeDecodeError, LookupError) as error:
             reason = error
     raise CorruptInputError(f"the text is damaged: {reason}", remedy="Save it as UTF-8.") from reason

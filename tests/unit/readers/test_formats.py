@@ -129,6 +129,19 @@ def test_pptx_lists_links_notes(slides: Document):
     assert texts(slides, Label.FOOTNOTE) == ["Say hello"]
 
 
+def test_pptx_formulas(tmp_path: Path):
+    import pptx
+    from lxml import etree
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    slide.shapes.title.text = "So "
+    math = f'<m:oMath xmlns:m="{made.MATH}"><m:r><m:t>x+1</m:t></m:r></m:oMath>'
+    slide.shapes.title.text_frame.paragraphs[0]._p.append(etree.fromstring(math))
+    deck.save(str(tmp_path / "a.pptx"))
+    assert headings(read(tmp_path / "a.pptx", "pptx:read")) == [(2, "So $x+1$")]
+
+
 def test_pptx_tables_charts_pictures_hidden_slides(slides: Document):
     table, chart = texts(slides, Label.TABLE)
     assert table is not None and 'colspan="2"' in table
@@ -144,7 +157,44 @@ def test_xlsx_cells_are_as_displayed(sheets: Document):
     assert "<td>2026-03-01</td><td>1,234.50</td><td>25.6%</td>" in sales
     assert '<td colspan="2">Merged</td>' in sales
     assert '<a href="https://example.org">Pen</a>' in sales
+    assert "<thead><tr><th>Item</th>" in sales
     assert sheets.info.title == "Prices"
+
+
+@pytest.mark.slow
+def test_large_sheets_are_read_whole(tmp_path: Path):
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("Large")
+    for row in range(20_000):
+        sheet.append([f"{row}", "a", "b", "c", 1, 2, 3, 4, 5, 6])
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", "hangul:read")
+    assert not found.parts[0].warnings
+    assert sum((table or "").count("<tr>") for table in texts(found, Label.TABLE)) == 20_000
+
+
+def test_xlsx_charts_and_pictures(tmp_path: Path):
+    from openpyxl import Workbook
+    from openpyxl.chart import BarChart, Reference
+    from openpyxl.drawing.image import Image
+
+    book = Workbook()
+    for row in (("Town", "Sales"), ("East", 5), ("West", 7)):
+        book.active.append(row)
+    chart = BarChart()
+    chart.title = "By town"
+    chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=3), titles_from_data=True)
+    chart.set_categories(Reference(book.active, min_col=1, min_row=2, max_row=3))
+    book.active.add_chart(chart, "D1")
+    book.active.add_image(Image(made.png()), "D20")
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", "hangul:read")
+    assert len(texts(found, Label.TABLE)) == 2
+    assert "By town" in "".join(block.content or "" for block in blocks(found))
+    (picture,) = (block.picture for block in blocks(found) if block.picture)
+    assert picture.data.startswith(b"\x89PNG")
 
 
 def test_xlsx_sheets_are_pages_and_hidden_ones_are_named(sheets: Document):
@@ -252,6 +302,13 @@ def test_separated_values_are_one_table(tmp_path: Path, name: str, data: bytes):
 def test_text_is_paragraphs_in_any_usual_encoding(tmp_path: Path, encoding: str):
     (tmp_path / "a.txt").write_bytes("첫 문단\n둘째 줄\n\n\n다음".encode(encoding))
     assert texts(read(tmp_path / "a.txt", "text:read_text")) == ["첫 문단\n둘째 줄", "다음"]
+
+
+def test_a_web_page_says_how_it_is_encoded(tmp_path: Path):
+    (tmp_path / "a.html").write_bytes('<html><head><meta charset="shift_jis"></head><p>漢字とかな'.encode("shift_jis"))
+    assert texts(read(tmp_path / "a.html", "html:read_html")) == ["漢字とかな"]
+    (tmp_path / "b.html").write_bytes('<html><head><meta charset="no-such"></head><p>한글'.encode("cp949"))
+    assert texts(read(tmp_path / "b.html", "html:read_html")) == ["한글"]
 
 
 def test_chapters_of_a_book_are_pages_in_the_order_of_its_spine(tmp_path: Path):
