@@ -40,9 +40,17 @@ _FLAGS = (
 _SHOWN_LINK = re.compile(r"(.*?) ?<((?:https?://|mailto:)[^<>\s]+)>", re.DOTALL)
 """How dochan writes the link of a spreadsheet's cell."""
 _SHOWN_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_COMMENT = re.compile(r"\s*\[comment: (.*)\]\Z", re.DOTALL)
+"""Likewise its comment."""
+_AUTHOR = "Author: "
+_RUNNING = {"Header: ": Label.HEADER, "Footer: ": Label.FOOTER}
+"""How dochan writes the running heads of XLS files."""
+_CHART = "Chart type: "
+"""What dochan says of the values of a chart."""
 _LOCKED = "암호"
 """In all messages of dochan about passwords."""
 _CORE = "docProps/core.xml"
+_SUMMARY = "\x05SummaryInformation"
 _INFO = (_CORE, "Contents/content.hpf")
 _NAMES = {"title": "title", "creator": "author", "created": "created", "modified": "modified", "language": "language"}
 _HWP_NAMES = {"CreatedDate": "created", "ModifiedDate": "modified", "creator": "author"}
@@ -83,7 +91,7 @@ def read(path: Path, password: str | None = None) -> Document:
     parts[0].warnings += [f"dochan: {error}" for error in errors[:_MOST_ERRORS]]
     parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
     parts[0].notes += [f"dochan: {each}" for each in told[:_MOST_ERRORS]]
-    return Document(parts=parts, info=_info(path) if is_package else DocumentInfo())
+    return Document(parts=parts, info=_info(path) if is_package else _summary(found))
 
 
 def _widen_limits() -> None:
@@ -111,15 +119,31 @@ def _page(section: Any, hidden: dict[str, dict[str, int]]) -> Iterator[Part]:
         yield part
 
 
+def _place(element: Any) -> str | None:
+    """The member of the package, or the stream, that an element comes from."""
+    return getattr(getattr(element, "provenance", None), "path", None)
+
+
+def _summary(found: Any) -> DocumentInfo:
+    """What an OLE file says of itself: dochan puts it in front of the text."""
+    said = [each for section in found.sections for each in section.elements if _place(each) == _SUMMARY]
+    title = next((each.text for each in said if each.heading_level), "")
+    author = next((each.text for each in said if each.text.startswith(_AUTHOR)), "")
+    return DocumentInfo(title=title, author=author.removeprefix(_AUTHOR))
+
+
 def _blocks(elements: Iterable[Any]) -> Iterator[Block]:
     for element in elements:
-        if getattr(getattr(element, "provenance", None), "path", None) == _CORE:
+        if _place(element) in (_CORE, _SUMMARY):
             continue  # metadata, which are no part of the text
         kind = type(element).__name__
         if kind == "Paragraph":
             inline = _text(element)
             level = element.heading_level
             block = heading(inline, level) if level else inline.block()
+            prefix = inline.text[:8]
+            if getattr(element.provenance, "source_format", "") == "xls" and prefix in _RUNNING:
+                block = Inline(inline.text[8:]).block(label=_RUNNING[prefix], furniture=Furniture.PROVEN)
             yield from (block,) if block else ()
         elif kind == "Table":
             yield from _table(element)
@@ -203,10 +227,16 @@ def _table(table: Any) -> Iterator[Block]:
             if each.is_merged_away:
                 continue
             at = (row if each.row is None else each.row, column if each.col is None else each.col)
-            cells.append(cell(_joined(each.paragraphs), *at, each.row_span, each.col_span))
+            text = _joined(each.paragraphs)
+            if noted := _COMMENT.search(text.text):
+                comment = Inline(noted[1]).block(label=Label.ASIDE_TEXT)
+                after += [comment] if comment else []
+                text.text = text.text[: noted.start()]
+            cells.append(cell(text, *at, each.row_span, each.col_span))
             kinds = ("Image", "Footnote", "Comment")
             after += _blocks(block for block in each.paragraphs if type(block).__name__ in kinds)
     caption = _joined(table.caption).text
+    caption = "" if caption.startswith(_CHART) else caption
     first = [each for each in cells if each.row == 0]
     said = [each.text for each in first if each.text.strip()]
     # Neither format says which row is the head: one of words in most columns is. Sheets have empty columns.

@@ -178,6 +178,7 @@ def test_large_sheets_are_read_whole(tmp_path: Path):
 def test_xlsx_charts_and_pictures(tmp_path: Path):
     from openpyxl import Workbook
     from openpyxl.chart import BarChart, Reference
+    from openpyxl.comments import Comment
     from openpyxl.drawing.image import Image
 
     book = Workbook()
@@ -188,10 +189,12 @@ def test_xlsx_charts_and_pictures(tmp_path: Path):
     chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=3), titles_from_data=True)
     chart.set_categories(Reference(book.active, min_col=1, min_row=2, max_row=3))
     book.active.add_chart(chart, "D1")
+    book.active["A2"].comment = Comment("Check this", "Lee")
     book.active.add_image(Image(made.png()), "D20")
     book.save(tmp_path / "a.xlsx")
     found = read(tmp_path / "a.xlsx", "hangul:read")
     assert len(texts(found, Label.TABLE)) == 2
+    assert texts(found, Label.ASIDE_TEXT) == ["Lee: Check this"]
     assert "By town" in "".join(block.content or "" for block in blocks(found))
     (picture,) = (block.picture for block in blocks(found) if block.picture)
     assert picture.data.startswith(b"\x89PNG")
