@@ -55,6 +55,9 @@ class NoPdfs:
         """Never called, either."""
         raise NotImplementedError
 
+    async def read_document(self, path: Path, target: Path, name: str, password: str | None = None) -> DocumentRead:
+        raise NotImplementedError
+
 
 def png(number: int) -> bytes:
     """A PNG of one pixel, different from all others by a text in it."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pagemill.runtime.flight import Ticket
-    from pagemill.sources.base import PageRef
+    from pagemill.sources.base import PageRef, ReadPart
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
@@ -47,7 +47,7 @@ class DecodingPipeline(Pipeline):
         )
         error = ref.error
         record.errors = [ref.warning] if ref.warning else []
-        if ref.payload is not None:
+        if ref.payload is not None and not isinstance(ref.payload, ReadPart):
             try:
                 page = await self.decode(ref.payload)
                 record.width, record.metadata = page.pixels.shape[1], {**ref.metadata, "notes": list(page.notes)}
