@@ -21,12 +21,13 @@ from pagemill.errors import ExitCode, PagemillError
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import SourceOptions
+from pagemill.sources.base import ReadPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pagemill.runtime.flight import Ticket
-    from pagemill.sources.base import PageRef, ReadPart
+    from pagemill.sources.base import PageRef
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
