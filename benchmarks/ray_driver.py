@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pagemill.imaging.page import PdfInfo, PdfRepair
+    from pagemill.readers.reading import DocumentRead
     from pagemill.sources.base import PageRef
 
 _SHARDS = 100
@@ -143,6 +144,9 @@ class _NoPdf:
         raise NotImplementedError
 
     async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
+        raise NotImplementedError
+
+    async def read_document(self, path: Path, target: Path, name: str, password: str | None = None) -> DocumentRead:
         raise NotImplementedError
 
 

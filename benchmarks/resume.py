@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from pagemill.document.page import PageResult
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo, PdfRepair
+from pagemill.readers.reading import DocumentRead
 from pagemill.sources import SourceOptions
 from pagemill.sources.stream import InputStream
 from pagemill.store.derived import Exporters
@@ -53,6 +54,10 @@ class NoPdfs:
 
     async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
         """Never called, either."""
+        raise NotImplementedError
+
+    async def read_document(self, path: Path, target: Path, name: str, password: str | None = None) -> DocumentRead:
+        """Never called: there is no document."""
         raise NotImplementedError
 
 

@@ -130,8 +130,8 @@ def parse(source: Source, **options: Unpack[ParseKeywords]) -> Document:
     """Parse one document and wait for all of it.
 
     Args:
-        source: A path or URL of a PDF or image, its bytes, an open binary file; a PIL image, or a NumPy array of uint8
-            with a gray or an RGB image.
+        source: A path or URL of a PDF, an image or another document, its bytes, an open binary file; a PIL image, or a
+            NumPy array of uint8 with a gray or an RGB image.
         **options: See below.
 
     Returns:

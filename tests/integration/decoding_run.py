@@ -21,6 +21,7 @@ from pagemill.errors import ExitCode, PagemillError
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.sources import SourceOptions
+from pagemill.sources.base import ReadPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ class DecodingPipeline(Pipeline):
         )
         error = ref.error
         record.errors = [ref.warning] if ref.warning else []
-        if ref.payload is not None:
+        if ref.payload is not None and not isinstance(ref.payload, ReadPart):
             try:
                 page = await self.decode(ref.payload)
                 record.width, record.metadata = page.pixels.shape[1], {**ref.metadata, "notes": list(page.notes)}

@@ -71,7 +71,7 @@ def make_inputs(folder: Path) -> Path:
     picture("beta").save(folder / "a.jpg")
     picture("gamma").save(folder / "sub" / "a.png")
     (folder / "empty.pdf").write_bytes(b"")
-    (folder / "note.txt").write_text("no document")
+    (folder / "note.tex").write_text("no document")
     (folder / "cut.png").write_bytes((folder / "a.png").read_bytes()[:900])
     (folder / "locked.pdf").write_bytes(encrypted_pdf(b"sesame"))
     document, report = pdfium.PdfDocument.new(), pdfium.PdfDocument(SAMPLES / "report.pdf")

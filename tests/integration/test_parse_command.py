@@ -27,7 +27,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 CASES = [
     (["empty.pdf"], ExitCode.INPUT, "is empty"),
-    (["note.txt"], ExitCode.INPUT, "note.txt: cannot read .txt yet\n      Convert it to PDF."),
+    (["note.tex"], ExitCode.INPUT, "note.tex: cannot read .tex yet\n      Convert it to PDF."),
     (["cut.png"], ExitCode.INPUT, "truncated"),
     (["none.parquet"], ExitCode.INPUT, "hold no page"),
     (["locked.pdf"], ExitCode.ENCRYPTED, "--password"),
@@ -79,7 +79,7 @@ def test_an_input_that_vanishes_between_two_runs_is_no_misspelling(inputs: Path,
 
 BAD_OPTIONS = [
     (["--lang", "xx"], ExitCode.LANGUAGE, "xx"),
-    (["--layout-model", "note.txt"], ExitCode.INPUT, "layout model"),
+    (["--layout-model", "note.tex"], ExitCode.INPUT, "layout model"),
     (["--layout-model", "nope.onnx"], ExitCode.INPUT, "nope.onnx"),
     (["--pages", "5-3"], ExitCode.USAGE, "5-3"),
     (["--page-timeout", "0"], ExitCode.USAGE, "--page-timeout"),

@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "config": {"errors"},
     "checkpoints": {"errors", "config"},
     "imaging": {"errors", "checkpoints", "document"},
-    "sources": {"errors", "config", "document", "imaging"},
+    "readers": {"errors", "document", "imaging", "tables"},
+    "sources": {"errors", "config", "document", "imaging", "readers"},
     "inference": {"errors", "_version"},
     "serving": {"errors", "processes", "config", "inference"},
     "formulas": {"errors", "document"},
@@ -49,8 +50,8 @@ MAY_IMPORT = {
     },
     "extraction": {"errors", "_version", "config", "document", "imaging", "inference", "recognition", "export"},
     "parsing": {
-        *("errors", "config", "document", "imaging", "sources", "layout", "recognition", "formulas", "tables"),
-        *("export", "tracing", "computing", "describing"),
+        *("errors", "config", "document", "imaging", "readers", "sources", "layout", "recognition", "formulas"),
+        *("tables", "export", "tracing", "computing", "describing"),
     },
     "runtime": {
         *(
@@ -61,6 +62,7 @@ MAY_IMPORT = {
             "config",
             "document",
             "imaging",
+            "readers",
             "sources",
             "layout",
             "recognition",

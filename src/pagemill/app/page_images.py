@@ -15,12 +15,12 @@ from pagemill.config.machine import RuntimeSettings
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import AllBut, KnownSource, PageKey, WaitingPage
 from pagemill.document.page import PageResult
-from pagemill.errors import MissingInputError, PagemillError, error_class
+from pagemill.errors import MissingInputError, PagemillError, UnsupportedInputError, error_class
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.runtime.decoding import DecodingService
 from pagemill.runtime.flight import FlightControl, Ticket
-from pagemill.sources.base import EncodedImage, PdfPage
+from pagemill.sources.base import EncodedImage, PdfPage, ReadPart
 from pagemill.sources.items import is_url
 from pagemill.sources.stream import InputStream
 from pagemill.store.reading import RunReader
@@ -112,9 +112,14 @@ class PageImages:
                 if ref.error is not None:
                     error = error_class(ref.error.category)(ref.error.message, remedy=ref.error.remedy)
                     problems[ref.document.uri] = error
+                payload = None if isinstance(ref.payload, ReadPart) else ref.payload
+                if payload is None and error is None:
+                    error = UnsupportedInputError(
+                        f"{ref.document.uri} is a document without images of its pages", remedy="Convert it to PDF."
+                    )
                 for page in wanted.pop((ref.key.digest, ref.key.page), ()):
                     ticket = await self.flight.enter(ref.estimated_bytes)
-                    yield FoundPage(wanted=page, payload=ref.payload, error=error, ticket=ticket)
+                    yield FoundPage(wanted=page, payload=payload, error=error, ticket=ticket)
         for left in wanted.values():
             for page in left:
                 where = addresses.get(page.key.digest, "its source")

@@ -56,8 +56,9 @@ def command(
 ) -> int:
     """Parse documents into text, tables, Markdown and JSON records.
 
-    INPUT is a PDF, an image, a folder, a glob, an Arrow or Parquet file of page images, hf://datasets/OWNER/NAME,
-    an http(s) URL or any other that an installed fsspec filesystem opens, or - for standard input.
+    INPUT is a PDF, an image, an Office, HWP, HTML, Markdown, CSV or text file, a folder, a glob, an Arrow or Parquet
+    file of page images, hf://datasets/OWNER/NAME, an http(s) URL or any other that an installed fsspec filesystem
+    opens, or - for standard input.
 
     \b
     pagemill parse report.pdf -o out

@@ -1,8 +1,11 @@
-"""Telling file formats apart by their first bytes."""
+"""Telling file formats apart by their first bytes, and documents that are read without pixels by their names."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import PurePath
 
 HEAD_BYTES = 1024
 """How much of a file :func:`sniff` wants to see. Readers accept ``%PDF-`` anywhere in the first kilobyte."""
@@ -20,6 +23,8 @@ class FileFormat(StrEnum):
     ARROW_FILE = "arrow-file"
     ARROW_STREAM = "arrow-stream"
     PARQUET = "parquet"
+    DOCUMENT = "document"
+    """Office, Hangul, web and text files: a document reader makes pages of them, without pixels."""
 
     @property
     def is_image(self) -> bool:
@@ -61,6 +66,31 @@ SUFFIXES: dict[str, FileFormat] = {
 }
 """What a file name promises; chooses the files of a folder, while the bytes decide how to read them."""
 
+READERS = "pagemill.document_readers"
+"""Entry points of document readers: a function for a suffix, which is the name of the entry point without the dot."""
+_OFFICE = (".docx", ".docm", ".pptx", ".pptm", ".ppsx", ".xlsx", ".xlsm")
+_OLE = (".hwp", ".doc", ".xls", ".ppt")
+TEXT_DOCUMENTS = frozenset((".txt", ".text", ".md", ".markdown", ".csv", ".tsv"))
+"""Suffixes of plain text, which also says what page images beside it show, or what a dataset is."""
+_WEB = (".html", ".htm", ".xhtml", ".epub")
+OWN_DOCUMENTS = TEXT_DOCUMENTS | {*_OFFICE, *_OLE, *_WEB, ".hwpx"}
+"""Suffixes of documents that pagemill's own readers read."""
+
+
+@cache
+def document_suffixes() -> frozenset[str]:
+    """Suffixes of all documents that installed readers read."""
+    return OWN_DOCUMENTS | {f".{point.name.lower()}" for point in entry_points(group=READERS)}
+
+
+def promised(name: str | PurePath) -> FileFormat | None:
+    """The format that a file name promises; None for a file of another kind."""
+    suffix = PurePath(name).suffix.lower()
+    found = SUFFIXES.get(suffix)
+    if found is None and (suffix in OWN_DOCUMENTS or (suffix and suffix in document_suffixes())):
+        return FileFormat.DOCUMENT
+    return found
+
 
 def sniff(head: bytes) -> FileFormat | None:
     """Tell a format by the first ``HEAD_BYTES`` of a file; None for anything that pagemill does not read."""
@@ -78,10 +108,8 @@ def sniff(head: bytes) -> FileFormat | None:
 
 DOCUMENTS = frozenset(
     (
-        *(".doc", ".docx", ".docm", ".rtf", ".odt", ".hwp", ".hwpx", ".pages"),
-        *(".ppt", ".pptx", ".pps", ".ppsx", ".odp", ".key"),
-        *(".xls", ".xlsx", ".xlsm", ".ods", ".numbers"),
-        *(".epub", ".xps", ".djvu", ".ps", ".eps", ".html", ".htm", ".txt", ".md", ".csv", ".tex"),
+        *(".rtf", ".odt", ".pages", ".pps", ".odp", ".key", ".ods", ".numbers"),
+        *(".xps", ".djvu", ".ps", ".eps", ".tex", ".hml"),
     )
 )
 """Suffixes of documents that other programs turn into PDF."""
@@ -89,14 +117,7 @@ IMAGES = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", "
 """Suffixes of images that other programs turn into PNG."""
 
 _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"", ".doc, .xls, .ppt or .hwp"),  # OLE: the directory may be anywhere
-    (b"PK\x03\x04", b"hwp+zip", ".hwpx"),
-    (b"PK\x03\x04", b"application/epub+zip", ".epub"),
     (b"PK\x03\x04", b"vnd.oasis.opendocument", ".odt, .odp or .ods"),
-    (b"PK\x03\x04", b"word/", ".docx"),
-    (b"PK\x03\x04", b"ppt/", ".pptx"),
-    (b"PK\x03\x04", b"xl/", ".xlsx"),
-    (b"PK\x03\x04", b"[Content_Types].xml", ".docx, .pptx or .xlsx"),
     (b"PK\x03\x04", b"", ".zip"),
     (b"{\\rtf", b"", ".rtf"),
     (b"%!PS", b"", ".ps"),
@@ -105,6 +126,28 @@ _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
     (b"\0\0\0\x0cjP  ", b"", ".jp2"),
 )
 """First bytes, what else the head of a file holds, and what that is."""
+
+
+_PACKAGE = b"PK\x03\x04"
+_OLE_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MARKUP = (b"<!doctype html", b"<html")
+_NAMED_WITHIN = (b"word/", b"ppt/", b"xl/", b"[Content_Types].xml", b"hwp+zip", b"epub+zip")
+
+
+def is_document(head: bytes, name: str) -> bool:
+    """Whether a file is a document for a reader, by its name, its first bytes, or both.
+
+    Args:
+        head: Its first ``HEAD_BYTES``.
+        name: Its name, with the suffix.
+    """
+    if head.startswith(_PACKAGE):
+        return promised(name) is FileFormat.DOCUMENT or any(inner in head for inner in _NAMED_WITHIN)
+    if head.startswith(_OLE_FILE):
+        return True  # which one its directory tells
+    if promised(name) is FileFormat.DOCUMENT:
+        return True  # also a damaged one: its reader says so
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:20].lower().startswith(_MARKUP)
 
 
 def foreign_format(head: bytes, suffix: str) -> str | None:

@@ -73,7 +73,7 @@ def file_below(root: Path, source: str) -> Path:
         listed = ", ".join(names[:_LISTED])
         raise InputError(f"{source!r} is a folder", remedy=f"Name a file. It contains: {listed}{more}")
     if not stat.S_ISREG(mode):
-        raise InputError(f"{source!r} is not a file", remedy="Name a PDF or an image.")
+        raise InputError(f"{source!r} is not a file", remedy="Name a document or an image.")
     if path.stat().st_size > MAX_BYTES:
         raise InputError(f"{source!r} has more than {MAX_BYTES // 2**30} GiB", remedy="Split it.")
     return path

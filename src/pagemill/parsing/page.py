@@ -15,6 +15,7 @@ from pagemill.errors import LanguageError, PagemillError, PageTimeoutError, Work
 from pagemill.export.markdown import strip_marks, with_markdown
 from pagemill.imaging.encode import PREVIEW_SIDE
 from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.document_page import read_part
 from pagemill.parsing.line_reading import read_again, read_by_lines
 from pagemill.parsing.model_reading import read_by_model
 from pagemill.parsing.page_run import DECODE, PageRun, PageServices, PageTicket
@@ -22,7 +23,7 @@ from pagemill.parsing.photographs import unwarp_page
 from pagemill.parsing.quality import assess
 from pagemill.parsing.record import Files, PreparedPage, begun_record
 from pagemill.parsing.text_layer_soundness import SOUND, UNSOUND, judge
-from pagemill.sources.base import DocumentRef, PageRef, PdfPage
+from pagemill.sources.base import DocumentRef, PageRef, PdfPage, ReadPart
 from pagemill.sources.items import located
 
 log = logging.getLogger(__name__)
@@ -124,6 +125,9 @@ def dead_page(ref: PageRef) -> ParsedPage:
 async def _read(run: PageRun) -> PreparedPage:
     """Decode a page, choose what it is read by, and read it."""
     recognition = run.settings.recognition
+    if isinstance(payload := run.ref.payload, ReadPart):
+        run.start_limit()
+        return await run.compute(DECODE, read_part, run.ref, payload, run.settings)
     detected = await _decode(run, text_only_side=_text_only_side(run))
     await _judge_text_layer(run)
     if run.page.is_text_only:
@@ -162,7 +166,7 @@ async def _decode(run: PageRun, *, text_only_side: int | None = None) -> list[De
         The regions of the page, where a model is to read them and one device decodes and detects; else None.
     """
     payload = run.ref.payload
-    assert payload is not None
+    assert payload is not None and not isinstance(payload, ReadPart)
     if isinstance(payload, PdfPage):
         payload = replace(payload, text_only_side=text_only_side)
     reader = await run.services.region_reader() if run.settings.recognition.reads_regions else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pagemill.rest.settings import ServeSettings
     from pagemill.runtime.supervisor import Life
 
-_DESCRIPTION = "Turns PDFs, scans and photographs of pages into regions, text, tables, formulas and Markdown."
+_DESCRIPTION = "Turns PDFs, scans, photographs of pages, Office, HWP and web files into regions, tables and Markdown."
 
 
 def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:

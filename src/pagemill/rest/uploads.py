@@ -14,7 +14,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from pagemill.errors import UsageError
-from pagemill.imaging.formats import SUFFIXES
+from pagemill.imaging.formats import promised
 from pagemill.rest.errors import ContentTooLargeError, HttpError
 from pagemill.rest.jobs import JobDocument
 from pagemill.store.files import output_errors, sync_directory, sync_files
@@ -60,9 +60,7 @@ def document(number: int, name: str, url: str | None = None) -> JobDocument:
     """
     shown = PurePosixPath(name.replace("\\", "/")).name.strip()[:MAX_NAME] or f"document {number}"
     suffix = PurePosixPath(shown).suffix.lower()
-    return JobDocument(
-        number=number, name=shown, file=f"{number:04}{suffix if suffix in SUFFIXES else '.bin'}", url=url
-    )
+    return JobDocument(number=number, name=shown, file=f"{number:04}{suffix if promised(shown) else '.bin'}", url=url)
 
 
 async def body_of(request: Request, most: int | None = None) -> AsyncIterator[bytes]:

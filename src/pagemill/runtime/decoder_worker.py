@@ -1,4 +1,4 @@
-"""A decoding process: renders pages of PDFs and decodes huge images on request, one at a time, until its input ends.
+"""A decoding process: renders pages of PDFs, reads documents and decodes huge images on request, one at a time.
 
 Started by :mod:`pagemill.runtime.decoding`. It may crash, hang or be killed at any time: nobody else is hurt.
 """
@@ -19,11 +19,13 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.pdf import describe, open_pdf, render_page
 from pagemill.imaging.pdf_repair import repair_pdf
 from pagemill.processes import die_with_parent
+from pagemill.readers.reading import read_document
 from pagemill.runtime.decoding_protocol import (
     Decoded,
     DecodeImage,
     Describe,
     Failed,
+    ReadDocument,
     Ready,
     Repair,
     Reply,
@@ -61,6 +63,8 @@ class Worker:
             from pagemill.imaging.decode import decode_image  # most processes see PDFs alone
 
             return Decoded(decode_image(request.path, frame=request.frame, name=str(request.name)))
+        if isinstance(request, ReadDocument):
+            return read_document(request.path, request.target, str(request.name), request.password)
         if isinstance(request, Repair):
             return repair_pdf(request.path, request.target, request.password)
         document = self._open(request.path, request.password)

@@ -27,11 +27,13 @@ from pagemill.imaging.decode import SoundJpeg, decode_image, sound_jpeg, stored_
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import DecodedPage, PdfInfo, PdfRepair
 from pagemill.processes import exit_reason, module_command
+from pagemill.readers.reading import DocumentRead
 from pagemill.runtime.decoding_protocol import (
     Decoded,
     DecodeImage,
     Describe,
     Failed,
+    ReadDocument,
     Render,
     Repair,
     Reply,
@@ -42,7 +44,7 @@ from pagemill.runtime.decoding_protocol import (
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.base import EncodedImage, PdfPage
 
-Answer = TypeVar("Answer", PdfInfo, Decoded, PdfRepair)
+Answer = TypeVar("Answer", PdfInfo, Decoded, PdfRepair, DocumentRead)
 
 DECODE_TIMEOUT_S = 60.0
 """Most CPU time for decoding or rendering a page, or opening a file; far above what honest ones need. The limit of a
@@ -211,6 +213,17 @@ class DecodingService:
         request = Repair(path.absolute(), password, target.absolute())
         return await self._ask(request, f"repairing {path.name}", PdfRepair)
 
+    async def read_document(self, path: Path, target: Path, name: str, password: str | None = None) -> DocumentRead:
+        """Read a document into an existing file ``target``, the parts one after the other.
+
+        Raises:
+            PagemillError: It cannot be read; the class says why.
+            PageTimeoutError: It took too long.
+            WorkerCrashError: It crashed the process, twice.
+        """
+        request = ReadDocument(path.absolute(), password, target.absolute(), Path(name))
+        return await self._ask(request, f"reading {name}", DocumentRead)
+
     async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
         """Decode a page to pixels within the working size.
 
@@ -273,7 +286,7 @@ class DecodingService:
             try:
                 reply = await self._ask_once(request, what)
             except WorkerCrashError as error:
-                if not isinstance(error, KilledError) and not isinstance(request, Describe):
+                if not isinstance(error, KilledError) and not isinstance(request, (Describe, ReadDocument)):
                     raise
                 reply = await self._ask_once(request, what)
         except WorkerCrashError as error:

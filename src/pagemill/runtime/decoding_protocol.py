@@ -12,6 +12,7 @@ import numpy as np
 
 from pagemill.errors import PagemillError, error_class
 from pagemill.imaging.page import DecodedPage, PdfInfo, PdfRepair
+from pagemill.readers.reading import DocumentRead
 
 HEADER = struct.Struct(">I")
 MAX_MESSAGE = 256 * 2**20
@@ -53,6 +54,17 @@ class DecodeImage(msgspec.Struct, tag=True, frozen=True):
     """How messages call it; a file name need not be UTF-8."""
 
 
+class ReadDocument(msgspec.Struct, tag=True, frozen=True):
+    """Read a document into a file."""
+
+    path: Path
+    password: str | None
+    target: Path
+    """An existing file."""
+    name: Path
+    """How its user calls it; the suffix tells its kind where the content does not."""
+
+
 class Ready(msgspec.Struct, tag=True, frozen=True):
     """The worker has started."""
 
@@ -80,9 +92,10 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
         return error_class(self.category)(self.message, remedy=self.remedy)
 
 
-Request = Describe | Render | Repair | DecodeImage
-Reply = Ready | PdfInfo | Decoded | PdfRepair | Failed
-"""``PdfInfo`` answers :class:`Describe`, ``PdfRepair`` answers :class:`Repair`."""
+Request = Describe | Render | Repair | DecodeImage | ReadDocument
+Reply = Ready | PdfInfo | Decoded | PdfRepair | DocumentRead | Failed
+"""``PdfInfo`` answers :class:`Describe`, ``PdfRepair`` answers :class:`Repair`,
+``DocumentRead`` answers :class:`ReadDocument`."""
 
 
 def _plain(value: Any) -> Any:

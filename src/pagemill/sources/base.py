@@ -13,6 +13,7 @@ from pagemill.imaging.limits import DecodeLimits
 if TYPE_CHECKING:
     from pagemill.document.page import PageError
     from pagemill.imaging.page import PdfInfo, PdfRepair
+    from pagemill.readers.reading import DocumentRead
     from pagemill.sources.stamp import FileStamp
 
 
@@ -60,6 +61,19 @@ class EncodedImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPart:
+    """A page that a document reader has read: a piece of the file in which it left them."""
+
+    path: Path
+    offset: int
+    length: int
+    reader: str
+    """Suffix of the files that it reads, without the dot."""
+    keep: object = field(default=None, repr=False, compare=False)
+    """Owner of the temporary file at ``path``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageRef:
     """A page to parse."""
 
@@ -72,7 +86,7 @@ class PageRef:
     """In the document, from 1; None stands for a source that does not open, or for what it cannot give beside its other
     pages (then ``error`` is set)."""
     page_id: str
-    payload: PdfPage | EncodedImage | None = None
+    payload: PdfPage | EncodedImage | ReadPart | None = None
     stamp: FileStamp | None = None
     """Of a local file that is read when the page is decoded."""
     error: PageError | None = None
@@ -96,7 +110,7 @@ class PageRef:
 
 
 class PdfProbe(Protocol):
-    """Opens PDFs for a source: the decoding service."""
+    """Opens PDFs and reads documents for a source: the decoding service."""
 
     limits: DecodeLimits
 
@@ -105,3 +119,6 @@ class PdfProbe(Protocol):
 
     async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
         """Write a repaired copy of a PDF into an existing file; raises a PagemillError when it cannot."""
+
+    async def read_document(self, path: Path, target: Path, name: str, password: str | None = None) -> DocumentRead:
+        """Read a document into an existing file ``target``, part by part; raises a PagemillError when it cannot."""

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, text_digest
 from pagemill.errors import CorruptInputError, PagemillError, UnsupportedInputError
-from pagemill.imaging.formats import HEAD_BYTES, IMAGES, SUFFIXES, FileFormat, foreign_format, sniff
+from pagemill.imaging.formats import HEAD_BYTES, IMAGES, FileFormat, foreign_format, is_document, promised, sniff
 from pagemill.sources.items import Item, RemoteFile
 from pagemill.sources.remote import copy_to_disk, read_all
 from pagemill.sources.stamp import FileStamp
@@ -96,10 +96,10 @@ class Identifier:
 
     def _identify_local(self, item: Item, path: Path) -> Source:
         status = os.stat(path)  # noqa: PTH116 - in the loop over all files of a resumed run
-        promised = SUFFIXES.get(path.suffix.lower())
+        expected = promised(path)
         known = self._catalogue.remembered_digest(path.absolute(), status.st_size, status.st_mtime_ns)
         if known is not None:
-            return Source(item=item, digest=known, file_format=promised, stamp=FileStamp.of(path, known, status))
+            return Source(item=item, digest=known, file_format=expected, stamp=FileStamp.of(path, known, status))
         started = time.time_ns()
         with FileIO(path) as file:
             head = file.read(HEAD_BYTES)
@@ -109,7 +109,7 @@ class Identifier:
         unchanged = (after.st_size, after.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
         settled = started - after.st_mtime_ns > RACY_NS
         # A remembered file is not opened again to see what it is, so its name has to tell.
-        if unchanged and settled and promised and file_format and _kind(promised) == _kind(file_format):
+        if unchanged and settled and expected and file_format and _kind(expected) == _kind(file_format):
             self._catalogue.remember_digest(path.absolute(), after.st_size, after.st_mtime_ns, digest)
         return Source(item=item, digest=digest, file_format=file_format, stamp=FileStamp.of(path, digest, status))
 
@@ -182,6 +182,8 @@ def _format_of_head(head: bytes, name: str) -> FileFormat | None:
     file_format = sniff(head[:HEAD_BYTES])
     if file_format is None and head and PurePosixPath(name).suffix.lower() == ".pdf":
         return FileFormat.PDF  # PDFium finds and repairs more than the first bytes show
+    if file_format is None and head and is_document(head[:HEAD_BYTES], name):
+        return FileFormat.DOCUMENT
     return file_format
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import text_digest
 from pagemill.errors import OutputError, PagemillError, unreadable
-from pagemill.imaging.formats import SUFFIXES, FileFormat
+from pagemill.imaging.formats import FileFormat, promised
 from pagemill.sources.digest import Identifier, Source, StoppedError
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, is_url
 from pagemill.sources.locate import expand
@@ -207,7 +207,7 @@ def _table(item: Item) -> tuple[int, str]:
 
 def _format(source: Source) -> FileFormat | None:
     """The format of a file that need not have been opened."""
-    return source.file_format or SUFFIXES.get(PurePosixPath(source.item.name).suffix.lower())
+    return source.file_format or promised(PurePosixPath(source.item.name))
 
 
 def _address(item: Item) -> str:

@@ -7,22 +7,24 @@ import functools
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pagemill.errors import InputError, MissingInputError, PagemillError, UnsupportedInputError, unreadable
-from pagemill.imaging.formats import HEAD_BYTES, SUFFIXES, sniff
+from pagemill.imaging.formats import HEAD_BYTES, TEXT_DOCUMENTS, FileFormat, is_document, promised, sniff
 from pagemill.sources.download import DatasetCopy, not_here
 from pagemill.sources.hub import DatasetAddress
 from pagemill.sources.items import Item, SkippedFiles, base_name, is_url, natural_key
 from pagemill.sources.remote import expand_url
 
-_READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Arrow, Parquet"
+_READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Office, HWP, HTML, Markdown, CSV, text, Arrow, Parquet"
 _RUN = ".pagemill"
 """A folder that holds a folder of this name is the output of a run."""
+_CARD = "README.md"
 _CROPS = "crops"
 """Where a run keeps images, which are no input."""
+_WRITTEN = (_CROPS, "documents")
 
 
 def absolute(place: str | Path) -> Path:
@@ -202,7 +204,7 @@ class _Search:
 
     def _lost(self, path: Path) -> Iterator[Item]:
         """The error of a name that promises a document, if there is none behind it; no item for what is no file."""
-        if path.suffix.lower() not in SUFFIXES:
+        if promised(path) is None:
             return
         uri = str(path)
         try:
@@ -224,9 +226,9 @@ class _Search:
     def _walk(self, folder: Path, *, named: bool = False) -> Iterator[Item]:
         """Files of a folder that are documents by suffix, or by content if they have no suffix, in natural order.
 
-        Hidden files are left out, and linked folders: a link may lead back to where it is. Run directories are left
-        out, too: a run that writes below its input would parse its own crops when it is resumed. Of one that the user
-        has named only the crops are.
+        Text about other files of its folder is left out, and hidden files are. So are linked folders: a link may lead
+        back to where it is. Run directories are left out, too: a run that writes below its input would parse its
+        own crops when it is resumed. Of one that the user has named only the crops are.
         """
         try:
             with os.scandir(folder) as scanned:
@@ -238,9 +240,10 @@ class _Search:
         is_run = _RUN in folders
         if is_run and not named:
             return
+        is_about = _texts_about_others((entry.name for entry in entries), in_run=is_run)
         for entry in entries:
             name, path = entry.name, folder / entry.name
-            if name.startswith(".") or (is_run and name == _CROPS):
+            if name.startswith(".") or (is_run and name in _WRITTEN):
                 continue
             if name in folders:
                 if self.recursive:
@@ -249,7 +252,7 @@ class _Search:
                 if self.recursive and os.path.isdir(path):  # noqa: PTH112
                     self._skip_link(path)
                 yield from self._lost(path)
-            elif path.suffix.lower() in SUFFIXES:
+            elif promised(path) is not None and not is_about(name):
                 yield self._file(path, str(path))
             elif not _names_a_kind(path.suffix):
                 yield from self._by_content(path)
@@ -260,14 +263,36 @@ class _Search:
         """A file without a suffix, if it begins like a document; the error of one that cannot be read."""
         try:
             with path.open("rb") as file:
-                is_document = sniff(file.read(HEAD_BYTES)) is not None
+                head = file.read(HEAD_BYTES)
+                is_one = sniff(head) is not None or is_document(head, path.name)
         except OSError as error:
             yield self._broken(str(path), unreadable(repr(str(path)), error))
             return
-        if is_document:
+        if is_one:
             yield self._file(path, str(path))
         else:
             self.skipped.add(path.name)
+
+
+def _is_text(name: str) -> bool:
+    return PurePath(name).suffix.lower() in TEXT_DOCUMENTS
+
+
+def _texts_about_others(names: Iterable[str], *, in_run: bool) -> Callable[[str], bool]:
+    """Tells which files of a folder are text about other files there, or what a run wrote.
+
+    That is the card of a dataset, text beside page images or shards, and what has the name of another document.
+    """
+    kinds = {PurePath(name): promised(name) for name in names}
+    stems = {path.stem for path, kind in kinds.items() if kind is not None and not _is_text(path.name)}
+    beside = any(kind is not None and (kind.is_image or kind.is_table) for kind in kinds.values())
+
+    def is_about(name: str) -> bool:
+        if in_run and promised(name) is FileFormat.DOCUMENT:
+            return True
+        return _is_text(name) and (beside or name == _CARD or PurePath(name).stem in stems)
+
+    return is_about
 
 
 def _names_a_kind(suffix: str) -> bool:
@@ -297,5 +322,5 @@ def _without_runs(matches: Iterable[str], pattern: Path) -> Iterator[str]:
     for match in matches:
         path = Path(match)
         *inner, named = path.parents[: len(path.parts) - wild]
-        if not any(map(is_run, inner)) and not (path.parts[wild] == _CROPS and is_run(named)):
+        if not any(map(is_run, inner)) and not (path.parts[wild] in _WRITTEN and is_run(named)):
             yield match

@@ -65,13 +65,13 @@ class SourceOptions(Settings):
     RESULTS: ClassVar = False
 
     pages: PageRanges | None = option(
-        metavar="RANGES", parse=PageRanges.parse, help="Pages of each PDF or TIFF, such as 1,3-5,8-."
+        metavar="RANGES", parse=PageRanges.parse, help="Pages of each PDF, TIFF or other document, such as 1,3-5,8-."
     )
     password: str | None = option(
         metavar="TEXT",
         environment="PAGEMILL_PASSWORD",
         secret=True,
-        help="Password of encrypted PDFs (or set PAGEMILL_PASSWORD).",
+        help="Password of encrypted PDFs and Office files (or set PAGEMILL_PASSWORD).",
     )
     recursive: bool = option("-r", "--recursive", default=False, help="Recurse into folders.")
     limit: int | None = option(minimum=1, help="Stop after N pages, earlier runs included.")
@@ -84,5 +84,5 @@ class SourceOptions(Settings):
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The pages to take of a file that has so many, ascending, from 1; ``limit`` is not heeded."""
-        ranged = file_format is FileFormat.PDF or (file_format is FileFormat.TIFF and pages > 1)
+        ranged = file_format in (FileFormat.PDF, FileFormat.DOCUMENT) or (file_format is FileFormat.TIFF and pages > 1)
         return self.pages.select(pages) if self.pages is not None and ranged else range(1, pages + 1)

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,13 +19,14 @@ from pagemill.imaging.formats import FileFormat, sniff
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo
 from pagemill.imaging.tiff import TiffPages, count_pages
-from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage
+from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage, ReadPart
 from pagemill.sources.digest import Source
 from pagemill.sources.intake import Intake, input_error
 from pagemill.sources.items import Item, RemoteFile, located
 from pagemill.sources.remote import read_all
 
 if TYPE_CHECKING:
+    from pagemill.readers.reading import DocumentRead
     from pagemill.sources.shards import Columns
     from pagemill.sources.tables import DatasetRow
 
@@ -107,6 +109,17 @@ class PageReferences:
             announces = f"{source.item.name} announces {info.announced:,} pages"
             absent = f"{announces}, and only {info.page_count:,} of them can be loaded"
         yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content, absent, info.announced, about)
+
+    def of_document(self, source: Source, path: Path, keep: object, read: DocumentRead) -> Iterator[PageRef]:
+        """Pages of a document that a reader has left in the file at ``path``, which ``keep`` keeps there."""
+        starts = list(accumulate(read.lengths, initial=0))
+
+        def content(number: int) -> dict[str, Any]:
+            offset, length = starts[number - 1], read.lengths[number - 1]
+            payload = ReadPart(path=path, offset=offset, length=length, reader=read.reader, keep=keep)
+            return {"payload": payload, "estimated_bytes": max(length, 1)}
+
+        yield from self._of_numbers(source, FileFormat.DOCUMENT, len(read.lengths), content, about=read.info)
 
     def of_image(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
         """The page of an image, or the frames of a TIFF."""

@@ -19,7 +19,7 @@ from pagemill.errors import (
     UnsupportedInputError,
     lacks_extra,
 )
-from pagemill.imaging.formats import SUFFIXES
+from pagemill.imaging.formats import SUFFIXES, TEXT_DOCUMENTS, FileFormat, promised
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, natural_key
@@ -78,7 +78,7 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
             names = [str(name) for name in filesystem.find(path, maxdepth=depth, **told)]
     except Exception as error:
         raise unreachable(url, error) from error
-    files = sorted((name for name in names if PurePosixPath(name).suffix.lower() in SUFFIXES), key=natural_key)
+    files = sorted((name for name in names if _is_wanted(name, scheme, is_pattern)), key=natural_key)
     for other in map(PurePosixPath, sorted(set(names).difference(files))):
         # What has no suffix and matches a pattern may be a folder.
         if not other.name.startswith(".") and (other.suffix or not is_pattern):
@@ -90,6 +90,14 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
         yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem, name), root=url)
     if errors:
         yield Item(uri=url, name=base_name(url), origin=origin, error=unreachable(url, errors[0]))
+
+
+def _is_wanted(name: str, scheme: str, is_pattern: bool) -> bool:
+    """Whether a file that was found is a document; text is one where a pattern names it: it may be about the others."""
+    kind, suffix = promised(PurePosixPath(name)), PurePosixPath(name).suffix.lower()
+    if kind is not FileFormat.DOCUMENT:
+        return kind is not None
+    return is_pattern or (scheme != "hf" and suffix not in TEXT_DOCUMENTS)
 
 
 def _may_be_split(place: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from itertools import islice
@@ -136,6 +136,8 @@ class InputStream:
             more = 1  # a file that cannot be read gives one, with its error
             with suppress(PagemillError, OSError):
                 count, file_format = await asyncio.to_thread(self._cheap_count, item)
+                if count is None and file_format is FileFormat.DOCUMENT:
+                    return  # only a reader can tell, and takes as long as reading it
                 if count is None and file_format is FileFormat.PDF and pdfs < MAX_PDFS:
                     assert isinstance(item.content, Path)
                     pdfs += 1
@@ -167,7 +169,7 @@ class InputStream:
         if file_format is FileFormat.TIFF:
             found = count_pages(path)
             return found.pages + (found.problem is not None), file_format
-        return None if file_format is FileFormat.PDF else 1, file_format
+        return None if file_format in (FileFormat.PDF, FileFormat.DOCUMENT) else 1, file_format
 
     async def _pages_of(self, source: Source) -> Iterator[PageRef]:
         """Open a file. The pages are iterated on a thread."""
@@ -181,14 +183,18 @@ class InputStream:
                 if await asyncio.to_thread(self._intake.pass_over_ended, source):
                     return iter(())
             if file_format is FileFormat.PDF:
-                return await self._pdf_pages(source)
+                return await self._of_local_file(source, self._read_pdf)
+            if file_format is FileFormat.DOCUMENT:
+                return await self._of_local_file(source, self._read_document)
         except Exception as error:
             return self._references.of_broken(source, input_error(item, error))
         if file_format.is_table:
             return self._references.of_rows(source, file_format)
         return self._references.of_image(source, file_format)
 
-    async def _pdf_pages(self, source: Source) -> Iterator[PageRef]:
+    async def _of_local_file(
+        self, source: Source, read: Callable[[Source, Path, object], Awaitable[Iterator[PageRef]]]
+    ) -> Iterator[PageRef]:
         content, name, keep = source.item.content, source.item.name, source.keep
         if isinstance(content, Path):
             path = content
@@ -197,7 +203,7 @@ class InputStream:
             keep = copy = await asyncio.to_thread(copy_to_disk, content, self._intake.catalogue.temporary)
             path = copy.path
         try:
-            return await self._read_pdf(source, path, keep)
+            return await read(source, path, keep)
         except PagemillError as error:  # with the name that the user knows in place of that of a temporary file
             error.message = error.message.replace(path.name, name)
             raise
@@ -239,6 +245,14 @@ class InputStream:
             remedy="Compare the page with another copy of the document.",
         )
         return self._references.of_pdf(source, copy.path, copy, whole, warning=warning)
+
+    async def _read_document(self, source: Source, path: Path, keep: object) -> Iterator[PageRef]:
+        """The pages of a document that a reader reads, all at once."""
+        copy = TemporaryCopy(self._intake.catalogue.temporary)
+        read = await self._decoder.read_document(path, copy.path, source.item.name, self._options.password)
+        if source.stamp is not None:  # what was read is of the file that the digest names
+            await asyncio.to_thread(source.stamp.check)
+        return self._references.of_document(source, copy.path, copy, read)
 
 
 async def on_thread(iterator: Iterator[T], *, together: int = 1) -> AsyncGenerator[T]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pagemill.imaging.formats import SUFFIXES, FileFormat, foreign_format, sniff
+from pagemill.imaging.formats import SUFFIXES, FileFormat, foreign_format, is_document, sniff
 
 
 @pytest.mark.parametrize("name", ["png", "jpeg", "webp", "bmp", "tiff"])
@@ -38,12 +38,7 @@ OLE, ZIP = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PK\x03\x04"
 @pytest.mark.parametrize(
     ("head", "suffix", "expected"),
     [
-        (OLE, ".hwp", ".hwp"),
-        (b"", ".docx", ".docx"),
-        (OLE, ".bin", ".doc, .xls, .ppt or .hwp"),
-        (ZIP + b"...[Content_Types].xml", "", ".docx, .pptx or .xlsx"),
-        (ZIP + b"...[Content_Types].xml...word/document.xml", ".tmp", ".docx"),
-        (ZIP + b"...mimetypeapplication/hwp+zip", "", ".hwpx"),
+        (b"", ".odt", ".odt"),
         (ZIP + b"...mimetypeapplication/vnd.oasis.opendocument.text", "", ".odt, .odp or .ods"),
         (ZIP + b"...letter.txt", ".dat", ".zip"),
         (b"{\\rtf1", "", ".rtf"),
@@ -61,8 +56,26 @@ def test_any_bytes_get_an_answer(head: bytes):
     sniff(head)
 
 
-def test_every_format_is_an_image_a_table_or_a_pdf():
-    assert all(f.is_image + f.is_table + (f is FileFormat.PDF) == 1 for f in FileFormat)
+@pytest.mark.parametrize(
+    ("head", "name", "expected"),
+    [
+        (OLE, "a.hwp", True),
+        (OLE, "a", True),  # which kind its directory tells
+        (ZIP + b"...[Content_Types].xml...word/document.xml", "a.tmp", True),
+        (ZIP + b"...mimetypeapplication/hwp+zip", "a", True),
+        (ZIP + b"...letter.txt", "a.dat", False),
+        (b"damaged", "a.docx", True),  # its reader says so
+        (b"a,b", "a.CSV", True),
+        (b"\xef\xbb\xbf\n<!DOCTYPE html><html>", "document", True),
+        (b"What is it?", "a.dat", False),
+    ],
+)
+def test_documents_are_told_by_name_or_content(head: bytes, name: str, expected: bool):
+    assert is_document(head, name) is expected
+
+
+def test_every_format_is_an_image_a_table_a_document_or_a_pdf():
+    assert all(f.is_image + f.is_table + (f in (FileFormat.PDF, FileFormat.DOCUMENT)) == 1 for f in FileFormat)
     assert set(SUFFIXES.values()) <= set(FileFormat)
 
 

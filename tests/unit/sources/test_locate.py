@@ -117,7 +117,7 @@ def test_patterns_do_not_follow_linked_folders(
 def test_a_broken_link_does_not_stop_a_folder(tmp_path: Path):
     (tmp_path / "a.png").symlink_to(tmp_path / "gone")
     (tmp_path / "b.png").touch()
-    (tmp_path / "c.txt").symlink_to(tmp_path / "gone")
+    (tmp_path / "c.tex").symlink_to(tmp_path / "gone")
     for given in (tmp_path, str(tmp_path / "*")):
         lost, found = expand([given], recursive=False)
         assert (lost.name, type(lost.error), found.name) == ("a.png", MissingInputError, "b.png")
@@ -275,12 +275,31 @@ def skipped_in(*inputs: str | Path, recursive: bool = True) -> dict[str, int]:
 
 
 def test_files_of_other_kinds_in_folders_are_counted_by_suffix(folder: Path):
-    for name in ("a.gif", "sub/b.GIF", "sub/c.docx", "README", ".hidden.gif"):
+    for name in ("a.gif", "sub/b.GIF", "sub/c.odt", "README", ".hidden.gif"):
         (folder / name).touch()
-    assert skipped_in(folder) == {".gif": 2, ".docx": 1, ".txt": 1, "no suffix": 1}
+    assert skipped_in(folder) == {".gif": 2, ".odt": 1, ".txt": 1, "no suffix": 1}
     assert skipped_in(folder, recursive=False) == {".gif": 1, ".txt": 1, "no suffix": 1}
-    assert skipped_in(f"{folder}/s*") == {".gif": 1, ".docx": 1}
-    assert skipped_in(f"file://{folder}") == {".gif": 2, ".docx": 1, ".txt": 1, "no suffix": 1}
+    assert skipped_in(f"{folder}/s*") == {".gif": 1, ".odt": 1}
+    assert skipped_in(f"file://{folder}") == {".gif": 2, ".odt": 1, ".txt": 1, "no suffix": 1}
+
+
+def test_text_about_other_files_is_none_of_the_documents_of_a_folder(tmp_path: Path):
+    for name in (
+        "a/b.md",
+        "a/c.csv",
+        "a/page.html",
+        "d/scan.png",
+        "d/scan.txt",
+        "d/e.docx",
+        "f/x.pdf",
+        "f/x.md",
+        "f/y.md",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "README.md").touch()
+    assert names(tmp_path, recursive=True) == ["b.md", "c.csv", "page.html", "e.docx", "scan.png", "x.pdf", "y.md"]
+    assert names(tmp_path / "d/scan.txt") == ["scan.txt"]
 
 
 def test_suffixes_that_are_counted_apart_are_bounded(tmp_path: Path):

@@ -124,7 +124,9 @@ def _counts_on(book: Book, draft: Draft, counts: Mapping[int, Mapping[int, Seque
 def _may_run(book: Book, draft: Draft) -> bool:
     facts = draft.facts
     fits = draft.label in TEXTS and facts.head and facts.length <= _LONGEST and not facts.is_list and not facts.caption
-    return bool(fits) and not (draft.label in TITLES and book.size(draft) >= _HEADING_SIZE)
+    # Slides of one title: their file calls it a heading. In a tagged PDF the tag may be wrong, and styles tell more.
+    is_called_heading = facts.style is None and facts.tag.startswith("H")
+    return bool(fits) and not is_called_heading and not (draft.label in TITLES and book.size(draft) >= _HEADING_SIZE)
 
 
 def _key(draft: Draft) -> str:

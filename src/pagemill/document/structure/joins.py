@@ -22,6 +22,8 @@ _FULL = 40
 """The same below code that goes on: two of its rows, as any may be the last of a page. Not measured."""
 _SAME_EDGES = 0.5
 """Share of the left edges of a row's texts that must be at those of a row on the next page."""
+_WHOLE = (0, 0, 1000, 1000)
+"""The box of what has no place of its own on its page."""
 _ITEM = re.compile(r"[(\[]?(?:(?P<number>\d{1,3})|(?P<letter>[a-zA-Z]))[.)\]]\s|(?P<bullet>[^\w\s\"'“‘«(\[])\s")
 _PASSED_OVER = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
 """What stands between a page's last text and its end."""
@@ -45,7 +47,10 @@ def join(book: Book) -> None:
         if not before or not after:
             continue
         last, first = before[-1], after[0]
-        if last.label is Label.TABLE and first.label is Label.TABLE:
+        if last.facts.tag and last.facts.box == first.facts.box == _WHOLE:  # the reader of the document cut it here
+            same = last.label is first.label and last.facts.is_list == first.facts.is_list
+            first.joined_to = book.name(last) if last.facts.continues and same else None
+        elif last.label is Label.TABLE and first.label is Label.TABLE:
             at_break = last.facts.box[3] >= bottom - _FOOT and first.facts.box[1] <= top + _HEAD
             if at_break and _is_one_table(book, last, first):
                 first.joined_to = book.name(last)

@@ -56,7 +56,7 @@ export class HomeView {
       { class: "drop" },
       icon("upload"),
       make("p", { class: "invitation" }, tr("Drop files or a folder here")),
-      make("p", { class: "hint" }, tr("PDF, PNG, JPEG, WebP, BMP, TIFF")),
+      make("p", { class: "hint" }, tr("PDF, images, Office, HWP, HTML, Markdown, CSV, text")),
       make("div", { class: "buttons" }, choose("choose-files", tr("Choose files"), files), choose("choose-folder", tr("Choose a folder"), folder)),
       files,
       folder,
@@ -123,7 +123,7 @@ export class HomeView {
         "fields",
         ...(engines.length > 1 ? [field(tr("Engine"), this.engine)] : []),
         field(tr("Pages"), this.pages, tr("such as 1,3-5,8-")),
-        field(tr("Password"), this.password, tr("of encrypted PDFs")),
+        field(tr("Password"), this.password, tr("of encrypted files")),
         field(tr("Collection"), this.collection, tr("to search its jobs together")),
       ),
     );

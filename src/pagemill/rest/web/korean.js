@@ -4,7 +4,7 @@ export const korean = {
   // Start
   "New job": "새 작업",
   "Drop files or a folder here": "파일이나 폴더를 여기에 놓으세요",
-  "PDF, PNG, JPEG, WebP, BMP, TIFF": "PDF, PNG, JPEG, WebP, BMP, TIFF",
+  "PDF, images, Office, HWP, HTML, Markdown, CSV, text": "PDF, 이미지, Office, HWP, HTML, Markdown, CSV, 텍스트",
   "Choose files": "파일 선택",
   "Choose a folder": "폴더 선택",
   "Languages of the pages": "문서 언어",
@@ -17,7 +17,7 @@ export const korean = {
   "all": "전체",
   "such as 1,3-5,8-": "예: 1,3-5,8-",
   "Password": "암호",
-  "of encrypted PDFs": "암호화된 PDF의 암호",
+  "of encrypted files": "암호화된 파일의 암호",
   "Collection": "모음",
   "none": "없음",
   "to search its jobs together": "같은 모음의 작업을 함께 검색합니다",

@@ -1,0 +1,215 @@
+"""What a document reader makes of a file: parts, which become pages, of blocks, which become regions.
+
+A reader is a function ``read(path, password) -> Document``. It runs in a child process with limits, gets files that
+nobody vouches for, and fetches nothing. Readers of others are entry points of the group
+:data:`pagemill.imaging.formats.READERS`, named after the suffix of their files without its dot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from pagemill.document.labels import Label
+from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark, Span
+from pagemill.document.spans import tidy
+from pagemill.tables.table import Cell, Table, build_table, clean_text
+
+PAGE_SIZE = (816, 1056)
+"""Pixels of a page that has no size of its own: letter paper at 96 dpi. Regions without a place have all of it."""
+DPI = 96.0
+PART_CHARACTERS = 20_000
+"""A document without pages is cut into parts of about so many characters, some seven printed pages."""
+TABLE_CELLS = 4_000
+"""Most cells of a table on one page; the rest of it is on the next ones. Exports refuse tables of over 20,000."""
+MOST_PARTS = 20_000
+"""Of a document: its structure is derived from as many pages at most."""
+MOST_DEPTH = 8
+"""Levels of nested lists that are kept apart."""
+
+Marks = tuple[tuple[Mark, str | None], ...]
+"""Marks with the targets of links."""
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """An encoded image inside of a document, and what the document says that it shows."""
+
+    data: bytes
+    alternative: str = ""
+    name: str = ""
+
+
+class Block(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What becomes a region; its fields are those of :class:`pagemill.document.page.Content`."""
+
+    label: Label = Label.TEXT
+    content: str | None = None
+    content_format: ContentFormat = ContentFormat.TEXT
+    level: int | None = None
+    list_item: bool = False
+    list_depth: int = 0
+    spans: tuple[Span, ...] = ()
+    furniture: Furniture | None = None
+    box: tuple[float, float, float, float] | None = None
+    """In pixels of its page; None for a block that is somewhere on it."""
+    picture: Picture | None = None
+    continues: bool = False
+    """The block goes on with the first one of the next part."""
+
+
+class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What becomes a page: a slide, a sheet, a chapter, or a piece of a document without pages."""
+
+    blocks: list[Block] = []
+    width: int = PAGE_SIZE[0]
+    height: int = PAGE_SIZE[1]
+    metadata: dict[str, Any] = {}
+    """What the record's metadata says: the name of a sheet, say. Plain JSON values."""
+    notes: list[str] = []
+    """What a user should know, and what is no failure: a sheet is hidden."""
+    warnings: list[str] = []
+    """What of the page could not be read."""
+
+
+class Document(msgspec.Struct, kw_only=True):
+    """A document that was read."""
+
+    parts: list[Part]
+    info: DocumentInfo = DocumentInfo()
+
+
+@dataclass(slots=True)
+class Inline:
+    """Text with marks, as it is collected."""
+
+    text: str = ""
+    spans: list[Span] = field(default_factory=list)
+    has_formula: bool = False
+
+    def add(self, text: str, marks: Iterable[tuple[Mark, str | None]] = ()) -> None:
+        """Append text that has these marks."""
+        start, self.text = len(self.text), self.text + text
+        self.spans += (Span(start, len(self.text), mark, target) for mark, target in marks if text)
+
+    def formula(self, latex: str) -> None:
+        """Append a formula inside of the text."""
+        self.text += f"${latex.strip().replace('$', '')}$"
+        self.has_formula = True
+
+    def extend(self, other: Inline) -> None:
+        """Append what another one holds."""
+        start, self.text = len(self.text), self.text + other.text
+        self.spans += (
+            msgspec.structs.replace(each, start=each.start + start, end=each.end + start) for each in other.spans
+        )
+        self.has_formula |= other.has_formula
+
+    def block(self, **told: Any) -> Block | None:
+        """The text as a block without white space at its ends; None where it has none."""
+        lead = len(self.text) - len(self.text.lstrip())
+        text = self.text.strip()
+        if not text:
+            return None
+        spans = (msgspec.structs.replace(each, start=each.start - lead, end=each.end - lead) for each in self.spans)
+        if self.has_formula:
+            told.setdefault("content_format", ContentFormat.MARKDOWN)
+        return Block(content=text, spans=tidy(text, spans), **told)
+
+
+def heading(inline: Inline, level: int) -> Block | None:
+    """A heading of a level from 1, which is that of the title."""
+    inline.text = inline.text.replace("\n", " ")
+    label = Label.DOC_TITLE if level == 1 else Label.PARAGRAPH_TITLE
+    return inline.block(label=label, level=min(max(level, 1), 6))
+
+
+def list_item(inline: Inline, depth: int, marker: str, *, note: str = "") -> Block | None:
+    """An item of a list, ``depth`` levels below the outermost, with its marker as displayed."""
+    indent, marker = "  " * min(depth, MOST_DEPTH), marker.strip() or "•"
+    line = Inline()
+    line.add(f"{marker} {note}")
+    inline.text = inline.text.replace("\n", " ")
+    line.extend(inline)
+    block = line.block(list_item=True)
+    if block is None or not indent:
+        return block
+    spans = tuple(
+        msgspec.structs.replace(each, start=each.start + len(indent), end=each.end + len(indent))
+        for each in block.spans
+    )
+    return msgspec.structs.replace(block, content=indent + (block.content or ""), spans=spans)
+
+
+def cell(
+    inline: Inline, row: int, column: int, row_span: int = 1, column_span: int = 1, *, header: bool = False
+) -> Cell:
+    """A cell of a table."""
+    text = "\n".join(line.strip() for line in inline.text.split("\n")) if "\n" in inline.text else inline.text
+    spans = tuple(inline.spans) if text == inline.text else ()
+    return Cell(
+        row=row,
+        column=column,
+        row_span=row_span,
+        column_span=column_span,
+        text=text,
+        spans=tidy(text, spans),
+        header=header,
+    )
+
+
+def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Block]:
+    """A table as a block, or one of over :data:`TABLE_CELLS` as several that go on with each other.
+
+    It is cut between rows that no cell spans.
+    """
+    ordered = sorted((each for each in cells), key=lambda each: (each.row, each.column))
+    if not any(each.text for each in ordered):
+        return
+    pieces: list[list[Cell]] = [[]]
+    reach = 0
+    for each in ordered:
+        piece = pieces[-1]
+        if len(piece) >= TABLE_CELLS and each.row >= reach and each.row > piece[-1].row:
+            pieces.append(piece := [])
+        piece.append(each)
+        reach = max(reach, each.row + each.row_span)
+    for number, piece in enumerate(pieces, 1):
+        table = build_table(piece)
+        table = Table(cells=table.cells, rows=table.rows, columns=table.columns, caption=clean_text(caption))
+        yield Block(
+            label=Label.TABLE,
+            content=table.to_html(),
+            content_format=ContentFormat.HTML,
+            continues=number < len(pieces),
+            **told,
+        )
+
+
+def in_parts(blocks: Iterable[Block], **told: Any) -> Iterator[Part]:
+    """A run of blocks as parts of bounded size. What is a heading begins the next part, rather than ending one."""
+    part, size = Part(**told), 0
+    for block in blocks:
+        length = len(block.content or "")
+        has_text = any(not each.level for each in part.blocks)
+        if has_text and (size + length > PART_CHARACTERS or part.blocks[-1].continues):
+            part, carried = _cut(part)
+            yield part
+            part, size = Part(blocks=carried, metadata=dict(part.metadata), width=part.width, height=part.height), 0
+        part.blocks.append(block)
+        size += length
+    yield part
+
+
+def _cut(part: Part) -> tuple[Part, list[Block]]:
+    """A part that ends here, and the headings at its end, which belong to what follows."""
+    blocks, end = part.blocks, len(part.blocks)
+    while blocks[end - 1].level:
+        end -= 1
+    kept, rest = blocks[:end], blocks[end:]
+    if kept[-1].list_item and not rest:
+        kept[-1] = msgspec.structs.replace(kept[-1], continues=True)
+    part.blocks = kept
+    return part, rest

@@ -1,0 +1,592 @@
+"""Word documents (DOCX), through python-docx: its package, styles and elements."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pagemill.document.labels import Label
+from pagemill.document.marks import safe_target
+from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.errors import CorruptInputError
+from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
+from pagemill.readers.charts import chart_blocks
+from pagemill.readers.html import ordinal
+from pagemill.readers.packages import check_package, unlocked
+from pagemill.tables.table import Cell
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_V = "{urn:schemas-microsoft-com:vml}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
+_STRICT = b"http://purl.oclc.org/ooxml/"
+
+_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
+_FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
+_GANADA = "가나다라마바사아자차카타파하"
+_CIRCLED = 0x2460
+_MARKS = {"b": Mark.BOLD, "i": Mark.ITALIC, "strike": Mark.STRIKE, "dstrike": Mark.STRIKE}
+_THROUGH = frozenset(
+    f"{_W}{name}" for name in ("ins", "moveTo", "smartTag", "sdt", "sdtContent", "customXml", "dir", "bdo")
+)
+_GONE = frozenset({f"{_W}del", f"{_W}moveFrom"})
+_SIGNS = {"tab": "\t", "cr": "\n", "noBreakHyphen": "‑", "softHyphen": ""}
+_MOST_DEPTH = 50
+"""Nested elements: tables in text boxes in tables."""
+_MOST_CHAIN = 20
+"""Styles that are based on each other."""
+_INDENT = 360
+"""Twentieths of a point by which a level of a list is indented that does not say."""
+_MOST_COLUMNS = 1_000
+
+
+def read(path: Path, password: str | None = None) -> Document:
+    """Read a Word document."""
+    import docx
+    from docx.opc.exceptions import OpcError
+
+    package = unlocked(path, password)
+    damaged = check_package(package)
+    try:
+        opened = docx.Document(package if not isinstance(package, Path) else str(package))
+    except (OpcError, KeyError, ValueError, SyntaxError) as error:
+        raise CorruptInputError(f"the Word document is damaged: {error}", remedy="Save it again.") from error
+    reader = _Reader(opened)
+    parts = list(in_parts(reader.blocks()))
+    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].notes += reader.notes()
+    return Document(parts=parts, info=info_of(opened.core_properties))
+
+
+def info_of(properties: Any) -> DocumentInfo:
+    """What the core properties of an Office file say."""
+
+    def time(name: str) -> str:
+        try:
+            value = getattr(properties, name)
+        except ValueError:
+            return ""
+        return value.isoformat() if value else ""
+
+    return DocumentInfo(
+        title=properties.title or "",
+        author=properties.author or "",
+        created=time("created"),
+        modified=time("modified"),
+        language=properties.language or "",
+    )
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a paragraph holds beside its text."""
+
+    after: list[Block] = field(default_factory=list)
+    deleted: str = ""
+    only_formulas: bool = True
+    formulas: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Level:
+    """A level of a list's numbering."""
+
+    style: str
+    text: str
+    start: int
+    indent: int | None
+
+
+class _Reader:
+    def __init__(self, opened: Any) -> None:
+        self._part = opened.part
+        self._body = opened.element.body
+        self._styles = {each.get(f"{_W}styleId"): each for each in opened.styles.element.iterfind(f"{_W}style")}
+        self._numbers = self._numbering()
+        self._counts: dict[tuple[str, int], int] = {}
+        self._indents: list[int] = []
+        self._notes_by_id = {kind: self._note_elements(kind) for kind in ("footnote", "endnote", "comment")}
+        self._numbered: Counter[str] = Counter()
+        self._field: list[str] = []
+        """Instruction of each field that is open."""
+        self._has_title = any(self._style_name(each) == "title" for each in self._body.iter(f"{_W}p"))
+        self._lost: Counter[str] = Counter()
+        if self._body is None:
+            raise CorruptInputError("the Word document has no body", remedy="Save it again.")
+
+    def notes(self) -> list[str]:
+        """What is not read, in words."""
+        return [f"{count:,} {what} not read" for what, count in self._lost.items()]
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, running heads and feet first."""
+        for kind, label in (("header", Label.HEADER), ("footer", Label.FOOTER)):
+            yield from self._running(kind, label)
+        yield from self._container(self._body, 0)
+
+    def _running(self, kind: str, label: Label) -> Iterator[Block]:
+        said: set[str] = set()
+        for part in self._related(kind):
+            inline = Inline()
+            for paragraph in _root(part).iter(f"{_W}p"):
+                inline.extend(self._text(paragraph, _Found(), 1))
+                inline.add("\n")
+            block = inline.block(label=label, furniture=Furniture.PROVEN)
+            if block is not None and block.content not in said:
+                said.add(block.content or "")
+                yield block
+
+    def _related(self, kind: str) -> list[Any]:
+        return [
+            rel.target_part
+            for rel in self._part.rels.values()
+            if not rel.is_external and rel.reltype.endswith(f"/{kind}")
+        ]
+
+    def _note_elements(self, kind: str) -> dict[str, Any]:
+        found = self._related(f"{kind}s")
+        return {each.get(f"{_W}id"): each for part in found for each in _root(part).iterfind(f"{_W}{kind}")}
+
+    def _container(self, node: Any, depth: int) -> Iterator[Block]:
+        if depth > _MOST_DEPTH:
+            self._lost["elements nested too deep are"] += 1
+            return
+        for child in _children(node):
+            if child.tag == f"{_W}p":
+                yield from self._paragraph(child, depth)
+            elif child.tag == f"{_W}tbl":
+                self._indents.clear()
+                yield from self._table(child, depth)
+            elif child.tag in _THROUGH:
+                yield from self._container(child, depth + 1)
+            elif child.tag == f"{_W}altChunk":
+                self._lost["embedded documents are"] += 1
+
+    def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
+        found = _Found()
+        marker = self._marker(node)
+        inline = self._text(node, found, depth)
+        level = self._heading_level(node)
+        block: Block | None
+        if found.formulas and found.only_formulas:
+            for latex in found.formulas:
+                yield Block(label=Label.DISPLAY_FORMULA, content=latex, content_format=ContentFormat.LATEX)
+            block = None
+        elif level is not None and inline.text.strip():
+            self._indents.clear()
+            if marker and marker[1] != "•":
+                numbered = Inline(f"{marker[1]} ")
+                numbered.extend(inline)
+                inline = numbered
+            block = heading(inline, level)
+        elif marker and inline.text.strip():
+            block = list_item(inline, self._depth(marker[0]), marker[1])
+        else:
+            if inline.text.strip() and not found.after:
+                self._indents.clear()
+            is_caption = self._style_name(node) == "caption"
+            block = inline.block(label=Label.FIGURE_TITLE if is_caption else Label.TEXT)
+        if block is not None:
+            yield block
+        if found.deleted.strip():
+            deleted = Inline()
+            deleted.add(found.deleted.strip(), [(Mark.STRIKE, None)])
+            gone = deleted.block(label=Label.ASIDE_TEXT)
+            yield from (gone,) if gone else ()
+        yield from found.after
+
+    def _text(self, node: Any, found: _Found, depth: int, marks: Marks = ()) -> Inline:
+        inline = Inline()
+        self._collect(node, inline, found, marks, depth)
+        return inline
+
+    def _collect(self, node: Any, inline: Inline, found: _Found, marks: Marks, depth: int) -> None:
+        if depth > _MOST_DEPTH:
+            self._lost["elements nested too deep are"] += 1
+            return
+        for child in _children(node):
+            tag = child.tag
+            if tag == f"{_W}r":
+                self._run(child, inline, found, marks, depth)
+            elif tag == f"{_W}hyperlink":
+                self._collect(child, inline, found, (*marks, *self._link(child)), depth + 1)
+            elif tag == f"{_W}fldSimple":
+                self._collect(child, inline, found, (*marks, *_field_link(child.get(f"{_W}instr") or "")), depth + 1)
+            elif tag in _THROUGH:
+                self._collect(child, inline, found, marks, depth + 1)
+            elif tag in _GONE:
+                found.deleted += "".join(each.text or "" for each in child.iter(f"{_W}delText", f"{_W}t"))
+            elif tag in (f"{_M}oMath", f"{_M}oMathPara"):
+                for formula in [child] if tag == f"{_M}oMath" else child.iterfind(f"{_M}oMath"):
+                    if latex := _latex(formula):
+                        found.formulas.append(latex)
+                        inline.formula(latex)
+
+    def _run(self, run: Any, inline: Inline, found: _Found, marks: Marks, depth: int) -> None:
+        own = self._run_marks(run)
+        if own is None:
+            return
+        marks = (*marks, *own, *(_field_link(self._field[-1]) if self._field else ()))
+        for child in _children(run):
+            name = child.tag.removeprefix(_W)
+            if name == "t":
+                text = child.text or ""
+                found.only_formulas &= not text.strip()
+                inline.add(text, marks)
+            elif name in _SIGNS:
+                inline.add(_SIGNS[name], marks)
+            elif name == "br":
+                if child.get(f"{_W}type") not in ("page", "column"):
+                    inline.add("\n")
+            elif name == "sym":
+                inline.add(_symbol(child), marks)
+            elif name in ("footnoteReference", "endnoteReference", "commentReference"):
+                self._note(child, name.removesuffix("Reference"), inline, found, depth)
+            elif name == "fldChar":
+                kind = child.get(f"{_W}fldCharType")
+                if kind == "begin":
+                    self._field.append("")
+                elif kind == "end" and self._field:
+                    self._field.pop()
+            elif name == "instrText" and self._field:
+                self._field[-1] += child.text or ""
+            elif name in ("drawing", "pict", "object"):
+                found.after += self._drawing(child, depth)
+
+    def _run_marks(self, run: Any) -> Marks | None:
+        """The marks of a run; None for hidden text."""
+        properties = run.find(f"{_W}rPr")
+        if properties is None:
+            return ()
+        sources = [properties]
+        style = properties.find(f"{_W}rStyle")
+        sources += self._chain(style.get(f"{_W}val"), "rPr") if style is not None else []
+        if _switch(sources, "vanish"):
+            self._lost["runs of hidden text are"] += 1
+            return None
+        marks = {mark for name, mark in _MARKS.items() if _switch(sources, name)}
+        raised = next((each.get(f"{_W}val") for s in sources if (each := s.find(f"{_W}vertAlign")) is not None), None)
+        marks |= {"superscript": {Mark.SUPERSCRIPT}, "subscript": {Mark.SUBSCRIPT}}.get(raised or "", set())
+        return tuple((mark, None) for mark in sorted(marks))
+
+    def _link(self, node: Any) -> Marks:
+        rel = self._part.rels.get(node.get(f"{_R}id") or "")
+        target = safe_target(rel.target_ref) if rel is not None and rel.is_external else None
+        return ((Mark.LINK, target),) if target else ()
+
+    def _note(self, node: Any, kind: str, inline: Inline, found: _Found, depth: int) -> None:
+        note = self._notes_by_id[kind].get(node.get(f"{_W}id"))
+        if note is None:
+            return
+        text = Inline()
+        for paragraph in note.iter(f"{_W}p"):
+            text.add("\n" if text.text else "")
+            text.extend(self._text(paragraph, _Found(), depth + 1))
+        text.text = text.text.lstrip() if not text.spans else text.text
+        if kind == "comment":
+            author = note.get(f"{_W}author") or ""
+            said = Inline(f"{author}: " if author else "")
+            said.extend(text)
+            block = said.block(label=Label.ASIDE_TEXT)
+        else:
+            self._numbered[kind] += 1
+            number = str(self._numbered[kind]) if kind == "footnote" else ordinal(self._numbered[kind], "i")
+            inline.add(number, [(Mark.SUPERSCRIPT, None)])
+            said = Inline()
+            said.add(number, [(Mark.SUPERSCRIPT, None)])
+            said.add(" ")
+            said.extend(text)
+            block = said.block(label=Label.FOOTNOTE)
+        found.after += [block] if block else []
+
+    def _drawing(self, node: Any, depth: int) -> Iterator[Block]:
+        properties = node.find(f".//{_WP}docPr")
+        said = (properties.get("descr") or "") if properties is not None else ""
+        for blip in node.iter(f"{_A}blip", f"{_V}imagedata"):
+            name = blip.get(f"{_R}embed") or blip.get(f"{_R}id") or ""
+            part = self._part.related_parts.get(name)
+            data = part.blob if part is not None else b""
+            yield Block(
+                label=Label.IMAGE, picture=Picture(data, said.strip(), str(part.partname) if part else "linked")
+            )
+        for chart in node.iter(f"{_C}chart"):
+            part = self._part.related_parts.get(chart.get(f"{_R}id") or "")
+            yield from chart_blocks(_root(part)) if part is not None else ()
+        for box in node.iter(f"{_W}txbxContent"):
+            if not _is_fallback(box, node):
+                yield from self._container(box, depth + 1)
+
+    def _table(self, node: Any, depth: int) -> Iterator[Block]:
+        cells: list[Cell] = []
+        open_cells: dict[int, int] = {}
+        after: list[Block] = []
+        look = node.find(f"{_W}tblPr/{_W}tblLook")
+        has_head = look is not None and (
+            look.get(f"{_W}firstRow") in ("1", "true") or bool(int(_hex(look.get(f"{_W}val"))) & 0x20)
+        )
+        for row, line in enumerate(_rows(node)):
+            is_head = (row == 0 and has_head) or line.find(f"{_W}trPr/{_W}tblHeader") is not None
+            before = line.find(f"{_W}trPr/{_W}gridBefore")
+            column = _number(before, 0)
+            for each in _cells(line):
+                properties = each.find(f"{_W}tcPr")
+                wide = min(
+                    max(_number(properties.find(f"{_W}gridSpan") if properties is not None else None, 1), 1),
+                    _MOST_COLUMNS,
+                )
+                merge = properties.find(f"{_W}vMerge") if properties is not None else None
+                if merge is not None and merge.get(f"{_W}val") != "restart" and column in open_cells:
+                    at = open_cells[column]
+                    old = cells[at]
+                    if old.row + old.row_span == row and old.column_span == wide:
+                        inline = Inline(old.text, list(old.spans))
+                        cells[at] = cell(inline, old.row, column, old.row_span + 1, wide, header=old.header)
+                        column += wide
+                        continue
+                open_cells[column] = len(cells)
+                cells.append(cell(self._cell_text(each, after, depth + 1), row, column, 1, wide, header=is_head))
+                column += wide
+        yield from tables(cells)
+        yield from after
+
+    def _cell_text(self, node: Any, after: list[Block], depth: int) -> Inline:
+        """The text of a cell, its paragraphs in lines. Pictures and notes come behind the table."""
+        inline = Inline()
+        for block in self._container(node, depth):
+            if block.label is Label.TABLE:
+                text = Inline("\n".join("\t".join(row) for row in _plain_rows(block.content or "")))
+            elif block.label in (Label.TEXT, Label.FIGURE_TITLE) or block.level:
+                text = Inline(block.content or "", list(block.spans))
+            elif block.label is Label.DISPLAY_FORMULA:
+                text = Inline(f"${block.content}$")
+            else:
+                after.append(block)
+                continue
+            inline.add("\n" if inline.text else "")
+            inline.extend(text)
+        return inline
+
+    def _style_of(self, node: Any) -> str | None:
+        style = node.find(f"{_W}pPr/{_W}pStyle")
+        return None if style is None else style.get(f"{_W}val")
+
+    def _style_name(self, node: Any) -> str:
+        style = self._styles.get(self._style_of(node))
+        name = None if style is None else style.find(f"{_W}name")
+        return "" if name is None else (name.get(f"{_W}val") or "").lower()
+
+    def _chain(self, style: str | None, properties: str) -> list[Any]:
+        """The properties of a style and of those that it is based on, nearest first."""
+        found: list[Any] = []
+        for _ in range(_MOST_CHAIN):
+            element = self._styles.get(style)
+            if element is None:
+                break
+            own = element.find(f"{_W}{properties}")
+            found += [] if own is None else [own]
+            base = element.find(f"{_W}basedOn")
+            style = None if base is None else base.get(f"{_W}val")
+        return found
+
+    def _paragraph_properties(self, node: Any) -> list[Any]:
+        own = node.find(f"{_W}pPr")
+        return ([] if own is None else [own]) + self._chain(self._style_of(node), "pPr")
+
+    def _heading_level(self, node: Any) -> int | None:
+        """1 for the title; headings are below it where there is one."""
+        name = self._style_name(node)
+        if name == "title":
+            return 1
+        match = _HEADING.fullmatch(name)
+        outlines = (each.find(f"{_W}outlineLvl") for each in self._paragraph_properties(node))
+        outline = next((each for each in outlines if each is not None), None)
+        level = int(match[1]) if match else _number(outline, 9) + 1
+        return level + self._has_title if 1 <= level <= 9 else None
+
+    def _numbering(self) -> dict[tuple[str, int], _Level]:
+        found = self._related("numbering")
+        if not found:
+            return {}
+        root = _root(found[0])
+        abstract = {each.get(f"{_W}abstractNumId"): each for each in root.iterfind(f"{_W}abstractNum")}
+        levels: dict[tuple[str, int], _Level] = {}
+        for each in root.iterfind(f"{_W}num"):
+            name = each.find(f"{_W}abstractNumId")
+            base = abstract.get(name.get(f"{_W}val")) if name is not None else None
+            if base is None:
+                continue
+            number = each.get(f"{_W}numId") or ""
+            for level in base.iterfind(f"{_W}lvl"):
+                levels[number, int(_digits(level.get(f"{_W}ilvl")))] = _level(level)
+            for override in each.iterfind(f"{_W}lvlOverride"):
+                at = int(_digits(override.get(f"{_W}ilvl")))
+                if (level := override.find(f"{_W}lvl")) is not None:
+                    levels[number, at] = _level(level)
+                start = override.find(f"{_W}startOverride")
+                if start is not None and (number, at) in levels:
+                    levels[number, at].start = _number(start, 1)
+        return levels
+
+    def _marker(self, node: Any) -> tuple[int, str] | None:
+        """The indent and the marker of a list item, as displayed; counts it."""
+        properties = self._paragraph_properties(node)
+        numbered = next((each for p in properties if (each := p.find(f"{_W}numPr")) is not None), None)
+        if numbered is None:
+            return None
+        ids = (each for p in properties if (each := p.find(f"{_W}numPr/{_W}numId")) is not None)
+        number = next((each.get(f"{_W}val") for each in ids), None)
+        at = _number(numbered.find(f"{_W}ilvl"), 0)
+        level = self._numbers.get((number or "", at))
+        if number in (None, "0") or level is None:
+            return None
+        assert number is not None
+        self._counts[number, at] = self._counts.get((number, at), level.start - 1) + 1
+        for deeper in [key for key in self._counts if key[0] == number and key[1] > at]:
+            del self._counts[deeper]
+        indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)
+        own = next((value for each in indents if (value := each.get(f"{_W}left") or each.get(f"{_W}start"))), None)
+        indent = int(float(own)) if own and re.fullmatch(r"-?\d+(\.\d+)?", own) else level.indent
+        indent = at * _INDENT if indent is None else indent
+        if level.style in ("bullet", "none") or not level.text:
+            return indent, "•" if level.style == "bullet" else ""
+        text = re.sub(r"%([1-9])", lambda match: self._count(number, int(match[1]) - 1, at), level.text)
+        return indent, text.strip()
+
+    def _count(self, number: str, at: int, own: int) -> str:
+        level = self._numbers.get((number, at))
+        if level is None:
+            return ""
+        return _formatted(self._counts.get((number, at), level.start), level.style)
+
+    def _depth(self, indent: int) -> int:
+        """How many levels an item is below the outermost of its list: by the indents of the items before it."""
+        while self._indents and self._indents[-1] > indent:
+            self._indents.pop()
+        if not self._indents or self._indents[-1] < indent:
+            self._indents.append(indent)
+        return len(self._indents) - 1
+
+
+def _root(part: Any) -> Any:
+    element = getattr(part, "element", None)
+    if element is None:
+        from docx.oxml.parser import parse_xml
+
+        element = parse_xml(part.blob)
+    return element
+
+
+def _children(node: Any) -> Iterator[Any]:
+    """The children of an element; of alternatives the first one."""
+    for child in node:
+        if not isinstance(child.tag, str):
+            continue
+        if child.tag == f"{_MC}AlternateContent":
+            choice = child.find(f"{_MC}Choice")
+            choice = child.find(f"{_MC}Fallback") if choice is None else choice
+            yield from _children(choice) if choice is not None else ()
+        else:
+            yield child
+
+
+def _is_fallback(node: Any, top: Any) -> bool:
+    """Whether an element is in an alternative that is not read, or in another text box."""
+    while (node := node.getparent()) is not None and node is not top:
+        if node.tag in (f"{_MC}Fallback", f"{_W}txbxContent"):
+            return True
+    return False
+
+
+def _rows(table: Any) -> Iterator[Any]:
+    for child in _children(table):
+        if child.tag == f"{_W}tr":
+            yield child
+        elif child.tag in _THROUGH:
+            yield from _rows(child)
+
+
+def _cells(row: Any) -> Iterator[Any]:
+    for child in _children(row):
+        if child.tag == f"{_W}tc":
+            yield child
+        elif child.tag in _THROUGH:
+            yield from _cells(child)
+
+
+def _plain_rows(markup: str) -> Iterable[list[str]]:
+    from pagemill.tables.html import parse_table
+
+    table = parse_table(markup, marks=False)
+    cells = table.cells if table else ()
+    return ([each.text for each in cells if each.row == row] for row in range(table.rows if table else 0))
+
+
+def _switch(sources: list[Any], name: str) -> bool:
+    """Whether a property is on: by the first that says."""
+    found = next((each for source in sources if (each := source.find(f"{_W}{name}")) is not None), None)
+    return found is not None and found.get(f"{_W}val") not in ("0", "false", "off")
+
+
+def _level(node: Any) -> _Level:
+    style, text, start = (node.find(f"{_W}{name}") for name in ("numFmt", "lvlText", "start"))
+    indent = node.find(f"{_W}pPr/{_W}ind")
+    left = None if indent is None else indent.get(f"{_W}left") or indent.get(f"{_W}start")
+    return _Level(
+        style="decimal" if style is None else style.get(f"{_W}val") or "decimal",
+        text="" if text is None else (text.get(f"{_W}val") or "")[:50],
+        start=_number(start, 1),
+        indent=int(left) if left and re.fullmatch(r"-?\d{1,6}", left) else None,
+    )
+
+
+def _formatted(number: int, style: str) -> str:
+    if style == "decimalZero":
+        return f"{number:02}"
+    if style == "ganada" and 0 < number <= len(_GANADA):
+        return _GANADA[number - 1]
+    if style.startswith("decimalEnclosedCircle") and 0 < number <= 20:
+        return chr(_CIRCLED + number - 1)
+    return ordinal(number, _FORMATS.get(style, "1"))
+
+
+def _number(node: Any, default: int) -> int:
+    value = None if node is None else node.get(f"{_W}val")
+    return int(value) if value and re.fullmatch(r"-?\d{1,9}", value) else default
+
+
+def _digits(text: str | None) -> str:
+    return text if text and re.fullmatch(r"\d{1,4}", text) else "0"
+
+
+def _hex(text: str | None) -> int:
+    return int(text, 16) if text and re.fullmatch(r"[0-9A-Fa-f]{1,8}", text) else 0
+
+
+def _symbol(node: Any) -> str:
+    """A symbol of a font; those of private fonts have no character of their own."""
+    code = _hex(node.get(f"{_W}char"))
+    return chr(code) if 0x20 <= code < 0xD800 else "•" if code else ""
+
+
+def _field_link(instruction: str) -> Marks:
+    match = _LINK.match(instruction)
+    target = safe_target(match[1]) if match else None
+    return ((Mark.LINK, target),) if target else ()
+
+
+def _latex(formula: Any) -> str:
+    """A formula as LaTeX; its characters where the converter is not there."""
+    try:
+        from dochan.ooxml.math import _omml_to_latex  # no public name; a test says when it goes
+    except ImportError:
+        return "".join(formula.itertext()).strip()
+    return str(_omml_to_latex(formula)).strip()

@@ -1,0 +1,69 @@
+"""Books (EPUB): a page a chapter, and a long chapter in parts."""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from pagemill.document.page import DocumentInfo
+from pagemill.errors import CorruptInputError
+from pagemill.readers.base import Document, Part
+from pagemill.readers.html import of_markup
+from pagemill.readers.packages import check_package
+
+_CONTAINER = "META-INF/container.xml"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+
+
+def read(path: Path, password: str | None = None) -> Document:
+    """Read a book, in the order of its spine."""
+    from lxml import etree
+
+    damaged = check_package(path)
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            container: Any = etree.fromstring(archive.read(_CONTAINER), parser)
+            name = str(container.find(".//{*}rootfile").get("full-path"))
+            package: Any = etree.fromstring(archive.read(name), parser)
+            parts = [part for part in _chapters(archive, package, posixpath.dirname(name)) if part.blocks] or [Part()]
+    except (KeyError, AttributeError, TypeError, etree.XMLSyntaxError) as error:
+        raise CorruptInputError(f"the book is damaged: {error}", remedy="Get the file again.") from error
+    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+
+    def told(name: str) -> str:
+        found = package.find(f".//{_DC}{name}")
+        return (found.text or "").strip() if found is not None else ""
+
+    info = DocumentInfo(title=told("title"), author=told("creator"), created=told("date"), language=told("language"))
+    return Document(parts=parts, info=info)
+
+
+def _chapters(archive: zipfile.ZipFile, package: Any, folder: str) -> Iterator[Part]:
+    items = {each.get("id"): each for each in package.iterfind(".//{*}manifest/{*}item")}
+    members = set(archive.namelist())
+    for each in package.iterfind(".//{*}spine/{*}itemref"):
+        item = items.get(each.get("idref"))
+        name = posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or ""))) if item is not None else ""
+        if name not in members:
+            raise CorruptInputError(
+                f"the chapter {name or each.get('idref')!r} is missing", remedy="Get the file again."
+            )
+        pictures = _Members(archive, members, posixpath.dirname(name))
+        yield from of_markup(archive.read(name).decode("utf-8", "replace"), pictures=pictures).parts
+
+
+class _Members(dict[str, bytes]):
+    """Pictures of a book by their address in a chapter; read when they are asked for."""
+
+    def __init__(self, archive: zipfile.ZipFile, members: set[str], folder: str) -> None:
+        super().__init__()
+        self._archive, self._members, self._folder = archive, members, folder
+
+    def get(self, key: str, default: Any = None) -> Any:
+        name = posixpath.normpath(posixpath.join(self._folder, unquote(key)))
+        return self._archive.read(name) if name in self._members else default

@@ -1,0 +1,285 @@
+"""Documents that the package dochan reads: HWP, HWPX, and spreadsheets and old Office files."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pagemill.document.labels import Label
+from pagemill.document.marks import safe_target
+from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.errors import CorruptInputError
+from pagemill.readers.base import (
+    MOST_DEPTH,
+    Block,
+    Document,
+    Inline,
+    Marks,
+    Part,
+    Picture,
+    cell,
+    heading,
+    in_parts,
+    tables,
+)
+from pagemill.readers.packages import MOST_MEMBER, check_package, wrong_password
+from pagemill.tables.table import Cell
+
+_FLAGS = (
+    ("bold", Mark.BOLD),
+    ("italic", Mark.ITALIC),
+    ("strikeout", Mark.STRIKE),
+    ("superscript", Mark.SUPERSCRIPT),
+    ("subscript", Mark.SUBSCRIPT),
+)
+_SHOWN_LINK = re.compile(r"(.*?) ?<((?:https?://|mailto:)[^<>\s]+)>", re.DOTALL)
+"""How dochan writes the link of a spreadsheet's cell."""
+_SHOWN_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_COMMENT = re.compile(r"\s*\[comment: (.*)\]\Z", re.DOTALL)
+"""Likewise its comment."""
+_AUTHOR = "Author: "
+_RUNNING = {"Header: ": Label.HEADER, "Footer: ": Label.FOOTER}
+"""How dochan writes the running heads of XLS files."""
+_CHART = "Chart type: "
+"""What dochan says of the values of a chart."""
+_LOCKED = "암호"
+"""In all messages of dochan about passwords."""
+_CORE = "docProps/core.xml"
+_SUMMARY = "\x05SummaryInformation"
+_INFO = (_CORE, "Contents/content.hpf")
+_NAMES = {"title": "title", "creator": "author", "created": "created", "modified": "modified", "language": "language"}
+_HWP_NAMES = {"CreatedDate": "created", "ModifiedDate": "modified", "creator": "author"}
+_MOST_INFO = 2**20
+_HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\b[^>]*\bhidden=\"(?:1|true)\"")
+_MOST_ERRORS = 20
+_MOST_CELLS = 600_000
+"""Of a sheet, empty ones included."""
+_NUMBER = re.compile(r"[\d.,%\s-]+")
+_PAGES = frozenset({"xlsx", "xls", "pptx", "ppt"})
+"""Formats whose sections are sheets or slides."""
+
+
+def read(path: Path, password: str | None = None) -> Document:
+    """Read a file of Hangul, of Excel, or of Office before 2007."""
+    from dochan import Dochan
+
+    _widen_limits()
+    with path.open("rb") as file:
+        is_package = file.read(4) == b"PK\x03\x04"
+    damaged = check_package(path) if is_package else []
+    final = {"revision_mode": "final"} if path.suffix.lower() in (".hwp", ".hwpx") else {}
+    try:
+        found = Dochan(str(path), password=password, **final).doc
+    except ValueError:  # the file is of another kind than its name says
+        found = Dochan(str(path), password=password).doc
+    errors = [error.removeprefix("ERR: ") for error in found.errors if error.startswith("ERR:")]
+    told = [error.removeprefix("WARN: ") for error in found.errors if not error.startswith("ERR:")]
+    if not any(section.elements for section in found.sections) and errors:
+        if any(_LOCKED in error for error in errors):
+            raise wrong_password(password)
+        raise CorruptInputError(f"the file cannot be read: {'; '.join(errors[:3])}", remedy="Save it again.")
+    hidden = _hidden_cells(path, found) if is_package else {}
+    if found.source_format in _PAGES:
+        parts = [part for section in found.sections for part in _page(section, hidden)] or [Part()]
+    else:
+        parts = list(in_parts(block for section in found.sections for block in _blocks(section.elements)))
+    parts[0].warnings += [f"dochan: {error}" for error in errors[:_MOST_ERRORS]]
+    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].notes += [f"dochan: {each}" for each in told[:_MOST_ERRORS]]
+    return Document(parts=parts, info=_info(path) if is_package else _summary(found))
+
+
+def _widen_limits() -> None:
+    """Have sheets of up to :data:`_MOST_CELLS` read whole: of larger ones dochan gives 200 rows, and says so.
+
+    Its own limit is reached by 150,000 cells. Memory and time are bounded by the process. 200,000 cells take 11 s and
+    340 MB.
+    """
+    from dochan.ooxml import package, xlsx
+
+    package.MAX_XML_ELEMENTS = package.MAX_XML_NAMESPACE_BINDINGS = 10 * _MOST_CELLS
+    package.MAX_XML_PART_SIZE = xlsx.MAX_XML_PART_SIZE = MOST_MEMBER
+    xlsx.MAX_DENSE_TABLE_CELLS = xlsx.MAX_RANGE_CELLS = _MOST_CELLS
+
+
+def _page(section: Any, hidden: dict[str, dict[str, int]]) -> Iterator[Part]:
+    """A sheet or slide, in parts where it is long."""
+    about = section.provenance
+    name = getattr(about, "sheet", None)
+    for part in in_parts(_blocks(section.elements), metadata={"sheet": name} if name else {}):
+        if name and about.hidden:
+            part.notes.append(f"the sheet {name!r} is hidden")
+        for kind, count in hidden.get(getattr(about, "path", None) or "", {}).items():
+            part.notes.append(f"{count:,} {kind} of the sheet are hidden")
+        yield part
+
+
+def _place(element: Any) -> str | None:
+    """The member of the package, or the stream, that an element comes from."""
+    return getattr(getattr(element, "provenance", None), "path", None)
+
+
+def _summary(found: Any) -> DocumentInfo:
+    """What an OLE file says of itself: dochan puts it in front of the text."""
+    said = [each for section in found.sections for each in section.elements if _place(each) == _SUMMARY]
+    title = next((each.text for each in said if each.heading_level), "")
+    author = next((each.text for each in said if each.text.startswith(_AUTHOR)), "")
+    return DocumentInfo(title=title, author=author.removeprefix(_AUTHOR))
+
+
+def _blocks(elements: Iterable[Any]) -> Iterator[Block]:
+    for element in elements:
+        if _place(element) in (_CORE, _SUMMARY):
+            continue  # metadata, which are no part of the text
+        kind = type(element).__name__
+        if kind == "Paragraph":
+            inline = _text(element)
+            level = element.heading_level
+            block = heading(inline, level) if level else inline.block()
+            prefix = inline.text[:8]
+            if getattr(element.provenance, "source_format", "") == "xls" and prefix in _RUNNING:
+                block = Inline(inline.text[8:]).block(label=_RUNNING[prefix], furniture=Furniture.PROVEN)
+            yield from (block,) if block else ()
+        elif kind == "Table":
+            yield from _table(element)
+        elif kind == "Equation":
+            if element.latex:
+                yield Block(label=Label.DISPLAY_FORMULA, content=element.latex, content_format=ContentFormat.LATEX)
+        elif kind == "Image":
+            yield Block(label=Label.IMAGE, picture=Picture(element.image_data, element.alt_text, element.filename))
+            yield from _captions(element.caption)
+        elif kind == "HeaderFooter":
+            label = Label.HEADER if element.type == "header" else Label.FOOTER
+            block = _joined(element.paragraphs).block(label=label, furniture=Furniture.PROVEN)
+            yield from (block,) if block else ()
+        elif hasattr(element, "paragraphs"):
+            yield from _note(element)
+
+
+def _note(element: Any) -> Iterator[Block]:
+    said = Inline()
+    is_comment = element.type == "comment"
+    if is_comment and getattr(element, "author", ""):
+        said.add(f"{element.author}: ")
+    elif element.number:
+        said.add(str(element.number), [(Mark.SUPERSCRIPT, None)])
+        said.add(" ")
+    said.extend(_joined(element.paragraphs))
+    block = said.block(label=Label.ASIDE_TEXT if is_comment else Label.FOOTNOTE)
+    yield from (block,) if block else ()
+
+
+def _captions(paragraphs: Iterable[Any]) -> Iterator[Block]:
+    block = _joined(paragraphs).block(label=Label.FIGURE_TITLE)
+    yield from (block,) if block else ()
+
+
+def _text(paragraph: Any) -> Inline:
+    inline = Inline()
+    for run in paragraph.runs:
+        marks: Marks = tuple((mark, None) for name, mark in _FLAGS if getattr(run, name))
+        if run.equation is not None and run.equation.latex:
+            inline.formula(run.equation.latex)
+        elif run.note_ref:
+            inline.add(str(run.note_ref), [(Mark.SUPERSCRIPT, None)])
+        elif target := safe_target(run.link):
+            inline.add(run.text, (*marks, (Mark.LINK, target)))
+        elif not _SHOWN_PICTURE.fullmatch(run.text):
+            shown = _SHOWN_LINK.fullmatch(run.text)
+            if shown and safe_target(shown[2]):
+                inline.add(shown[1] or shown[2], (*marks, (Mark.LINK, shown[2])))
+            else:
+                inline.add(run.text, marks)
+    return inline
+
+
+def _joined(blocks: Iterable[Any], depth: int = 0) -> Inline:
+    """Paragraphs as lines; the cells of tables inside of them are apart by tabs."""
+    inline = Inline()
+    for block in blocks:
+        kind = type(block).__name__
+        if kind == "Paragraph":
+            text = _text(block)
+        elif kind == "Table" and depth < MOST_DEPTH:
+            rows = ([_joined(each.paragraphs, depth + 1).text for each in row] for row in block.rows)
+            text = Inline("\n".join("\t".join(each for each in row if each) for row in rows))
+        elif kind == "Equation":
+            text = Inline()
+            text.formula(block.latex)
+        else:
+            continue
+        if text.text:
+            inline.add("\n" if inline.text else "")
+            inline.extend(text)
+    return inline
+
+
+def _table(table: Any) -> Iterator[Block]:
+    cells: list[Cell] = []
+    after: list[Block] = []
+    for row, line in enumerate(table.rows):
+        for column, each in enumerate(line):
+            if each.is_merged_away:
+                continue
+            at = (row if each.row is None else each.row, column if each.col is None else each.col)
+            text = _joined(each.paragraphs)
+            if noted := _COMMENT.search(text.text):
+                comment = Inline(noted[1]).block(label=Label.ASIDE_TEXT)
+                after += [comment] if comment else []
+                text.text = text.text[: noted.start()]
+            cells.append(cell(text, *at, each.row_span, each.col_span))
+            kinds = ("Image", "Footnote", "Comment")
+            after += _blocks(block for block in each.paragraphs if type(block).__name__ in kinds)
+    caption = _joined(table.caption).text
+    caption = "" if caption.startswith(_CHART) else caption
+    first = [each for each in cells if each.row == 0]
+    said = [each.text for each in first if each.text.strip()]
+    # Neither format says which row is the head: one of words in most columns is. Sheets have empty columns.
+    if len(said) > 1 and 2 * len(said) >= len(first) and not any(_NUMBER.fullmatch(each) for each in said):
+        cells = [_as_header(each) if each.row == 0 else each for each in cells]
+    yield from tables(cells, caption)
+    yield from after
+
+
+def _as_header(each: Cell) -> Cell:
+    return cell(
+        Inline(each.text, list(each.spans)), each.row, each.column, each.row_span, each.column_span, header=True
+    )
+
+
+def _hidden_cells(path: Path, found: Any) -> dict[str, dict[str, int]]:
+    """How many rows and columns are hidden, by the sheet's member of the package."""
+    names = [getattr(section.provenance, "path", None) for section in found.sections]
+    counted: dict[str, dict[str, int]] = {}
+    with zipfile.ZipFile(path) as archive:
+        members = set(archive.namelist())
+        for name in names:
+            if found.source_format == "xlsx" and name in members:
+                kinds = [match[1] for match in _HIDDEN.finditer(archive.read(name))]
+                counts = {"rows": kinds.count(b"row"), "columns": kinds.count(b"col")}
+                counted[name] = {kind: count for kind, count in counts.items() if count}
+    return counted
+
+
+def _info(path: Path) -> DocumentInfo:
+    """What a package says of itself."""
+    from lxml import etree
+
+    found: dict[str, str] = {}
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
+    with zipfile.ZipFile(path) as archive:
+        for name in _INFO:
+            if name not in archive.namelist() or archive.getinfo(name).file_size > _MOST_INFO:
+                continue
+            root = etree.fromstring(archive.read(name), parser)
+            for each in root.iter(etree.Element) if root is not None else ():
+                local = etree.QName(each).localname
+                key = _HWP_NAMES.get(each.get("name") or "") if local == "meta" else _NAMES.get(local)
+                if key and each.text and key not in found:
+                    found[key] = each.text.strip()
+    return msgspec.convert(found, DocumentInfo)

@@ -1,0 +1,390 @@
+"""HTML and Markdown: the elements of the page in their order. Scripts do not run, and nothing is fetched."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from pagemill.document.labels import Label
+from pagemill.document.marks import safe_target
+from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.readers.base import (
+    Block,
+    Document,
+    Inline,
+    Marks,
+    Picture,
+    cell,
+    heading,
+    in_parts,
+    list_item,
+    tables,
+)
+from pagemill.readers.text import decoded
+from pagemill.tables.html import MAX_COLUMN_SPAN
+from pagemill.tables.table import Cell
+
+_SILENT = frozenset(
+    [
+        "script",
+        "style",
+        "template",
+        "head",
+        "noscript",
+        "iframe",
+        "object",
+        "embed",
+        "svg",
+        "canvas",
+        "dialog",
+        "select",
+        "datalist",
+    ]
+)
+"""Elements whose text is no part of what the page says."""
+_MARKS = {
+    **dict.fromkeys(("b", "strong"), Mark.BOLD),
+    **dict.fromkeys(("i", "em", "cite", "dfn", "var"), Mark.ITALIC),
+    **dict.fromkeys(("s", "del", "strike"), Mark.STRIKE),
+    **dict.fromkeys(("code", "kbd", "samp", "tt"), Mark.CODE),
+    "sup": Mark.SUPERSCRIPT,
+    "sub": Mark.SUBSCRIPT,
+}
+_INLINE = frozenset(_MARKS) | frozenset(
+    [
+        "a",
+        "abbr",
+        "acronym",
+        "bdi",
+        "bdo",
+        "big",
+        "data",
+        "font",
+        "ins",
+        "label",
+        "mark",
+        "output",
+        "q",
+        "ruby",
+        "rb",
+        "rt",
+        "rp",
+        "small",
+        "span",
+        "time",
+        "u",
+        "wbr",
+        "button",
+        "input",
+        "img",
+        "picture",
+        "math",
+    ]
+)
+_HEADING = re.compile(r"h[1-6]")
+_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([A-Za-z0-9_-]{2,40})", re.IGNORECASE)
+_HEAD = 4096
+"""Bytes in which a page says how it is encoded; the standard has it in the first 1,024."""
+_SPACE = re.compile(r"[ \t\n\r\f]+")
+_MOST_DEPTH = 200
+"""Nested elements that are looked into; a page has some tens."""
+_MOST_SLOTS = 200_000
+_DATA = re.compile(r"data:image/[\w.+-]+(;base64)?,", re.IGNORECASE)
+
+
+def read_html(path: Path, password: str | None = None) -> Document:
+    """A web page that was saved."""
+    with path.open("rb") as file:
+        said = _CHARSET.search(file.read(_HEAD))
+    return of_markup(decoded(path, said[1].decode("ascii") if said else None))
+
+
+def read_markdown(path: Path, password: str | None = None) -> Document:
+    """CommonMark with tables, strikethrough and a head between ``---``."""
+    from markdown_it import MarkdownIt
+
+    text, info = decoded(path), DocumentInfo()
+    if front := re.match(r"---\n(.*?)\n(?:---|\.\.\.)\n", text, re.DOTALL):
+        text, found = (
+            text[front.end() :],
+            dict(re.findall(r"^(title|author|date|lang):[ \t]*(.+)$", front[1], re.MULTILINE)),
+        )
+        plain = {name: value.strip().strip("\"'") for name, value in found.items()}
+        info = DocumentInfo(
+            title=plain.get("title", ""),
+            author=plain.get("author", ""),
+            created=plain.get("date", ""),
+            language=plain.get("lang", ""),
+        )
+    document = of_markup(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text), formulas=True)
+    document.info = info
+    return document
+
+
+def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] | None = None) -> Document:
+    """The document that HTML describes.
+
+    Args:
+        text: HTML.
+        formulas: What is between dollars is LaTeX.
+        pictures: Images by their address, as in a book; others are not fetched.
+    """
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(text)
+    walk = _Walk(formulas, {} if pictures is None else pictures)
+    root = tree.body or tree.root
+    blocks = list(walk.blocks(root)) if root is not None else []
+    return Document(parts=list(in_parts(blocks)), info=_info(tree))
+
+
+def _info(tree: Any) -> DocumentInfo:
+    title, root = tree.css_first("head title"), tree.root
+    named = {
+        str(each.attributes.get("name") or "").lower(): each.attributes.get("content") or ""
+        for each in tree.css("meta")
+    }
+    return DocumentInfo(
+        title=_SPACE.sub(" ", title.text()).strip() if title is not None else "",
+        author=named.get("author", "").strip(),
+        created=(named.get("date") or named.get("dcterms.created") or "").strip(),
+        language=(root.attributes.get("lang") or "") if root is not None else "",
+    )
+
+
+class _Walk:
+    """Turns elements into blocks. The tree may be deep: what is nested deeper than any page is text."""
+
+    def __init__(self, formulas: bool, pictures: dict[str, bytes]) -> None:
+        self._formulas = formulas
+        self._pictures = pictures
+
+    def blocks(self, node: Any, depth: int = 0, items: int = 0) -> Iterator[Block]:
+        """The blocks inside of an element; ``items``: how many list items it is inside of."""
+        inline = Inline()
+        for child in node.iter(include_text=True):
+            tag = child.tag
+            if tag in _SILENT or _is_hidden(child):
+                continue
+            if tag == "-text" or (tag in _INLINE and not self._holds_blocks(child)):
+                if tag in ("img", "picture"):
+                    yield from self._flushed(inline, items)
+                    inline = Inline()
+                    yield from self._picture(child)
+                else:
+                    pictures: list[Any] = []
+                    self._collect(child, (), inline, depth, pictures)
+                    if pictures:
+                        yield from self._flushed(inline, items)
+                        inline = Inline()
+                        for each in pictures:
+                            yield from self._picture(each)
+                continue
+            if tag == "br":
+                inline.add("\n")
+                continue
+            yield from self._flushed(inline, items)
+            inline = Inline()
+            if depth < _MOST_DEPTH:
+                yield from self._block(child, tag, depth + 1, items)
+            else:
+                self._collect(child, (), inline, 0, [])
+        yield from self._flushed(inline, items)
+
+    def _block(self, node: Any, tag: str, depth: int, items: int) -> Iterator[Block]:
+        if _HEADING.fullmatch(tag):
+            block = heading(self._inline(node), int(tag[1]))
+            yield from (block,) if block else ()
+        elif tag in ("ul", "ol", "menu"):
+            yield from self._list(node, tag, depth, items)
+        elif tag == "table":
+            yield from self._table(node, depth)
+        elif tag in ("pre", "listing", "xmp"):
+            text = node.text(deep=True).strip("\n")
+            if text.strip():
+                yield Block(label=Label.ALGORITHM, content=text, list_depth=items)
+        elif tag == "figcaption":
+            block = self._inline(node).block(label=Label.FIGURE_TITLE)
+            yield from (block,) if block else ()
+        elif tag == "nav":  # menus of the site
+            menu = self._inline(node).block(label=Label.HEADER, furniture=Furniture.PROVEN)
+            yield from (menu,) if menu else ()
+        else:
+            yield from self.blocks(node, depth, items)
+
+    def _list(self, node: Any, tag: str, depth: int, items: int) -> Iterator[Block]:
+        start = node.attributes.get("start") or ""
+        number = int(start) if re.fullmatch(r"-?\d{1,6}", start) else 1
+        kind = node.attributes.get("type") or "1"
+        for child in node.iter():
+            if child.tag != "li":
+                yield from self._block(child, child.tag, depth, items) if depth < _MOST_DEPTH else ()
+                continue
+            value = child.attributes.get("value") or ""
+            number = int(value) if re.fullmatch(r"-?\d{1,6}", value) else number
+            marker = f"{ordinal(number, kind)}." if tag == "ol" else "•"
+            number += 1
+            first = True
+            for block in self.blocks(child, depth + 1, items + 1) if depth < _MOST_DEPTH else ():
+                if first and block.label is Label.TEXT and not block.list_item and not block.level:
+                    inline = Inline(
+                        block.content or "", list(block.spans), block.content_format is ContentFormat.MARKDOWN
+                    )
+                    item = list_item(inline, items, marker)
+                    yield from (item,) if item else ()
+                else:
+                    yield block
+                first = False
+
+    def _table(self, node: Any, depth: int) -> Iterator[Block]:
+        cells: list[Cell] = []
+        taken: set[tuple[int, int]] = set()
+        row = -1
+        caption = node.css_first("caption")
+        for line in _rows(node):
+            row, column = row + 1, 0
+            for each in line.iter():
+                if each.tag not in ("td", "th"):
+                    continue
+                while (row, column) in taken:
+                    column += 1
+                wide, high = _span(each, "colspan"), _span(each, "rowspan")
+                if len(taken) + wide * high > _MOST_SLOTS:
+                    wide = high = 1
+                taken.update((row + y, column + x) for y in range(high) for x in range(wide))
+                cells.append(cell(self._inline(each), row, column, high, wide, header=each.tag == "th"))
+                column += wide
+        last = row + 1
+        cells = [each if each.row + each.row_span <= last else _shortened(each, last) for each in cells]
+        yield from tables(cells, _SPACE.sub(" ", caption.text()).strip() if caption is not None else "")
+
+    def _inline(self, node: Any) -> Inline:
+        inline = Inline()
+        self._collect(node, (), inline, 0, [], inside=True)
+        return inline
+
+    def _collect(
+        self, node: Any, marks: Marks, inline: Inline, depth: int, pictures: list[Any], *, inside: bool = False
+    ) -> None:
+        """Add the text of an element with its marks."""
+        tag = node.tag
+        if tag == "-text":
+            self._add(node.text_content or "", marks, inline)
+            return
+        if tag in _SILENT or _is_hidden(node):
+            return
+        if tag == "br":
+            inline.text = inline.text.rstrip(" ") + "\n"
+            return
+        if tag in ("img", "picture") and not inside:
+            pictures.append(node)
+            return
+        if tag in _MARKS:
+            marks = (*marks, (_MARKS[tag], None))
+        elif tag == "a" and safe_target(target := (node.attributes.get("href") or "").strip()):
+            marks = (*marks, (Mark.LINK, target))
+        if depth > _MOST_DEPTH:
+            self._add(node.text(deep=True), marks, inline)
+            return
+        is_block = inside and depth > 0 and tag not in _INLINE
+        if is_block and inline.text and not inline.text.endswith("\n"):
+            inline.text = inline.text.rstrip(" ") + ("\t" if tag in ("td", "th") else "\n")
+        for child in node.iter(include_text=True):
+            self._collect(child, marks, inline, depth + 1, pictures, inside=inside)
+        if is_block and inline.text and not inline.text.endswith("\n") and tag not in ("td", "th"):
+            inline.text = inline.text.rstrip(" ") + "\n"
+
+    def _add(self, text: str, marks: Marks, inline: Inline) -> None:
+        text = _SPACE.sub(" ", text)
+        if not inline.text or inline.text[-1] in " \n\t":
+            text = text.lstrip(" ")
+        inline.add(text, marks)
+        if self._formulas and re.search(r"\$[^$\s](?:[^$]*[^$\s])?\$(?!\d)", text):
+            inline.has_formula = True
+
+    def _flushed(self, inline: Inline, items: int) -> Iterator[Block]:
+        display = re.fullmatch(r"\s*\$\$([^$]+)\$\$\s*", inline.text) if self._formulas else None
+        if display:
+            yield Block(label=Label.DISPLAY_FORMULA, content=display[1].strip(), content_format=ContentFormat.LATEX)
+        elif block := inline.block(list_depth=items):
+            yield block
+
+    def _holds_blocks(self, node: Any) -> bool:
+        """Whether an inline element holds paragraphs or tables, as links around cards do."""
+        return node.tag in ("a", "span", "label", "font", "ins", "del", "button", "picture") and any(
+            each.tag not in _INLINE and each.tag not in ("-text", "br", "source") and each is not node
+            for each in node.traverse()
+        )
+
+    def _picture(self, node: Any) -> Iterator[Block]:
+        image = node if node.tag == "img" else node.css_first("img")
+        if image is None:
+            return
+        source, said = (image.attributes.get(name) or "" for name in ("src", "alt"))
+        data = self._pictures.get(source)
+        if data is None and (start := _DATA.match(source)):
+            raw = unquote_to_bytes(source[start.end() :])
+            try:
+                data = base64.b64decode(raw, validate=False) if start[1] else raw
+            except binascii.Error:
+                data = b""
+        yield Block(label=Label.IMAGE, picture=Picture(data or b"", said.strip(), source[:100] if data is None else ""))
+
+
+def ordinal(number: int, kind: str) -> str:
+    """A number as ``a``, ``A``, ``i``, ``I`` or ``1`` count."""
+    if kind in ("a", "A") and number > 0:
+        letters = ""
+        while number:
+            number, rest = divmod(number - 1, 26)
+            letters = chr(ord(kind) + rest) + letters
+        return letters
+    if kind in ("i", "I") and 0 < number < 4000:
+        signs = zip(
+            (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+            ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
+            strict=True,
+        )
+        text = ""
+        for value, sign in signs:
+            text, number = text + sign * (number // value), number % value
+        return text.upper() if kind == "I" else text
+    return str(number)
+
+
+def _rows(table: Any) -> Iterator[Any]:
+    """The rows of a table, not those of tables in its cells."""
+    for child in table.iter():
+        if child.tag == "tr":
+            yield child
+        elif child.tag in ("thead", "tbody", "tfoot"):
+            yield from (row for row in child.iter() if row.tag == "tr")
+
+
+def _shortened(each: Cell, last: int) -> Cell:
+    return cell(
+        Inline(each.text, list(each.spans)),
+        each.row,
+        each.column,
+        last - each.row,
+        each.column_span,
+        header=each.header,
+    )
+
+
+def _span(node: Any, name: str) -> int:
+    value = node.attributes.get(name) or ""
+    return min(max(int(value), 1), MAX_COLUMN_SPAN) if re.fullmatch(r"\d{1,5}", value) else 1
+
+
+def _is_hidden(node: Any) -> bool:
+    if node.tag == "-text":
+        return False
+    attributes = node.attributes
+    style = (attributes.get("style") or "").replace(" ", "").lower()
+    return "hidden" in attributes or "display:none" in style or attributes.get("type") == "hidden"

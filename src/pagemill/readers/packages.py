@@ -1,0 +1,129 @@
+"""ZIP packages and OLE files of Office programs: what they are, their limits, their passwords."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO
+
+from pagemill.errors import (
+    CorruptInputError,
+    EncryptedError,
+    PagemillError,
+    TooLargeError,
+    UnsupportedInputError,
+    lacks_extra,
+)
+
+MOST_ENTRIES = 10_000
+MOST_UNPACKED = 512 * 2**20
+"""Bytes of all members together. An archive of 500 slides with photographs has some 200 MB."""
+MOST_MEMBER = 128 * 2**20
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_CHUNK = 2**20
+_ENCRYPTED = 1
+"""Bit of a member's flags."""
+_PARTS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"), ("Contents/section", ".hwpx"))
+_TYPES = {b"application/hwp+zip": ".hwpx", b"application/epub+zip": ".epub"}
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg", ".webp", ".wdp")
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
+
+
+def kind_of_package(path: Path) -> str | None:
+    """The suffix that a ZIP file of Office should have, by its members; None for other archives.
+
+    Raises:
+        CorruptInputError: It is damaged.
+    """
+    with _opened(path) as archive:
+        names = archive.namelist()[:MOST_ENTRIES]
+        if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
+            try:
+                if (found := _TYPES.get(archive.read("mimetype").strip())) is not None:
+                    return found
+            except _DAMAGED as error:
+                raise CorruptInputError(f"the file is damaged: {error}", remedy="Get the file again.") from error
+    return next((suffix for start, suffix in _PARTS if any(name.startswith(start) for name in names)), None)
+
+
+def check_package(path: Path | IO[bytes]) -> list[str]:
+    """Unpack every member once, within limits, and check its checksum: readers skip what they do not need.
+
+    Returns:
+        Pictures that are damaged.
+
+    Raises:
+        PagemillError: It is too large, encrypted, or damaged in a member that is no picture.
+    """
+    damaged: list[str] = []
+    total = 0
+    with _opened(path) as archive:
+        members = archive.infolist()
+        if len(members) > MOST_ENTRIES:
+            raise TooLargeError(f"the file has {len(members):,} members; {MOST_ENTRIES:,} are the most")
+        if len({member.filename for member in members}) < len(members):
+            raise CorruptInputError("two members of the file have one name", remedy="Save it again.")
+        for member in members:
+            if member.flag_bits & _ENCRYPTED:
+                raise EncryptedError("the file is encrypted", remedy="Save it without a password.")
+            try:
+                with archive.open(member) as file:
+                    size = 0
+                    while chunk := file.read(_CHUNK):
+                        size += len(chunk)
+                        if size > MOST_MEMBER or total + size > MOST_UNPACKED:
+                            raise TooLargeError(
+                                f"unpacked, the file has over {MOST_UNPACKED // 2**20} MB, or over "
+                                f"{MOST_MEMBER // 2**20} MB in {member.filename!r}",
+                                remedy="Save it with smaller pictures, or split it.",
+                            )
+                total += size
+            except _DAMAGED as error:
+                if not member.filename.lower().endswith(_PICTURES):
+                    reason = f"{member.filename!r} in the file is damaged: {error}"
+                    raise CorruptInputError(reason, remedy="Get the file again.") from error
+                damaged.append(member.filename)
+    return damaged
+
+
+def _opened(path: Path | IO[bytes]) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except _DAMAGED as error:
+        raise CorruptInputError(f"the file is damaged: {error}", remedy="Get the file again.") from error
+
+
+def unlocked(path: Path, password: str | None) -> Path | io.BytesIO:
+    """An Office package as it is, or decrypted: one with a password is in an OLE file.
+
+    Raises:
+        EncryptedError: The password is missing or wrong.
+    """
+    with path.open("rb") as file:
+        if file.read(len(OLE)) != OLE:
+            return path
+    try:
+        from dochan.cfb import OleFileIO
+        from dochan.crypto.ooxml import OOXMLCryptoError, decrypt_ooxml
+    except ImportError:
+        raise lacks_extra(f"files with a password need the package dochan: {path.name}", "office") from None
+    try:
+        with OleFileIO(str(path)) as ole:
+            if not ole.exists("EncryptedPackage"):
+                raise UnsupportedInputError("the file is of an old format", remedy="Save it in the current format.")
+            return io.BytesIO(decrypt_ooxml(ole, password))
+    except OOXMLCryptoError as error:
+        raise wrong_password(password) from error
+    except PagemillError:
+        raise
+    except Exception as error:
+        raise CorruptInputError(f"the file is damaged: {error}", remedy="Get the file again.") from error
+
+
+def wrong_password(password: str | None) -> EncryptedError:
+    """The error for a document that its password does not open."""
+    if password is None:
+        return EncryptedError("the document is protected by a password", remedy="Give it with --password.")
+    return EncryptedError("the password does not open the document", remedy="Check --password.")

@@ -1,0 +1,201 @@
+"""Presentations (PPTX), through python-pptx: one page a slide, with the places of its shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pagemill.document.labels import Label
+from pagemill.document.marks import safe_target
+from pagemill.document.page import Mark
+from pagemill.errors import CorruptInputError
+from pagemill.readers.base import (
+    DPI,
+    MOST_PARTS,
+    Block,
+    Document,
+    Inline,
+    Marks,
+    Part,
+    Picture,
+    cell,
+    heading,
+    list_item,
+    tables,
+)
+from pagemill.readers.charts import chart_blocks
+from pagemill.readers.docx import info_of
+from pagemill.readers.html import ordinal
+from pagemill.readers.packages import check_package, unlocked
+
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_EMU_PER_PIXEL = 914_400 / DPI
+_MOST_DEPTH = 20
+"""Groups inside of groups."""
+_NUMBERS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
+_BODY = frozenset({"OBJECT", "BODY", "VERTICAL_BODY", "VERTICAL_OBJECT"})
+"""Placeholders whose paragraphs have bullets unless they say otherwise."""
+_TITLES = frozenset({"TITLE", "CENTER_TITLE", "VERTICAL_TITLE"})
+_RUNNING = frozenset({"DATE", "FOOTER", "HEADER", "SLIDE_NUMBER"})
+
+
+def read(path: Path, password: str | None = None) -> Document:
+    """Read a presentation."""
+    import pptx
+    from pptx.exc import PythonPptxError
+
+    package = unlocked(path, password)
+    damaged = check_package(package)
+    try:
+        opened = pptx.Presentation(package if not isinstance(package, Path) else str(package))
+        size = (opened.slide_width or 9_144_000, opened.slide_height or 6_858_000)
+        parts = [_slide(slide, size) for slide, _ in zip(opened.slides, range(MOST_PARTS), strict=False)]
+    except (PythonPptxError, KeyError, ValueError, SyntaxError, AttributeError) as error:
+        raise CorruptInputError(f"the presentation is damaged: {error}", remedy="Save it again.") from error
+    parts = parts or [Part()]
+    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    return Document(parts=parts, info=info_of(opened.core_properties))
+
+
+def _slide(slide: Any, size: tuple[int, int]) -> Part:
+    part = Part(width=round(size[0] / _EMU_PER_PIXEL), height=round(size[1] / _EMU_PER_PIXEL))
+    shapes = list(slide.shapes)
+    titles = [shape for shape in shapes if _placeholder(shape) in _TITLES]
+    for shape in (*titles, *(shape for shape in shapes if shape not in titles)):
+        part.blocks += _shape(shape, slide, 0)
+    if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
+        said = Inline("\n".join(paragraph.text for paragraph in frame.paragraphs))
+        note = said.block(label=Label.FOOTNOTE)
+        part.blocks += [note] if note else []
+    if slide._element.get("show") == "0":
+        part.notes.append("the slide is hidden")
+    return part
+
+
+def _placeholder(shape: Any) -> str:
+    return shape.placeholder_format.type.name if shape.is_placeholder and shape.placeholder_format.type else ""
+
+
+def _shape(shape: Any, slide: Any, depth: int) -> Iterator[Block]:
+    kind = _placeholder(shape)
+    if kind in _RUNNING or depth > _MOST_DEPTH:
+        return
+    for block in _content(shape, slide, kind, depth):
+        yield block if block.box or depth else msgspec.structs.replace(block, box=_box(shape))
+
+
+def _content(shape: Any, slide: Any, kind: str, depth: int) -> Iterator[Block]:
+    if hasattr(shape, "shapes"):
+        for each in shape.shapes:
+            yield from _shape(each, slide, depth + 1)
+        return
+    if getattr(shape, "has_table", False):
+        yield from _table(shape.table)
+    elif getattr(shape, "has_chart", False):
+        yield from chart_blocks(shape.chart._chartSpace)
+    elif shape.has_text_frame:
+        yield from _paragraphs(shape.text_frame, kind)
+    said = str((shape._element.xpath(".//p:cNvPr/@descr") or [""])[0])  # lxml's own type of text otherwise
+    for blip in shape._element.iter(f"{_A}blip"):
+        name = blip.rEmbed if hasattr(blip, "rEmbed") else None
+        related = slide.part.rels.get(name) if name else None
+        target = related.target_part if related is not None and not related.is_external else None
+        yield Block(
+            label=Label.IMAGE,
+            picture=Picture(target.blob if target else b"", said, str(target.partname) if target else "linked"),
+        )
+
+
+def _box(shape: Any) -> tuple[float, float, float, float] | None:
+    sides = (shape.left, shape.top, shape.width, shape.height)
+    if any(side is None for side in sides) or sides[2] <= 0 or sides[3] <= 0:
+        return None
+    left, top, width, height = (side / _EMU_PER_PIXEL for side in sides)
+    return left, top, left + width, top + height
+
+
+def _paragraphs(frame: Any, kind: str) -> Iterator[Block]:
+    counts: dict[int, int] = {}
+    for paragraph in frame.paragraphs:
+        inline = _text(paragraph)
+        if kind in _TITLES:
+            block = heading(inline, 1 if kind == "CENTER_TITLE" else 2)
+        elif (marker := _marker(paragraph, kind, counts)) and inline.text.strip():
+            block = list_item(inline, paragraph.level, marker)
+        else:
+            block = inline.block()
+        yield from (block,) if block else ()
+
+
+def _marker(paragraph: Any, kind: str, counts: dict[int, int]) -> str:
+    """The bullet or number before a paragraph; empty for one without."""
+    properties, level = paragraph._p.pPr, paragraph.level
+    own = [child.tag.removeprefix(_A) for child in properties] if properties is not None else []
+    if "buAutoNum" in own:
+        node = properties.find(f"{_A}buAutoNum")
+        style, start = node.get("type") or "", node.get("startAt") or "1"
+        counts[level] = counts.get(level, int(start) - 1 if start.isdecimal() else 0) + 1
+        number = ordinal(counts[level], next((sign for name, sign in _NUMBERS.items() if style.startswith(name)), "1"))
+        return (
+            f"({number})" if style.endswith("ParenBoth") else f"{number})" if style.endswith("ParenR") else f"{number}."
+        )
+    for deeper in [each for each in counts if each >= level]:
+        del counts[deeper]
+    return "•" if "buChar" in own or "buBlip" in own or (kind in _BODY and "buNone" not in own) else ""
+
+
+def _text(paragraph: Any) -> Inline:
+    inline = Inline()
+    links = {run._r: run.hyperlink.address for run in paragraph.runs}
+    for child in paragraph._p.iter(f"{_A}r", f"{_A}br", f"{_A}fld", f"{_M}oMath"):
+        if child.tag == f"{_A}br":
+            inline.add("\n")
+        elif child.tag == f"{_M}oMath":
+            from pagemill.readers.docx import _latex
+
+            inline.formula(_latex(child))
+        else:
+            inline.add("".join(each.text or "" for each in child.iterfind(f"{_A}t")), _marks(child, links.get(child)))
+    return inline
+
+
+def _marks(run: Any, address: str | None) -> Marks:
+    properties = run.find(f"{_A}rPr")
+    marks: list[tuple[Mark, str | None]] = [(Mark.LINK, target)] if (target := safe_target(address)) else []
+    if properties is not None:
+        marks += [
+            (mark, None)
+            for name, mark in (("b", Mark.BOLD), ("i", Mark.ITALIC))
+            if properties.get(name) in ("1", "true")
+        ]
+        raised = properties.get("baseline") or "0"
+        if raised.lstrip("-").isdecimal() and int(raised):
+            marks.append((Mark.SUPERSCRIPT if int(raised) > 0 else Mark.SUBSCRIPT, None))
+        if properties.get("strike") in ("sngStrike", "dblStrike"):
+            marks.append((Mark.STRIKE, None))
+    return tuple(marks)
+
+
+def _table(table: Any) -> Iterator[Block]:
+    cells = []
+    for row, line in enumerate(table.rows):
+        for column, each in enumerate(line.cells):
+            if each.is_spanned:
+                continue
+            span = (each.span_height, each.span_width) if each.is_merge_origin else (1, 1)
+            cells.append(
+                cell(_lines(each.text_frame.paragraphs), row, column, *span, header=row == 0 and table.first_row)
+            )
+    yield from tables(cells)
+
+
+def _lines(paragraphs: Iterable[Any]) -> Inline:
+    inline = Inline()
+    for paragraph in paragraphs:
+        inline.add("\n" if inline.text else "")
+        inline.extend(_text(paragraph))
+    return inline

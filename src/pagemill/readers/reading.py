@@ -1,0 +1,189 @@
+"""Reads a document with the reader of its kind, in a child process, into a file from which its pages are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import msgspec
+
+from pagemill.document.labels import Label
+from pagemill.document.page import DocumentInfo
+from pagemill.errors import (
+    CorruptInputError,
+    MissingDependencyError,
+    PagemillError,
+    TooLargeError,
+    UnsupportedInputError,
+    lacks_extra,
+)
+from pagemill.imaging.decode import decode_image
+from pagemill.imaging.encode import encode_jpeg
+from pagemill.imaging.formats import READERS
+from pagemill.imaging.limits import DecodeLimits
+from pagemill.readers.base import MOST_PARTS, Document, Part
+from pagemill.readers.packages import OLE, kind_of_package
+
+Read = Callable[[Path, str | None], Document]
+
+MOST_BYTES = 2**30
+"""Of all parts of a document with their pictures."""
+MOST_PICTURES = 5_000
+_OFFICE, _HANGUL, _WEB = "office", "hwp", "web"
+_OWN: dict[str, tuple[str, str]] = {
+    **dict.fromkeys((".docx", ".docm"), ("docx:read", _OFFICE)),
+    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx:read", _OFFICE)),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".doc", ".ppt"), ("hangul:read", _OFFICE)),
+    **dict.fromkeys((".hwp", ".hwpx"), ("hangul:read", _HANGUL)),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:read_html", _WEB)),
+    **dict.fromkeys((".md", ".markdown"), ("html:read_markdown", _WEB)),
+    ".epub": ("epub:read", _WEB),
+    **dict.fromkeys((".csv", ".tsv"), ("text:read_separated", "")),
+    **dict.fromkeys((".txt", ".text"), ("text:read_text", "")),
+}
+"""Function and extra of the readers that are part of pagemill."""
+_PACKAGE = b"PK\x03\x04"
+_FAMILIES = {".docx": (".docm",), ".pptx": (".pptm", ".ppsx"), ".xlsx": (".xlsm",)}
+_SMALL = 8
+"""Pixels of a side up to which a picture is an ornament: a bullet, a rule, a counter of visits."""
+
+
+class DocumentRead(msgspec.Struct, tag=True, frozen=True):
+    """What a document is, once it was read."""
+
+    lengths: tuple[int, ...]
+    """Bytes of each part in the file."""
+    info: DocumentInfo
+    reader: str
+    """Suffix of the kind as which it was read, without the dot."""
+
+
+def read_document(path: Path, target: Path, name: str, password: str | None = None) -> DocumentRead:
+    """Read a document and write its parts into a file, one after the other, as MessagePack.
+
+    Raises:
+        PagemillError: It cannot be read; the class says why.
+    """
+    suffix = kind_of(path, Path(name).suffix.lower())
+    try:
+        document = _reader(suffix, name)(path, password)
+    except (PagemillError, MemoryError):
+        raise
+    except RecursionError:
+        raise CorruptInputError("its elements are nested too deep", remedy="Save it again.") from None
+    except ImportError as error:
+        raise _lacks(suffix, name, error) from error
+    except Exception as error:  # libraries raise all sorts for damaged files
+        reason = f"the document cannot be read ({type(error).__name__}: {str(error)[:300]})"
+        raise CorruptInputError(reason, remedy="Save it again with the program that made it.") from error
+    if len(document.parts) > MOST_PARTS:
+        raise TooLargeError(f"it has {len(document.parts):,} pages; {MOST_PARTS:,} are the most", remedy="Split it.")
+    lengths: list[int] = []
+    left = MOST_PICTURES
+    encode = msgspec.msgpack.Encoder().encode
+    with target.open("wb") as file:
+        for part in _with_one_title(document.parts):
+            left = _finish_pictures(part, left)
+            data = encode(part)
+            if sum(lengths) + len(data) > MOST_BYTES:
+                raise TooLargeError(f"its text and pictures are over {MOST_BYTES // 2**30} GiB", remedy="Split it.")
+            lengths.append(len(data))
+            file.write(data)
+    return DocumentRead(tuple(lengths), document.info, suffix.removeprefix("."))
+
+
+def kind_of(path: Path, suffix: str) -> str:
+    """The suffix that a document should have: by its content, where that tells.
+
+    Raises:
+        CorruptInputError: It is damaged.
+        UnsupportedInputError: No reader reads it.
+    """
+    with path.open("rb") as file:
+        head = file.read(len(OLE))
+    if head.startswith(_PACKAGE):
+        found = kind_of_package(path)
+        if found is not None and suffix != found and suffix not in _FAMILIES.get(found, ()):
+            return found
+    elif head == OLE and suffix not in _OWN:
+        return ".doc"  # its reader tells one kind from the other
+    if not suffix or suffix == ".bin":
+        return ".html" if not head.startswith((_PACKAGE, OLE)) else ".zip"
+    return suffix
+
+
+def load(name: str) -> Read:
+    """A reader of pagemill's own, such as ``docx:read``."""
+    module, _, function = name.partition(":")
+    found: Read = getattr(import_module(f"pagemill.readers.{module}"), function)
+    return found
+
+
+def _reader(suffix: str, name: str) -> Read:
+    for point in entry_points(group=READERS, name=suffix.removeprefix(".")):
+        try:
+            found: Read = point.load()
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"the document reader {point.name!r} cannot be loaded: {error}",
+                remedy=f"Reinstall {point.dist.name if point.dist else point.name}.",
+            ) from error
+        return found
+    if suffix not in _OWN:
+        raise UnsupportedInputError(f"no reader reads {suffix or 'it'}: {name}", remedy="Convert it to PDF.")
+    return load(_OWN[suffix][0])
+
+
+def _lacks(suffix: str, name: str, error: ImportError) -> PagemillError:
+    extra = _OWN[suffix][1] if suffix in _OWN else ""
+    if not extra:
+        return MissingDependencyError(f"{name}: {error}", remedy="Reinstall pagemill.")
+    return lacks_extra(f"{name!r} needs a package that is not installed ({error.name})", extra)
+
+
+def _with_one_title(parts: list[Part]) -> Iterator[Part]:
+    """The parts; of headings of the highest level only the first one is the title of the document."""
+    found = False
+    for part in parts:
+        for position, block in enumerate(part.blocks):
+            if block.label is Label.DOC_TITLE and found:
+                part.blocks[position] = msgspec.structs.replace(block, label=Label.PARAGRAPH_TITLE)
+            found |= block.label is Label.DOC_TITLE
+        yield part
+
+
+def _finish_pictures(part: Part, left: int) -> int:
+    """Make JPEGs of the pictures, within limits; returns how many more may come."""
+    lost: dict[str, int] = {}
+    kept = []
+    for block in part.blocks:
+        picture = block.picture
+        if picture is not None:
+            data, reason = _jpeg(picture.data) if left > 0 else (b"", "too many")
+            left -= 1
+            if reason:
+                lost[reason] = lost.get(reason, 0) + 1
+            if not data and not picture.alternative:
+                continue
+            block.picture = msgspec.structs.replace(picture, data=data)
+        kept.append(block)
+    part.blocks = kept
+    part.notes += (f"{count:,} pictures are not kept: {reason}" for reason, count in lost.items() if reason != "small")
+    return left
+
+
+def _jpeg(data: bytes) -> tuple[bytes, str]:
+    """A picture as a JPEG; or why there is none."""
+    if not data:
+        return b"", "they are not in the file"
+    try:
+        pixels = decode_image(data, limits=DecodeLimits(), name="the picture").pixels
+    except PagemillError as error:
+        if error.category in ("unsupported", "input"):
+            return b"", "their format is one that is not read (EMF, WMF, SVG, GIF)"
+        return b"", "they are damaged or too large"
+    if max(pixels.shape[:2]) <= _SMALL:
+        return b"", "small"
+    return encode_jpeg(pixels), ""

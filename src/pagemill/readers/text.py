@@ -1,0 +1,88 @@
+"""Plain text, and tables of separated values."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pagemill.errors import CorruptInputError, TooLargeError
+from pagemill.readers.base import Block, Document, Inline, cell, in_parts, tables
+from pagemill.tables.table import Cell
+
+MOST_BYTES = 64 * 2**20
+"""Of a text file: a thousand books."""
+_PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_FALLBACKS = ("cp949", "cp1252", "latin-1")
+"""Encodings of text that is no UTF-8, tried in order: Korean Windows, then Western, in which any byte is something."""
+_SAMPLE = 64 * 1024
+_SEPARATORS = ",;\t|"
+_LONGEST_FIELD = 2**20
+_MOST_COLUMNS = 2_000
+
+
+def read_text(path: Path, password: str | None = None) -> Document:
+    """Paragraphs between blank lines; line breaks stay."""
+    blocks = (Inline(text).block() for text in _PARAGRAPH.split(decoded(path)))
+    return Document(parts=list(in_parts(block for block in blocks if block)))
+
+
+def read_separated(path: Path, password: str | None = None) -> Document:
+    """One table; the separator is what the first lines use alike."""
+    text = decoded(path)
+    csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        return Document(parts=list(in_parts(_table(text, path.suffix.lower()))))
+    except csv.Error as error:
+        raise CorruptInputError(f"the table cannot be read: {error}", remedy="Check its quotes.") from error
+
+
+def _table(text: str, suffix: str) -> Iterator[Block]:
+    delimiter = "\t"
+    if suffix != ".tsv":
+        try:
+            delimiter = csv.Sniffer().sniff(text[:_SAMPLE], _SEPARATORS).delimiter
+        except csv.Error:  # one column, or lines of many lengths
+            delimiter = ","
+    rows = csv.reader(text.splitlines(keepends=True), delimiter=delimiter)
+    cells: list[Cell] = []
+    for number, row in enumerate(rows):
+        if len(row) > _MOST_COLUMNS:
+            raise TooLargeError(f"row {number + 1:,} has {len(row):,} columns", remedy="Split the table.")
+        cells += (cell(Inline(each.strip()), number, column, header=number == 0) for column, each in enumerate(row))
+    yield from tables(cells)
+
+
+def decoded(path: Path, said: str | None = None) -> str:
+    """The text of a file, by its byte order mark, as UTF-8, or else in a common 8-bit encoding.
+
+    Args:
+        path: The file.
+        said: The encoding that it names.
+
+    Raises:
+        TooLargeError: It is over :data:`MOST_BYTES`.
+        CorruptInputError: It is no text.
+    """
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise TooLargeError(f"text of over {MOST_BYTES // 2**20} MB", remedy="Split the file.")
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
+    if encoding is None and b"\0" in data:
+        raise CorruptInputError("the file holds binary data, no text", remedy="Check what it is.")
+    for name in (encoding,) if encoding else ("utf-8", *([said] if said else []), *_FALLBACKS):
+        try:
+            return data.decode(name).replace("\r\n", "\n").replace("\r", "\n")
+        except (UnicodeDecodeError, LookupError) as error:
+            reason = error
+    raise CorruptInputError(f"the text is damaged: {reason}", remedy="Save it as UTF-8.") from reason

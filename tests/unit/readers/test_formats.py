@@ -1,0 +1,353 @@
+"""What each format's reader makes of a document: the cells of the table in docs/documents.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import made_documents as made
+import pytest
+
+from pagemill.document.labels import Label
+from pagemill.document.page import Furniture
+from pagemill.readers.base import Block, Document
+from pagemill.readers.reading import kind_of, load
+
+
+def read(path: Path, reader: str) -> Document:
+    return load(reader)(path, None)
+
+
+def blocks(document: Document) -> list[Block]:
+    return [block for part in document.parts for block in part.blocks]
+
+
+def texts(document: Document, label: Label = Label.TEXT) -> list[str | None]:
+    return [block.content for block in blocks(document) if block.label is label]
+
+
+def headings(document: Document) -> list[tuple[int | None, str | None]]:
+    return [(block.level, block.content) for block in blocks(document) if block.level]
+
+
+def items(document: Document) -> list[str | None]:
+    return [block.content for block in blocks(document) if block.list_item]
+
+
+def marks(document: Document) -> set[tuple[str, str]]:
+    return {
+        (span.mark.value, (block.content or "")[span.start : span.end])
+        for block in blocks(document)
+        for span in block.spans
+    }
+
+
+def targets(document: Document) -> set[str | None]:
+    return {span.target for block in blocks(document) for span in block.spans if span.target}
+
+
+@pytest.fixture(scope="module")
+def word(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    return read(made.word(tmp_path_factory.mktemp("word") / "a.docx"), "docx:read")
+
+
+@pytest.fixture(scope="module")
+def slides(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    return read(made.slides(tmp_path_factory.mktemp("slides") / "a.pptx"), "pptx:read")
+
+
+@pytest.fixture(scope="module")
+def sheets(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    return read(made.sheets(tmp_path_factory.mktemp("sheets") / "a.xlsx"), "hangul:read")
+
+
+@pytest.fixture(scope="module")
+def hangul(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    return read(made.hangul(tmp_path_factory.mktemp("hangul") / "a.hwpx"), "hangul:read")
+
+
+def test_docx_headings_are_below_the_title(word: Document):
+    assert headings(word) == [(1, "Annual report"), (2, "First part"), (3, "Table")]
+
+
+def test_docx_lists_are_nested_and_numbered_as_displayed(word: Document):
+    assert items(word) == ["• one", "  • one a", "• two", "1. First", "2. Second", "  1. Second a", "3. Third"]
+
+
+def test_docx_marks_and_links(word: Document):
+    assert {("bold", "bold"), ("italic", "italic"), ("subscript", "2"), ("link", "a link")} <= marks(word)
+    assert targets(word) == {"https://example.org/a"}
+    assert "Plain bold, italic H2O and a link" in texts(word)
+
+
+def test_docx_shows_the_final_text_and_keeps_what_was_deleted(word: Document):
+    assert "Tracked inserted" in texts(word)
+    assert texts(word, Label.ASIDE_TEXT) == ["deleted", "Lee: Is it so?"]
+
+
+def test_docx_formulas_are_latex(word: Document):
+    assert "So $\\frac{a}{b+1}$" in texts(word)
+    assert texts(word, Label.DISPLAY_FORMULA) == ["\\frac{a}{b+1}"]
+
+
+def test_docx_footnotes_have_their_number(word: Document):
+    assert "A claim1" in texts(word)
+    assert texts(word, Label.FOOTNOTE) == ["1 The source of it."]
+
+
+def test_docx_tables_have_spans(word: Document):
+    (table,) = texts(word, Label.TABLE)
+    assert table is not None and '<th colspan="2">c00<br>c01</th>' in table
+    assert '<td rowspan="2">c12<br>c22</td>' in table
+
+
+def test_docx_pictures_have_their_alternative_text(word: Document):
+    (picture,) = (block.picture for block in blocks(word) if block.picture)
+    assert picture.alternative == "A red field" and picture.data.startswith(b"\x89PNG")
+
+
+def test_docx_running_heads_are_furniture_and_hidden_text_is_named(word: Document):
+    (head,) = (block for block in blocks(word) if block.label is Label.HEADER)
+    assert (head.content, head.furniture) == ("Running head", Furniture.PROVEN)
+    assert "Seen" in texts(word)
+    assert word.parts[0].notes == ["1 runs of hidden text are not read"]
+
+
+def test_docx_metadata(word: Document):
+    assert (word.info.title, word.info.author) == ("Field report", "Kim")
+
+
+def test_pptx_slides_are_pages_with_places(slides: Document):
+    assert headings(slides) == [(1, "Deck title"), (2, "Points"), (2, "Numbers")]
+    assert [(part.width, part.height) for part in slides.parts] == [(960, 720)] * 3
+    assert all(block.box for block in blocks(slides) if block.level)
+    assert slides.info.title == "Deck"
+
+
+def test_pptx_lists_links_notes(slides: Document):
+    assert items(slides) == ["• First", "  • Nested", "• link"]
+    assert targets(slides) == {"https://example.org"}
+    assert texts(slides, Label.FOOTNOTE) == ["Say hello"]
+
+
+def test_pptx_formulas(tmp_path: Path):
+    import pptx
+    from lxml import etree
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    slide.shapes.title.text = "So "
+    math = f'<m:oMath xmlns:m="{made.MATH}"><m:r><m:t>x+1</m:t></m:r></m:oMath>'
+    slide.shapes.title.text_frame.paragraphs[0]._p.append(etree.fromstring(math))
+    deck.save(str(tmp_path / "a.pptx"))
+    assert headings(read(tmp_path / "a.pptx", "pptx:read")) == [(2, "So $x+1$")]
+
+
+def test_pptx_tables_charts_pictures_hidden_slides(slides: Document):
+    table, chart = texts(slides, Label.TABLE)
+    assert table is not None and 'colspan="2"' in table
+    assert chart is not None and "<td>East</td><td>8.5</td>" in chart
+    (picture,) = (block.picture for block in blocks(slides) if block.picture)
+    assert picture.alternative == "A red field"
+    assert slides.parts[2].notes == ["the slide is hidden"]
+
+
+def test_xlsx_cells_are_as_displayed(sheets: Document):
+    sales, secret = texts(sheets, Label.TABLE)
+    assert sales is not None and secret is not None
+    assert "<td>2026-03-01</td><td>1,234.50</td><td>25.6%</td>" in sales
+    assert '<td colspan="2">Merged</td>' in sales
+    assert '<a href="https://example.org">Pen</a>' in sales
+    assert "<thead><tr><th>Item</th>" in sales
+    assert sheets.info.title == "Prices"
+
+
+@pytest.mark.slow
+def test_large_sheets_are_read_whole(tmp_path: Path):
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("Large")
+    for row in range(20_000):
+        sheet.append([f"{row}", "a", "b", "c", 1, 2, 3, 4, 5, 6])
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", "hangul:read")
+    assert not found.parts[0].warnings
+    assert sum((table or "").count("<tr>") for table in texts(found, Label.TABLE)) == 20_000
+
+
+def test_xlsx_charts_and_pictures(tmp_path: Path):
+    from openpyxl import Workbook
+    from openpyxl.chart import BarChart, Reference
+    from openpyxl.comments import Comment
+    from openpyxl.drawing.image import Image
+
+    book = Workbook()
+    for row in (("Town", "Sales"), ("East", 5), ("West", 7)):
+        book.active.append(row)
+    chart = BarChart()
+    chart.title = "By town"
+    chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=3), titles_from_data=True)
+    chart.set_categories(Reference(book.active, min_col=1, min_row=2, max_row=3))
+    book.active.add_chart(chart, "D1")
+    book.active["A2"].comment = Comment("Check this", "Lee")
+    book.active.add_image(Image(made.png()), "D20")
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", "hangul:read")
+    assert len(texts(found, Label.TABLE)) == 2
+    assert texts(found, Label.ASIDE_TEXT) == ["Lee: Check this"]
+    assert "By town" in "".join(block.content or "" for block in blocks(found))
+    (picture,) = (block.picture for block in blocks(found) if block.picture)
+    assert picture.data.startswith(b"\x89PNG")
+
+
+def test_xlsx_sheets_are_pages_and_hidden_ones_are_named(sheets: Document):
+    assert [part.metadata for part in sheets.parts] == [{"sheet": "Sales"}, {"sheet": "Secret"}]
+    assert sheets.parts[0].notes == ["1 rows of the sheet are hidden"]
+    assert sheets.parts[1].notes == ["the sheet 'Secret' is hidden"]
+
+
+def test_hwpx_headings_marks_tables_formulas_notes_metadata(hangul: Document):
+    assert headings(hangul) == [(1, "공고 제목")]
+    assert ("bold", "굵게") in marks(hangul)
+    (table,) = texts(hangul, Label.TABLE)
+    assert table is not None and '<td colspan="2">항목</td>' in table and '<td rowspan="2">나</td>' in table
+    assert texts(hangul, Label.DISPLAY_FORMULA) == ["\\frac{a}{b}"]
+    assert "각주 본문1" in texts(hangul) and texts(hangul, Label.FOOTNOTE) == ["1 각주 내용"]
+    assert (hangul.info.title, hangul.info.author, hangul.info.language) == ("공고", "김", "ko")
+
+
+HTML = """<html lang="ko"><head><title>Doc title</title><meta name="author" content="Lee">
+<script>alert(1)</script></head>
+<body><nav>menu</nav><h1>Head</h1><p>Text <b>bold</b> <code>x</code> <a href="https://example.org">link</a>
+H<sub>2</sub>O <a href="javascript:alert(1)">no</a></p>
+<ol start="3"><li>three<ul><li>n1</li></ul></li><li>four</li></ol>
+<table><tr><th colspan=2>h</th></tr><tr><td>1</td><td rowspan=2>2 <b>b</b></td></tr><tr><td>3</td></tr></table>
+<pre>a
+  b</pre><img src="http://evil.example/x.png" alt="pic">
+<p hidden>hid</p><div>loose <p>and block</p></div></body></html>"""
+
+
+def test_html(tmp_path: Path):
+    (tmp_path / "a.html").write_text(HTML, encoding="utf-8")
+    page = read(tmp_path / "a.html", "html:read_html")
+    assert headings(page) == [(1, "Head")]
+    assert items(page) == ["3. three", "  • n1", "4. four"]
+    assert texts(page)[0] == "Text bold x link H2O no"
+    assert {("bold", "bold"), ("code", "x"), ("link", "link"), ("subscript", "2")} <= marks(page)
+    assert targets(page) == {"https://example.org"}
+    assert texts(page)[-2:] == ["loose", "and block"]
+    assert texts(page, Label.ALGORITHM) == ["a\n  b"]
+    (table,) = texts(page, Label.TABLE)
+    assert table is not None and '<td rowspan="2">2 <b>b</b></td>' in table
+    assert texts(page, Label.HEADER) == ["menu"]
+    (picture,) = (block.picture for block in blocks(page) if block.picture)
+    assert (picture.data, picture.alternative) == (b"", "pic")
+    assert (page.info.title, page.info.author, page.info.language) == ("Doc title", "Lee", "ko")
+
+
+MARKDOWN = """---
+title: Front
+author: "Kim"
+---
+# Title
+
+Para with *em*, **strong**, `code`, [link](https://example.org), ~~gone~~ and $a^2$.
+
+1. one
+   - nested
+2. two
+
+   second
+
+```python
+x = 1
+```
+
+| a | b |
+|---|---|
+| 1 | **2** |
+
+$$
+E = mc^2
+$$
+"""
+
+
+def test_markdown(tmp_path: Path):
+    (tmp_path / "a.md").write_text(MARKDOWN, encoding="utf-8")
+    page = read(tmp_path / "a.md", "html:read_markdown")
+    assert headings(page) == [(1, "Title")]
+    assert items(page) == ["1. one", "  • nested", "2. two"]
+    assert {("italic", "em"), ("bold", "strong"), ("code", "code"), ("strike", "gone")} <= marks(page)
+    assert texts(page, Label.DISPLAY_FORMULA) == ["E = mc^2"]
+    assert texts(page, Label.ALGORITHM) == ["x = 1"]
+    assert [block.list_depth for block in blocks(page) if block.content == "second"] == [1]
+    assert (page.info.title, page.info.author) == ("Front", "Kim")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.csv", b'name,qty\nPen,"1,5"\n'),
+        ("a.csv", "name;qty\nPen;1,5\n".encode("utf-16")),
+        ("a.tsv", b"\xef\xbb\xbfname\tqty\r\nPen\t1,5\r\n"),
+    ],
+)
+def test_separated_values_are_one_table(tmp_path: Path, name: str, data: bytes):
+    (tmp_path / name).write_bytes(data)
+    found = read(tmp_path / name, "text:read_separated")
+    assert texts(found, Label.TABLE) == [
+        "<table><thead><tr><th>name</th><th>qty</th></tr></thead><tbody><tr><td>Pen</td><td>1,5</td></tr></tbody></table>"
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp949"])
+def test_text_is_paragraphs_in_any_usual_encoding(tmp_path: Path, encoding: str):
+    (tmp_path / "a.txt").write_bytes("첫 문단\n둘째 줄\n\n\n다음".encode(encoding))
+    assert texts(read(tmp_path / "a.txt", "text:read_text")) == ["첫 문단\n둘째 줄", "다음"]
+
+
+def test_a_web_page_says_how_it_is_encoded(tmp_path: Path):
+    (tmp_path / "a.html").write_bytes('<html><head><meta charset="shift_jis"></head><p>漢字とかな'.encode("shift_jis"))
+    assert texts(read(tmp_path / "a.html", "html:read_html")) == ["漢字とかな"]
+    (tmp_path / "b.html").write_bytes('<html><head><meta charset="no-such"></head><p>한글'.encode("cp949"))
+    assert texts(read(tmp_path / "b.html", "html:read_html")) == ["한글"]
+
+
+def test_chapters_of_a_book_are_pages_in_the_order_of_its_spine(tmp_path: Path):
+    found = read(made.book(tmp_path / "a.epub"), "epub:read")
+    assert [part.blocks[0].content for part in found.parts] == ["First", "Second"]
+    (picture,) = (block.picture for block in blocks(found) if block.picture)
+    assert picture.data.startswith(b"\x89PNG")
+    assert (found.info.title, found.info.author) == ("A book", "Park")
+
+
+@pytest.mark.parametrize(
+    ("make", "suffix"),
+    [
+        (made.word, ".docx"),
+        (made.slides, ".pptx"),
+        (made.sheets, ".xlsx"),
+        (made.hangul, ".hwpx"),
+        (made.book, ".epub"),
+    ],
+)
+def test_content_tells_the_kind_of_a_package(tmp_path: Path, make, suffix: str):
+    path = make(tmp_path / "document")
+    assert {kind_of(path, each) for each in ("", ".bin", ".txt", suffix)} == {suffix}
+
+
+def test_long_documents_are_cut_into_parts_with_headings_before_their_text(tmp_path: Path):
+    text = "".join(f"<h2>Chapter {number}</h2><p>{'word ' * 1500}</p>" for number in range(8))
+    (tmp_path / "a.html").write_text(text, encoding="utf-8")
+    parts = read(tmp_path / "a.html", "html:read_html").parts
+    assert len(parts) == 4
+    assert all(part.blocks[0].level == 2 and not part.blocks[-1].level for part in parts)
+
+
+def test_long_tables_are_cut_between_rows(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n" * 5000, encoding="utf-8")
+    parts = read(tmp_path / "a.csv", "text:read_separated").parts
+    tables = [part.blocks[0] for part in parts]
+    assert [table.continues for table in tables] == [True, True, False]
+    assert sum((table.content or "").count("<tr>") for table in tables) == 5001
