@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docs" / "licences.md"
-EXTRAS = ("client", "datasets", "http", "hub", "korean", "mcp", "search", "serve", "tokenizers", "vlm")
+EXTRAS = "client datasets http hub hwp korean mcp office search serve tokenizers vlm web".split()
 """Those that pagemill itself needs for a task; other extras connect it to a framework (PyTorch, Ray, LangChain)."""
 _SHORT = (
     (r"apache", "Apache-2.0"),
@@ -55,7 +55,7 @@ def packages() -> dict[str, tuple[str, str]]:
         for name in _closure(requirements):
             if "" not in needed.setdefault(name, []):
                 needed[name].append(extra)
-    return {name: (licence_of(name), ", ".join(extras) or "all") for name, extras in sorted(needed.items())}
+    return {name: (licence_of(name), ", ".join(extras) or "always") for name, extras in sorted(needed.items())}
 
 
 def _closure(requirements: Iterable[str]) -> set[str]:

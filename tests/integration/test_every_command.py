@@ -186,7 +186,6 @@ def test_export(finished: Path, out: Path, tmp_path: Path):
         "coco",
     ):
         called("export", out, "--format", kind, "-o", tmp_path / kind)
-    called("export", out, "--format", "txt", "-o", tmp_path / "txt")
     assert pq.read_table(tmp_path / "parquet").num_rows == PAGES
     assert "Four things decide" in (tmp_path / "markdown" / "scan.md").read_text()
     assert [*(tmp_path / "csv-tables").rglob("*.csv")]
