@@ -197,15 +197,16 @@ def parse_many(sources: Source | Sequence[Source], **options: Unpack[ParseKeywor
     thread = threading.Thread(target=loop.run_forever, name="pagemill.parse_many", daemon=True)
     thread.start()
     documents = _documents("parse_many", sources, options)
+    steps: list[asyncio.Task[Any]] = []
     try:
         while True:
             try:
-                document = asyncio.run_coroutine_threadsafe(_next(documents), loop).result()
+                document = asyncio.run_coroutine_threadsafe(_next(documents, steps), loop).result()
             except StopAsyncIteration:
                 return
             yield document
     finally:
-        asyncio.run_coroutine_threadsafe(documents.aclose(), loop).result()
+        asyncio.run_coroutine_threadsafe(_close(documents, steps), loop).result()
         asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -365,8 +366,19 @@ async def _documents(
         yield _document(found)
 
 
-async def _next(documents: AsyncGenerator[Document]) -> Document:
+async def _next(documents: AsyncGenerator[Document], steps: list[asyncio.Task[Any]]) -> Document:
+    task = asyncio.current_task()
+    assert task is not None
+    steps[:] = [task]
     return await anext(documents)
+
+
+async def _close(documents: AsyncGenerator[Document], steps: Sequence[asyncio.Task[Any]]) -> None:
+    """Close the stream, also in the middle of a step: Ctrl-C interrupts the caller's thread, not this one."""
+    for step in steps:
+        step.cancel()
+    await asyncio.gather(*steps, return_exceptions=True)
+    await documents.aclose()
 
 
 def _document(parsed: Sequence[ParsedPage]) -> Document:

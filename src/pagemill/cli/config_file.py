@@ -14,8 +14,13 @@ from pagemill.errors import UsageError
 
 NAME = "pagemill.toml"
 _MAX_BYTES = 2**20
-_EXPLICIT = ("trust_remote_code",)
-"""Not taken from a file that merely is in the working directory: whoever made that folder would run code here."""
+_EXPLICIT = {
+    **dict.fromkeys(("trust_remote_code", "vllm"), "runs code"),
+    "ray": "joins a cluster, which runs code",
+    **dict.fromkeys(("insecure", "allow_urls"), "opens the server to others"),
+}
+"""Not taken from a file that merely is in the working directory: a folder that somebody else made decides nothing
+about trust."""
 
 
 def find(given: Path | None) -> Path | None:
@@ -86,13 +91,14 @@ def _option(path: Path, name: str, command: click.Command, key: str, value: Any,
         raise _unknown(path, f"[{name}] {key}", "option", key.replace("_", "-"), options)
     if option.name in _EXPLICIT and not explicit:
         raise UsageError(
-            f"{path}: {key} runs code", remedy=f"Say it on the command line, or name the file: --config {path}"
+            f"{path}: {key} {_EXPLICIT[option.name]}",
+            remedy=f"Say it on the command line, or name the file: --config {path}",
         )
     if option.multiple:
         value = value if isinstance(value, list) else [value]
     elif isinstance(value, list):
         value = ",".join(map(str, value))
-    if isinstance(value, dict) or (option.is_flag and not isinstance(value, bool)):
+    if isinstance(value, dict) or option.is_flag != isinstance(value, bool):
         raise UsageError(
             f"{path}: {key} is {value!r}", remedy="Options are on or off: true, false." if option.is_flag else None
         )

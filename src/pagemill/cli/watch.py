@@ -45,7 +45,7 @@ def command(
     pagemill watch inbox/ -o out
     pagemill watch inbox/ --recursive --lang ko,en -o out --interval 30
     """  # noqa: D301 - click wants the control character
-    from pagemill.app.parse_process import parse_inputs
+    from pagemill.app.parse_process import ParsingStoppedError, parse_inputs
 
     signal.signal(signal.SIGTERM, _interrupt)
     before: dict[str, State] = {}
@@ -57,7 +57,12 @@ def command(
             new = [name for name, state in seen.items() if before.get(name) == state != done.get(name)]
             if new:
                 is_parsing = True
-                parse_inputs(new, output, options, directory, quiet=quiet)
+                try:
+                    parse_inputs(new, output, options, directory, quiet=quiet)
+                except ParsingStoppedError:
+                    if all(Path(name).exists() for name in new):
+                        raise
+                    continue  # one of them went away; those that are left are parsed at once
                 is_parsing = False
                 done |= {name: seen[name] for name in new}
                 directory = dataclasses.replace(directory, retry_failed=False)  # once is enough

@@ -5,13 +5,14 @@ Written after the published vocabulary: boxes on a grid of 500, tables as OTSL (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageResult, Region
 from pagemill.export.context import heading_level
 from pagemill.export.markdown import plain_content, table_of
+from pagemill.export.parts import captions_of
 from pagemill.tables.table import Table
 
 _GRID = 500
@@ -41,16 +42,16 @@ def document_doctags(pages: Iterable[PageResult]) -> Iterator[str]:
     for page in pages:
         yield opening
         opening = "<page_break>\n"
-        captions = {region.caption_of: region for region in page.regions if region.caption_of is not None}
+        captions = captions_of(page.regions)
         for region in page.regions:
             if region.caption_of is None or region.label is Label.FORMULA_NUMBER:
-                yield _element(region, captions.get(region.index))
+                yield _element(region, captions.get(region.index, ()))
     yield "</doctag>\n" if opening != "<doctag>" else ""
 
 
-def _element(region: Region, caption: Region | None) -> str:
+def _element(region: Region, captions: Sequence[Region]) -> str:
     place, table = _place(region), table_of(region)
-    said = f"<caption>{_place(caption)}{_text(caption)}</caption>" if caption is not None else ""
+    said = "".join(f"<caption>{_place(each)}{_text(each)}</caption>" for each in captions)
     if table is not None:
         return f"<otsl>{place}{said}{_otsl(table)}</otsl>\n"
     if region.list_item:

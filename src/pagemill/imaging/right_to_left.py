@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -415,6 +415,9 @@ def mirrored(chars: Sequence[str], levels: Sequence[int]) -> dict[int, str]:
         return result
     places = logical_places(levels)
     for pair in _BRACKETS:
+        own = [place for place in places if chars[place] in pair]
+        if all(levels[place] == 0 for place in own) and _is_nested([chars[place] for place in own], pair):
+            continue  # of words from left to right, which PDFium leaves as they are
         depth = 0
         for order, place in enumerate(places):
             if chars[place] not in pair:
@@ -426,6 +429,11 @@ def mirrored(chars: Sequence[str], levels: Sequence[int]) -> dict[int, str]:
             depth = depth + 1 if opens else max(0, depth - 1)
             result[place] = pair[0] if opens else pair[1]
     return result
+
+
+def _is_nested(brackets: Sequence[str], pair: str) -> bool:
+    depths = list(accumulate(1 if char == pair[0] else -1 for char in brackets))
+    return not depths or (min(depths) >= 0 and depths[-1] == 0)
 
 
 def _inside_brackets(chars: Sequence[str], levels: Sequence[int], brackets: Mapping[int, str]) -> set[int]:

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from pagemill.errors import InputError, MissingInputError, UsageError
-from pagemill.imaging.formats import SUFFIXES
+from pagemill.imaging.formats import promised
 from pagemill.sources.items import natural_key
 
 MAX_BYTES = 2 * 2**30
@@ -48,7 +48,7 @@ def entries_of(root: Path, folder: str) -> list[str]:
             name = each.relative_to(root).as_posix()
             if each.is_dir():
                 names.append(f"{name}/")
-            elif each.is_file() and each.suffix.lower() in SUFFIXES:
+            elif each.is_file() and promised(each) is not None:
                 names.append(name)
     return sorted(names, key=natural_key)
 

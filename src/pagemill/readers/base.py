@@ -27,6 +27,8 @@ TABLE_CELLS = 4_000
 """Most cells of a table on one page; the rest of it is on the next ones. Exports refuse tables of over 20,000."""
 MOST_PARTS = 20_000
 """Of a document: its structure is derived from as many pages at most."""
+MOST_HEADINGS = 200
+"""Headings in a row after which a part may end. Not measured."""
 MOST_DEPTH = 8
 """Levels of nested lists that are kept apart."""
 
@@ -190,24 +192,26 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
 
 def in_parts(blocks: Iterable[Block], **told: Any) -> Iterator[Part]:
     """A run of blocks as parts of bounded size. What is a heading begins the next part, rather than ending one."""
-    part, size = Part(**told), 0
+    part, size, has_text = Part(**told), 0, False
     for block in blocks:
         length = len(block.content or "")
-        has_text = any(not each.level for each in part.blocks)
         if has_text and (size + length > PART_CHARACTERS or part.blocks[-1].continues):
             part, carried = _cut(part)
             yield part
             part, size = Part(blocks=carried, metadata=dict(part.metadata), width=part.width, height=part.height), 0
+            has_text = False
         part.blocks.append(block)
         size += length
+        has_text = has_text or not block.level or len(part.blocks) >= MOST_HEADINGS
     yield part
 
 
 def _cut(part: Part) -> tuple[Part, list[Block]]:
     """A part that ends here, and the headings at its end, which belong to what follows."""
     blocks, end = part.blocks, len(part.blocks)
-    while blocks[end - 1].level:
+    while end and blocks[end - 1].level:
         end -= 1
+    end = end or len(blocks)  # headings alone
     kept, rest = blocks[:end], blocks[end:]
     if kept[-1].list_item and not rest:
         kept[-1] = msgspec.structs.replace(kept[-1], continues=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _V = "{urn:schemas-microsoft-com:vml}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
-_STRICT = b"http://purl.oclc.org/ooxml/"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
@@ -39,7 +39,7 @@ _THROUGH = frozenset(
     f"{_W}{name}" for name in ("ins", "moveTo", "smartTag", "sdt", "sdtContent", "customXml", "dir", "bdo")
 )
 _GONE = frozenset({f"{_W}del", f"{_W}moveFrom"})
-_SIGNS = {"tab": "\t", "cr": "\n", "noBreakHyphen": "‑", "softHyphen": ""}
+_SIGNS = {"tab": "\t", "ptab": "\t", "cr": "\n", "noBreakHyphen": "‑", "softHyphen": ""}
 _MOST_DEPTH = 50
 """Nested elements: tables in text boxes in tables."""
 _MOST_CHAIN = 20
@@ -108,7 +108,7 @@ class _Level:
 
 class _Reader:
     def __init__(self, opened: Any) -> None:
-        self._part = opened.part
+        self._part = self._story = opened.part
         self._body = opened.element.body
         self._styles = {each.get(f"{_W}styleId"): each for each in opened.styles.element.iterfind(f"{_W}style")}
         self._numbers = self._numbering()
@@ -137,8 +137,12 @@ class _Reader:
         said: set[str] = set()
         for part in self._related(kind):
             inline = Inline()
-            for paragraph in _root(part).iter(f"{_W}p"):
-                inline.extend(self._text(paragraph, _Found(), 1))
+            root = _root(part)
+            for paragraph in root.iter(f"{_W}p"):
+                if _is_fallback(paragraph, root, boxes=False):
+                    continue
+                with self._within(part):
+                    inline.extend(self._text(paragraph, _Found(), 1))
                 inline.add("\n")
             block = inline.block(label=label, furniture=Furniture.PROVEN)
             if block is not None and block.content not in said:
@@ -152,9 +156,9 @@ class _Reader:
             if not rel.is_external and rel.reltype.endswith(f"/{kind}")
         ]
 
-    def _note_elements(self, kind: str) -> dict[str, Any]:
+    def _note_elements(self, kind: str) -> dict[str, tuple[Any, Any]]:
         found = self._related(f"{kind}s")
-        return {each.get(f"{_W}id"): each for part in found for each in _root(part).iterfind(f"{_W}{kind}")}
+        return {each.get(f"{_W}id"): (part, each) for part in found for each in _root(part).iterfind(f"{_W}{kind}")}
 
     def _container(self, node: Any, depth: int) -> Iterator[Block]:
         if depth > _MOST_DEPTH:
@@ -244,6 +248,9 @@ class _Reader:
                 inline.add(text, marks)
             elif name in _SIGNS:
                 inline.add(_SIGNS[name], marks)
+            elif name == "ruby":  # the reading above is left out, as in HTML without it
+                for base in child.iterfind(f"{_W}rubyBase"):
+                    self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
                 if child.get(f"{_W}type") not in ("page", "column"):
                     inline.add("\n")
@@ -278,19 +285,30 @@ class _Reader:
         marks |= {"superscript": {Mark.SUPERSCRIPT}, "subscript": {Mark.SUBSCRIPT}}.get(raised or "", set())
         return tuple((mark, None) for mark in sorted(marks))
 
+    @contextmanager
+    def _within(self, part: Any) -> Iterator[None]:
+        """Read another part of the package, whose ids of links are its own, and whose fields end with it."""
+        story, fields = self._story, self._field
+        self._story, self._field = part, []
+        try:
+            yield
+        finally:
+            self._story, self._field = story, fields
+
     def _link(self, node: Any) -> Marks:
-        rel = self._part.rels.get(node.get(f"{_R}id") or "")
+        rel = self._story.rels.get(node.get(f"{_R}id") or "")
         target = safe_target(rel.target_ref) if rel is not None and rel.is_external else None
         return ((Mark.LINK, target),) if target else ()
 
     def _note(self, node: Any, kind: str, inline: Inline, found: _Found, depth: int) -> None:
-        note = self._notes_by_id[kind].get(node.get(f"{_W}id"))
+        part, note = self._notes_by_id[kind].get(node.get(f"{_W}id"), (None, None))
         if note is None:
             return
         text = Inline()
-        for paragraph in note.iter(f"{_W}p"):
-            text.add("\n" if text.text else "")
-            text.extend(self._text(paragraph, _Found(), depth + 1))
+        with self._within(part):
+            for paragraph in note.iter(f"{_W}p"):
+                text.add("\n" if text.text else "")
+                text.extend(self._text(paragraph, _Found(), depth + 1))
         text.text = text.text.lstrip() if not text.spans else text.text
         if kind == "comment":
             author = note.get(f"{_W}author") or ""
@@ -313,13 +331,13 @@ class _Reader:
         said = (properties.get("descr") or "") if properties is not None else ""
         for blip in node.iter(f"{_A}blip", f"{_V}imagedata"):
             name = blip.get(f"{_R}embed") or blip.get(f"{_R}id") or ""
-            part = self._part.related_parts.get(name)
+            part = self._story.related_parts.get(name)
             data = part.blob if part is not None else b""
             yield Block(
                 label=Label.IMAGE, picture=Picture(data, said.strip(), str(part.partname) if part else "linked")
             )
         for chart in node.iter(f"{_C}chart"):
-            part = self._part.related_parts.get(chart.get(f"{_R}id") or "")
+            part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
             yield from chart_blocks(_root(part)) if part is not None else ()
         for box in node.iter(f"{_W}txbxContent"):
             if not _is_fallback(box, node):
@@ -498,10 +516,10 @@ def _children(node: Any) -> Iterator[Any]:
             yield child
 
 
-def _is_fallback(node: Any, top: Any) -> bool:
+def _is_fallback(node: Any, top: Any, *, boxes: bool = True) -> bool:
     """Whether an element is in an alternative that is not read, or in another text box."""
     while (node := node.getparent()) is not None and node is not top:
-        if node.tag in (f"{_MC}Fallback", f"{_W}txbxContent"):
+        if node.tag == f"{_MC}Fallback" or (boxes and node.tag == f"{_W}txbxContent"):
             return True
     return False
 

@@ -10,12 +10,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from pagemill.document.page import DocumentInfo
-from pagemill.errors import CorruptInputError
+from pagemill.errors import CorruptInputError, EncryptedError
 from pagemill.readers.base import Document, Part
 from pagemill.readers.html import of_markup
 from pagemill.readers.packages import check_package
+from pagemill.readers.text import text_of
 
 _CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 
 
@@ -30,7 +32,9 @@ def read(path: Path, password: str | None = None) -> Document:
             container: Any = etree.fromstring(archive.read(_CONTAINER), parser)
             name = str(container.find(".//{*}rootfile").get("full-path"))
             package: Any = etree.fromstring(archive.read(name), parser)
-            parts = [part for part in _chapters(archive, package, posixpath.dirname(name)) if part.blocks] or [Part()]
+            locked = _locked(archive, parser)
+            chapters = _chapters(archive, package, posixpath.dirname(name), locked)
+            parts = [part for part in chapters if part.blocks] or [Part()]
     except (KeyError, AttributeError, TypeError, etree.XMLSyntaxError) as error:
         raise CorruptInputError(f"the book is damaged: {error}", remedy="Get the file again.") from error
     parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
@@ -43,7 +47,17 @@ def read(path: Path, password: str | None = None) -> Document:
     return Document(parts=parts, info=info)
 
 
-def _chapters(archive: zipfile.ZipFile, package: Any, folder: str) -> Iterator[Part]:
+def _locked(archive: zipfile.ZipFile, parser: Any) -> set[str]:
+    """Members that a shop has encrypted. Fonts are often; a book whose chapters are cannot be read."""
+    from lxml import etree
+
+    if _ENCRYPTION not in archive.namelist():
+        return set()
+    root: Any = etree.fromstring(archive.read(_ENCRYPTION), parser)
+    return {unquote(each.get("URI") or "") for each in root.iterfind(".//{*}CipherReference")}
+
+
+def _chapters(archive: zipfile.ZipFile, package: Any, folder: str, locked: set[str]) -> Iterator[Part]:
     items = {each.get("id"): each for each in package.iterfind(".//{*}manifest/{*}item")}
     members = set(archive.namelist())
     for each in package.iterfind(".//{*}spine/{*}itemref"):
@@ -53,8 +67,10 @@ def _chapters(archive: zipfile.ZipFile, package: Any, folder: str) -> Iterator[P
             raise CorruptInputError(
                 f"the chapter {name or each.get('idref')!r} is missing", remedy="Get the file again."
             )
+        if name in locked:
+            raise EncryptedError("the book is protected by its shop (DRM)", remedy="Get a copy without protection.")
         pictures = _Members(archive, members, posixpath.dirname(name))
-        yield from of_markup(archive.read(name).decode("utf-8", "replace"), pictures=pictures).parts
+        yield from of_markup(text_of(archive.read(name)), pictures=pictures).parts
 
 
 class _Members(dict[str, bytes]):

@@ -87,12 +87,15 @@ _INLINE = frozenset(_MARKS) | frozenset(
     ]
 )
 _HEADING = re.compile(r"h[1-6]")
-_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([A-Za-z0-9_-]{2,40})", re.IGNORECASE)
+_CHARSET = re.compile(
+    rb"<(?:meta[^>]{0,200}charset|\?xml[^>]{0,100}encoding)\s*=\s*[\"']?([A-Za-z0-9_-]{2,40})", re.IGNORECASE
+)
 _HEAD = 4096
 """Bytes in which a page says how it is encoded; the standard has it in the first 1,024."""
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _MOST_DEPTH = 200
 """Nested elements that are looked into; a page has some tens."""
+_FORMULA = re.compile(r"\$\$[^$]+\$\$|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d)")
 _MOST_SLOTS = 200_000
 _DATA = re.compile(r"data:image/[\w.+-]+(;base64)?,", re.IGNORECASE)
 
@@ -121,9 +124,22 @@ def read_markdown(path: Path, password: str | None = None) -> Document:
             created=plain.get("date", ""),
             language=plain.get("lang", ""),
         )
-    document = of_markup(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text), formulas=True)
+    parser = MarkdownIt("commonmark", {"maxNesting": _MOST_DEPTH})  # it drops what is nested deeper
+    parser.inline.ruler.before("escape", "formula", _formula)
+    document = of_markup(parser.enable(["table", "strikethrough"]).render(text), formulas=True)
     document.info = info
     return document
+
+
+def _formula(state: Any, silent: bool) -> bool:
+    """A rule of markdown-it: LaTeX between dollars stays as it is written, with its backslashes and asterisks."""
+    match = _FORMULA.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        state.push("text", "", 0).content = match[0]
+    state.pos = match.end()
+    return True
 
 
 def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] | None = None) -> Document:
@@ -243,9 +259,10 @@ class _Walk:
 
     def _table(self, node: Any, depth: int) -> Iterator[Block]:
         cells: list[Cell] = []
+        pictures: list[Any] = []
         taken: set[tuple[int, int]] = set()
         row = -1
-        caption = node.css_first("caption")
+        caption = next((each for each in node.iter() if each.tag == "caption"), None)
         for line in _rows(node):
             row, column = row + 1, 0
             for each in line.iter():
@@ -257,15 +274,17 @@ class _Walk:
                 if len(taken) + wide * high > _MOST_SLOTS:
                     wide = high = 1
                 taken.update((row + y, column + x) for y in range(high) for x in range(wide))
-                cells.append(cell(self._inline(each), row, column, high, wide, header=each.tag == "th"))
+                cells.append(cell(self._inline(each, pictures), row, column, high, wide, header=each.tag == "th"))
                 column += wide
         last = row + 1
         cells = [each if each.row + each.row_span <= last else _shortened(each, last) for each in cells]
         yield from tables(cells, _SPACE.sub(" ", caption.text()).strip() if caption is not None else "")
+        for each in pictures:
+            yield from self._picture(each)
 
-    def _inline(self, node: Any) -> Inline:
+    def _inline(self, node: Any, pictures: list[Any] | None = None) -> Inline:
         inline = Inline()
-        self._collect(node, (), inline, 0, [], inside=True)
+        self._collect(node, (), inline, 0, [] if pictures is None else pictures, inside=True)
         return inline
 
     def _collect(
@@ -281,7 +300,7 @@ class _Walk:
         if tag == "br":
             inline.text = inline.text.rstrip(" ") + "\n"
             return
-        if tag in ("img", "picture") and not inside:
+        if tag in ("img", "picture"):
             pictures.append(node)
             return
         if tag in _MARKS:
@@ -304,7 +323,7 @@ class _Walk:
         if not inline.text or inline.text[-1] in " \n\t":
             text = text.lstrip(" ")
         inline.add(text, marks)
-        if self._formulas and re.search(r"\$[^$\s](?:[^$]*[^$\s])?\$(?!\d)", text):
+        if self._formulas and _FORMULA.search(text):
             inline.has_formula = True
 
     def _flushed(self, inline: Inline, items: int) -> Iterator[Block]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from pagemill.readers.packages import check_package, unlocked
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _EMU_PER_PIXEL = 914_400 / DPI
 _MOST_DEPTH = 20
 """Groups inside of groups."""
@@ -53,6 +55,7 @@ def read(path: Path, password: str | None = None) -> Document:
     try:
         opened = pptx.Presentation(package if not isinstance(package, Path) else str(package))
         size = (opened.slide_width or 9_144_000, opened.slide_height or 6_858_000)
+        _choose_alternatives(opened)
         parts = [_slide(slide, size) for slide, _ in zip(opened.slides, range(MOST_PARTS), strict=False)]
     except (PythonPptxError, KeyError, ValueError, SyntaxError, AttributeError) as error:
         raise CorruptInputError(f"the presentation is damaged: {error}", remedy="Save it again.") from error
@@ -74,6 +77,19 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     if slide._element.get("show") == "0":
         part.notes.append("the slide is hidden")
     return part
+
+
+def _choose_alternatives(opened: Any) -> None:
+    """Put the first alternative in the place of each group of them: python-pptx skips these groups.
+
+    PowerPoint writes so every text box that holds a formula.
+    """
+    for slide in opened.slides:
+        for group in list(slide._element.iter(f"{_MC}AlternateContent")):
+            chosen = next(iter(group), ())
+            for each in list(chosen):
+                group.addprevious(each)
+            group.getparent().remove(group)
 
 
 def _placeholder(shape: Any) -> str:
@@ -150,7 +166,7 @@ def _marker(paragraph: Any, kind: str, counts: dict[int, int]) -> str:
 
 def _text(paragraph: Any) -> Inline:
     inline = Inline()
-    links = {run._r: run.hyperlink.address for run in paragraph.runs}
+    links = {run._r: _address(run) for run in paragraph.runs}
     for child in paragraph._p.iter(f"{_A}r", f"{_A}br", f"{_A}fld", f"{_M}oMath"):
         if child.tag == f"{_A}br":
             inline.add("\n")
@@ -161,6 +177,13 @@ def _text(paragraph: Any) -> Inline:
         else:
             inline.add("".join(each.text or "" for each in child.iterfind(f"{_A}t")), _marks(child, links.get(child)))
     return inline
+
+
+def _address(run: Any) -> str | None:
+    """The target of a link; None for one to another slide, whose relationship is empty."""
+    with suppress(KeyError):
+        return run.hyperlink.address
+    return None
 
 
 def _marks(run: Any, address: str | None) -> Marks:
