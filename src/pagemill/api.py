@@ -432,6 +432,9 @@ def _png(image: Any) -> bytes:
         except (TypeError, ValueError) as error:
             remedy = "Give an array of uint8 of shape (height, width) or (height, width, 3)."
             raise UsageError(f"an array cannot be read as an image: {error}", remedy=remedy) from error
+    if image.mode in ("F", "I"):  # their white is at 1, 255 or anywhere
+        remedy = "Give an array of uint8 of shape (height, width) or (height, width, 3)."
+        raise UsageError(f"the range of an image of mode {image.mode} is not known", remedy=remedy)
     if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
         image = image.convert("RGB")
     stream = io.BytesIO()

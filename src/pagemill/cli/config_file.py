@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -89,10 +90,12 @@ def _option(path: Path, name: str, command: click.Command, key: str, value: Any,
     option = options.get(key.replace("_", "-"))
     if option is None or option.name is None:
         raise _unknown(path, f"[{name}] {key}", "option", key.replace("_", "-"), options)
-    if option.name in _EXPLICIT and not explicit:
+    decides = _EXPLICIT.get(option.name)
+    if option.name.removesuffix("s").endswith("server") and os.environ.get("PAGEMILL_API_KEY"):
+        decides = "decides who gets the key in PAGEMILL_API_KEY"
+    if decides and not explicit:
         raise UsageError(
-            f"{path}: {key} {_EXPLICIT[option.name]}",
-            remedy=f"Say it on the command line, or name the file: --config {path}",
+            f"{path}: {key} {decides}", remedy=f"Pass it on the command line, or name the file: --config {path}"
         )
     if option.multiple:
         value = value if isinstance(value, list) else [value]

@@ -62,6 +62,7 @@ def command(
                 except ParsingStoppedError:
                     if all(Path(name).exists() for name in new):
                         raise
+                    is_parsing = False
                     continue  # one of them went away; those that are left are parsed at once
                 is_parsing = False
                 done |= {name: seen[name] for name in new}

@@ -226,12 +226,14 @@ def _items(glyphs: Glyphs, chain: Indices) -> list[_Item]:
     bearer = _bearers(base, marks, boxes, middle)
     for mark, letter in bearer.items():
         glyphs.origins[mark, 1] = glyphs.origins[letter, 1]  # else they would begin a line of their own
+    carried: dict[int, tuple[int, ...]] = {}
+    for mark, letter in bearer.items():
+        carried[letter] = (*carried.get(letter, ()), mark)
     items = []
     for i in base:
         char = chr(glyphs.codes[i])
         kind = _STRONG.get(unicodedata.bidirectional(char), "")
-        carried = tuple(mark for mark, letter in bearer.items() if letter == i)
-        items.append(_Item(i, float(boxes[i, 0]), float(boxes[i, 2]), float(size[i]), char, kind, carried))
+        items.append(_Item(i, float(boxes[i, 0]), float(boxes[i, 2]), float(size[i]), char, kind, carried.get(i, ())))
     return sorted(items, key=lambda item: (item.left + item.right, item.index))
 
 
@@ -311,6 +313,8 @@ def levels_of_display(chars: Sequence[str], *, from_left: bool = False) -> list[
         return _with_last_figures(chars, levels) if from_left else levels
     figures = _figures(chars, kinds)
     levels = [2 if kind == "L" or figure else 1 for kind, figure in zip(kinds, figures, strict=True)]
+    letters = _next_letters(kinds)
+    blanks = [0, *accumulate(map(str.isspace, chars))]
     # What stands between two Latin letters or after one, up to a figure, is of the same words.
     last = -1
     for i, kind in enumerate(kinds):
@@ -320,19 +324,20 @@ def levels_of_display(chars: Sequence[str], *, from_left: bool = False) -> list[
             if last >= 0:
                 levels[last:i] = [2] * (i - last)
             last = i
-        elif (
-            figures[i] and (after := _next_letter(kinds, i)) > i and not any(char.isspace() for char in chars[i:after])
-        ):
+        elif figures[i] and (after := letters[i]) > i and not blanks[after] - blanks[i]:
             last = i
     return levels
 
 
-def _next_letter(kinds: Sequence[str], place: int) -> int:
-    """Place of the Latin letter that comes next before any right-to-left one; the place itself where none does."""
-    for i in range(place + 1, len(kinds)):
+def _next_letters(kinds: Sequence[str]) -> list[int]:
+    """For each place that of the Latin letter that comes next before any right-to-left one; itself where none does."""
+    result = list(range(len(kinds)))
+    following = -1
+    for i in reversed(range(len(kinds))):
+        result[i] = following if following >= 0 else i
         if kinds[i] in ("L", "R"):
-            return i if kinds[i] == "L" else place
-    return place
+            following = i if kinds[i] == "L" else -1
+    return result
 
 
 def _levels_in_left_to_right(kinds: Sequence[str]) -> list[int]:

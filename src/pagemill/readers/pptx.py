@@ -182,7 +182,8 @@ def _text(paragraph: Any) -> Inline:
 def _address(run: Any) -> str | None:
     """The target of a link; None for one to another slide, whose relationship is empty."""
     with suppress(KeyError):
-        return run.hyperlink.address
+        address: str | None = run.hyperlink.address
+        return address
     return None
 
 

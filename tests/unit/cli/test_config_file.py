@@ -93,3 +93,27 @@ def test_the_version_and_completion_scripts():
     assert invoke("-V").output.startswith("pagemill, version ")
     assert "_PAGEMILL_COMPLETE=fish_complete" in invoke("completion", "fish").output
     assert "#compdef pagemill" in invoke("completion", "zsh").output
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '[serve-model]\nvllm = "./vllm"',
+        "[serve]\ninsecure = true",
+        '[parse]\nray = "h:1"',
+        '[parse]\nserver = "http://h:1"',
+    ],
+)
+def test_a_folder_decides_nothing_about_trust(here: Path, monkeypatch: pytest.MonkeyPatch, line: str):
+    monkeypatch.setenv("PAGEMILL_API_KEY", "key")
+    Path("pagemill.toml").write_text(line, encoding="utf-8")
+    command = line[1 : line.index("]")]
+    with pytest.raises(UsageError, match=r"runs code|opens the server|joins a cluster|gets the key") as caught:
+        invoke(command, *["x.pdf"] * (command == "parse"))
+    assert "--config pagemill.toml" in str(caught.value.remedy)
+
+
+def test_a_number_is_not_on_or_off(here: Path):
+    Path("pagemill.toml").write_text("[parse]\nlimit = true", encoding="utf-8")
+    with pytest.raises(UsageError, match="limit is True"):
+        invoke("parse", "x.pdf")

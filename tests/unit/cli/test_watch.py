@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from pagemill.app.parse_process import ParsingStoppedError
 from pagemill.cli import cli, watch
 from pagemill.errors import ExitCode
 
@@ -17,6 +18,8 @@ class World:
         self.folder = folder
         self.parsed: list[list[str]] = []
         self.interrupted = False
+        self.going: list[str] = []
+        """Files that go away between the look and the parsing."""
         self.steps: list[Callable[[], object]] = []
         monkeypatch.setattr("pagemill.app.parse_process.parse_inputs", self._parse)
         monkeypatch.setattr(watch.time, "sleep", self._sleep)
@@ -24,6 +27,9 @@ class World:
     def _parse(self, inputs: list[str], *rest: object, **named: object) -> int:
         if self.interrupted:
             raise KeyboardInterrupt
+        if gone := [name for name in inputs if not Path(name).exists() or Path(name).name in self.going]:
+            Path(gone[0]).unlink(missing_ok=True)
+            raise ParsingStoppedError(ExitCode.INPUT)
         self.parsed.append(sorted(Path(name).name for name in inputs))
         return 0
 
@@ -83,3 +89,12 @@ def test_stopped_while_it_parses(world: World):
     world.interrupted = True
     world.steps = [nothing]
     assert world.watch().return_value == ExitCode.INTERRUPTED
+
+
+def test_a_file_that_goes_away_does_not_end_the_watch(world: World):
+    world.write("a.pdf")()
+    world.write("b.pdf")()
+    world.going = ["a.pdf"]
+    world.steps = [nothing]
+    world.watch("--quiet")
+    assert world.parsed == [["b.pdf"]]

@@ -179,3 +179,10 @@ def test_a_glyph_that_says_its_letter_as_the_letter_does_is_read_once():
         np.array([(SIZE, 0, False, False, False, False, 0, False, 0)], dtype=STYLE),
     )
     assert repeated_marks(glyphs).tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"), [("func( x ) # םש", "func( x ) # שם"), ("array[ i ] = { 1, 2 } םש", "array[ i ] = { 1, 2 } שם")]
+)
+def test_brackets_of_words_from_left_to_right_stay(shown, text):
+    assert text_of(glyphs_of(displayed(shown))) == text
