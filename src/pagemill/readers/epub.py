@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from pagemill.document.page import DocumentInfo
 from pagemill.errors import CorruptInputError, EncryptedError
 from pagemill.readers.base import Document, Part
-from pagemill.readers.html import of_markup
+from pagemill.readers.html import as_html, of_markup
 from pagemill.readers.packages import check_package
 from pagemill.readers.text import text_of
 
@@ -70,7 +70,7 @@ def _chapters(archive: zipfile.ZipFile, package: Any, folder: str, locked: set[s
         if name in locked:
             raise EncryptedError("the book is protected by its shop (DRM)", remedy="Get a copy without protection.")
         pictures = _Members(archive, members, posixpath.dirname(name))
-        yield from of_markup(text_of(archive.read(name)), pictures=pictures).parts
+        yield from of_markup(as_html(text_of(archive.read(name))), pictures=pictures).parts
 
 
 class _Members(dict[str, bytes]):

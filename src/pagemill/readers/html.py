@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -97,6 +98,17 @@ _MOST_DEPTH = 200
 """Nested elements that are looked into; a page has some tens."""
 _FORMULA = re.compile(r"\$\$[^$]+\$\$|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d)")
 _MOST_SLOTS = 200_000
+_VOID = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
+)
+_SELF_CLOSED = re.compile(r"<([A-Za-z][\w:.-]*+)((?:[^<>\"'/]|/(?!>)|\"[^\"<]*\"|'[^'<]*')*+)/>")
+"""An empty element of XML. No attempt goes beyond the next ``<``: the time is linear."""
+_SWALLOWING = re.compile(
+    r"<(/?)(title|textarea|style|xmp|iframe|noembed|noframes|script|noscript|plaintext|select|svg|template|object|"
+    r"dialog|datalist|canvas)\b",
+    re.IGNORECASE,
+)
+"""Elements that hide or swallow all that follows where they are not closed."""
 _DATA = re.compile(r"data:image/[\w.+-]+(;base64)?,", re.IGNORECASE)
 
 
@@ -104,7 +116,9 @@ def read_html(path: Path, password: str | None = None) -> Document:
     """A web page that was saved."""
     with path.open("rb") as file:
         said = _CHARSET.search(file.read(_HEAD))
-    return of_markup(decoded(path, said[1].decode("ascii") if said else None))
+    text = decoded(path, said[1].decode("ascii") if said else None)
+    is_xml = path.suffix.lower() == ".xhtml" or text.lstrip("\ufeff \t\n").startswith("<?xml")
+    return of_markup(as_html(text) if is_xml else text)
 
 
 def read_markdown(path: Path, password: str | None = None) -> Document:
@@ -112,7 +126,7 @@ def read_markdown(path: Path, password: str | None = None) -> Document:
     from markdown_it import MarkdownIt
 
     text, info = decoded(path), DocumentInfo()
-    if front := re.match(r"---\n(.*?)\n(?:---|\.\.\.)\n", text, re.DOTALL):
+    if front := re.match(r"---\n(?=[\w-]+[ \t]*:)(.*?)\n(?:---|\.\.\.)(?:\n|\Z)", text, re.DOTALL):
         text, found = (
             text[front.end() :],
             dict(re.findall(r"^(title|author|date|lang):[ \t]*(.+)$", front[1], re.MULTILINE)),
@@ -126,6 +140,8 @@ def read_markdown(path: Path, password: str | None = None) -> Document:
         )
     parser = MarkdownIt("commonmark", {"maxNesting": _MOST_DEPTH})  # it drops what is nested deeper
     parser.inline.ruler.before("escape", "formula", _formula)
+    parser.block.ruler.at("reference", _reference)
+    parser.core.ruler.push("unclosed", _show_unclosed)
     document = of_markup(parser.enable(["table", "strikethrough"]).render(text), formulas=True)
     document.info = info
     return document
@@ -140,6 +156,43 @@ def _formula(state: Any, silent: bool) -> bool:
         state.push("text", "", 0).content = match[0]
     state.pos = match.end()
     return True
+
+
+def _reference(state: Any, start: int, end: int, silent: bool) -> bool:
+    """A rule of markdown-it: definitions of links; a footnote, ``[^1]: text``, is none, and stays as text."""
+    from markdown_it.rules_block import reference
+
+    at = state.bMarks[start] + state.tShift[start]
+    return not state.src.startswith("[^", at) and reference(state, start, end, silent)
+
+
+def _show_unclosed(state: Any) -> None:
+    """A rule of markdown-it: tags that would swallow the text behind them are text where nothing closes them."""
+    for token in state.tokens:
+        closed: set[str] = set()
+        for each in reversed(token.children or [token]):
+            if each.type not in ("html_inline", "html_block"):
+                continue
+            shown = []
+            for match in reversed(list(_SWALLOWING.finditer(each.content))):
+                if match[1]:
+                    closed.add(match[2].lower())
+                elif match[2].lower() not in closed:
+                    shown.append(match.start())  # from the last to the first
+            for at in shown:
+                each.content = each.content[:at] + "&lt;" + each.content[at + 1 :]
+
+
+def as_html(text: str) -> str:
+    """XHTML for a parser of HTML: empty elements get their end tag, CDATA sections are escaped."""
+    first, *others = text.split("<![CDATA[")
+    pieces = [first]
+    for other in others:
+        inside, end, rest = other.partition("]]>")
+        pieces.append(escape(inside, quote=False) + rest if end else f"<![CDATA[{other}")
+    return _SELF_CLOSED.sub(
+        lambda match: match[0] if match[1].lower() in _VOID else f"<{match[1]}{match[2]}></{match[1]}>", "".join(pieces)
+    )
 
 
 def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] | None = None) -> Document:
@@ -180,8 +233,17 @@ class _Walk:
         self._formulas = formulas
         self._pictures = pictures
 
-    def blocks(self, node: Any, depth: int = 0, items: int = 0) -> Iterator[Block]:
-        """The blocks inside of an element; ``items``: how many list items it is inside of."""
+    def blocks(
+        self, node: Any, depth: int = 0, items: int = 0, item: Callable[[Any], Iterator[Block]] | None = None
+    ) -> Iterator[Block]:
+        """The blocks inside of an element.
+
+        Args:
+            node: The element.
+            depth: How many elements it is inside of.
+            items: How many list items it is inside of.
+            item: Reads the items of a list, where the element is one.
+        """
         inline = Inline()
         for child in node.iter(include_text=True):
             tag = child.tag
@@ -207,21 +269,24 @@ class _Walk:
             yield from self._flushed(inline, items)
             inline = Inline()
             if depth < _MOST_DEPTH:
-                yield from self._block(child, tag, depth + 1, items)
+                yield from item(child) if item and tag == "li" else self._block(child, tag, depth + 1, items)
             else:
                 self._collect(child, (), inline, 0, [])
         yield from self._flushed(inline, items)
 
     def _block(self, node: Any, tag: str, depth: int, items: int) -> Iterator[Block]:
         if _HEADING.fullmatch(tag):
-            block = heading(self._inline(node), int(tag[1]))
+            pictures: list[Any] = []
+            block = heading(self._inline(node, pictures), int(tag[1]))
             yield from (block,) if block else ()
+            for each in pictures:
+                yield from self._picture(each)
         elif tag in ("ul", "ol", "menu"):
             yield from self._list(node, tag, depth, items)
         elif tag == "table":
             yield from self._table(node, depth)
         elif tag in ("pre", "listing", "xmp"):
-            text = node.text(deep=True).strip("\n")
+            text = _preformatted(node).strip("\n")
             if text.strip():
                 yield Block(label=Label.ALGORITHM, content=text, list_depth=items)
         elif tag == "figcaption":
@@ -237,25 +302,26 @@ class _Walk:
         start = node.attributes.get("start") or ""
         number = int(start) if re.fullmatch(r"-?\d{1,6}", start) else 1
         kind = node.attributes.get("type") or "1"
-        for child in node.iter():
-            if child.tag != "li":
-                yield from self._block(child, child.tag, depth, items) if depth < _MOST_DEPTH else ()
-                continue
+
+        def item(child: Any) -> Iterator[Block]:
+            nonlocal number
             value = child.attributes.get("value") or ""
             number = int(value) if re.fullmatch(r"-?\d{1,6}", value) else number
             marker = f"{ordinal(number, kind)}." if tag == "ol" else "•"
             number += 1
             first = True
-            for block in self.blocks(child, depth + 1, items + 1) if depth < _MOST_DEPTH else ():
+            for block in self.blocks(child, depth + 1, items + 1):
                 if first and block.label is Label.TEXT and not block.list_item and not block.level:
                     inline = Inline(
                         block.content or "", list(block.spans), block.content_format is ContentFormat.MARKDOWN
                     )
-                    item = list_item(inline, items, marker)
-                    yield from (item,) if item else ()
+                    listed = list_item(inline, items, marker)
+                    yield from (listed,) if listed else ()
                 else:
                     yield block
                 first = False
+
+        yield from self.blocks(node, depth, items, item)
 
     def _table(self, node: Any, depth: int) -> Iterator[Block]:
         cells: list[Cell] = []
@@ -374,6 +440,22 @@ def ordinal(number: int, kind: str) -> str:
             text, number = text + sign * (number // value), number % value
         return text.upper() if kind == "I" else text
     return str(number)
+
+
+def _preformatted(node: Any, depth: int = 0) -> str:
+    """The text of an element with its spaces; ``br`` ends a line, and so do ``div`` and ``p``."""
+    if depth > _MOST_DEPTH:
+        return str(node.text(deep=True))
+    text = ""
+    for child in node.iter(include_text=True):
+        if child.tag == "-text":
+            text += child.text_content or ""
+        elif child.tag == "br":
+            text += "\n"
+        elif child.tag not in _SILENT and not _is_hidden(child):
+            text += _preformatted(child, depth + 1)
+            text += "\n" if child.tag in ("div", "p") and not text.endswith("\n") else ""
+    return text
 
 
 def _rows(table: Any) -> Iterator[Any]:

@@ -35,6 +35,9 @@ from pagemill.readers.packages import check_package, unlocked
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_HOLDERS = frozenset({f"{_P}spTree", f"{_P}grpSp", f"{_A}p"})
+"""Elements whose alternatives python-pptx would skip; those elsewhere, as in embedded objects, hold pictures."""
 _EMU_PER_PIXEL = 914_400 / DPI
 _MOST_DEPTH = 20
 """Groups inside of groups."""
@@ -82,14 +85,20 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
 def _choose_alternatives(opened: Any) -> None:
     """Put the first alternative in the place of each group of them: python-pptx skips these groups.
 
-    PowerPoint writes so every text box that holds a formula.
+    PowerPoint writes so every text box that holds a formula. Where the first one has no text, as drawings in ink, the
+    last one is a picture of it.
     """
     for slide in opened.slides:
         for group in list(slide._element.iter(f"{_MC}AlternateContent")):
-            chosen = next(iter(group), ())
-            for each in list(chosen):
+            parent = group.getparent()
+            if parent is None or parent.tag not in _HOLDERS:
+                continue
+            chosen = next(group.iterchildren(f"{_MC}Choice"), None)
+            if chosen is None or not any(each.text for each in chosen.iter(f"{_A}t", f"{_M}t")):
+                chosen = next(group.iterchildren(f"{_MC}Fallback"), chosen)
+            for each in list(chosen) if chosen is not None else []:
                 group.addprevious(each)
-            group.getparent().remove(group)
+            parent.remove(group)
 
 
 def _placeholder(shape: Any) -> str:
