@@ -27,12 +27,18 @@ def chart_blocks(root: Any) -> list[Block]:
     names: dict[int, str] = {}
     cells: list[Cell] = []
     columns = 0
-    for number, series in enumerate(root.iter(f"{_C}ser"), 1):
+    for series in root.iter(f"{_C}ser"):
+        own = dict(_points(series, "cat", "xVal"))
+        if any(names.get(at, text) != text for at, text in own.items()):  # as the series of XY charts may have
+            columns += 1
+            cells.append(cell(Inline(""), 0, columns, header=True))
+            cells += (cell(Inline(text), at + 1, columns) for at, text in own.items())
+        else:
+            names |= own
+        columns += 1
         name = next((each.text or "" for each in series.iterfind(f"{_C}tx//{_C}v")), "")
-        cells.append(cell(Inline(name), 0, number, header=True))
-        names |= {at: text for at, text in _points(series, "cat", "xVal") if at not in names}
-        cells += (cell(Inline(text), at + 1, number) for at, text in _points(series, "val", "yVal"))
-        columns = number
+        cells.append(cell(Inline(name), 0, columns, header=True))
+        cells += (cell(Inline(text), at + 1, columns) for at, text in _points(series, "val", "yVal"))
         if len(cells) > _MOST_POINTS:
             break
     if columns:
@@ -43,7 +49,26 @@ def chart_blocks(root: Any) -> list[Block]:
 
 def _points(series: Any, *names: str) -> list[tuple[int, str]]:
     found = next((each for name in names if (each := series.find(f"{_C}{name}")) is not None), None)
-    points = [] if found is None else list(found.iter(f"{_C}pt"))[:_MOST_POINTS]
+    if found is None:
+        return []
+    levels = [_values(level) for level in found.iter(f"{_C}lvl")]
+    return _joined(levels) if levels else _values(found)
+
+
+def _joined(levels: list[list[tuple[int, str]]]) -> list[tuple[int, str]]:
+    """Categories in levels, the innermost first: ``East / e1``. An outer one is said once, at its first point."""
+    paths = dict(levels[0])
+    for level in levels[1:]:
+        outer, rest = "", dict(level)
+        for at in sorted(paths | rest):
+            outer = rest.get(at, outer)
+            if at in paths and outer:
+                paths[at] = f"{outer} / {paths[at]}"
+    return list(paths.items())
+
+
+def _values(node: Any) -> list[tuple[int, str]]:
+    points = list(node.iter(f"{_C}pt"))[:_MOST_POINTS]
     return [
         (int(point.get("idx") or 0), value.text or "")
         for point in points

@@ -70,7 +70,8 @@ def _chapters(archive: zipfile.ZipFile, package: Any, folder: str, locked: set[s
         if name in locked:
             raise EncryptedError("the book is protected by its shop (DRM)", remedy="Get a copy without protection.")
         pictures = _Members(archive, members, posixpath.dirname(name))
-        yield from of_markup(as_html(text_of(archive.read(name))), pictures=pictures).parts
+        found = text_of(archive.read(name))
+        yield from found.told(of_markup(as_html(found.text), pictures=pictures)).parts
 
 
 class _Members(dict[str, bytes]):

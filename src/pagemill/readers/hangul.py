@@ -69,6 +69,7 @@ def read(path: Path, password: str | None = None) -> Document:
     from dochan import Dochan
 
     _widen_limits()
+    _show_values()
     with path.open("rb") as file:
         is_package = file.read(4) == b"PK\x03\x04"
     damaged = check_package(path) if is_package else []
@@ -105,6 +106,22 @@ def _widen_limits() -> None:
     package.MAX_XML_ELEMENTS = package.MAX_XML_NAMESPACE_BINDINGS = 10 * _MOST_CELLS
     package.MAX_XML_PART_SIZE = xlsx.MAX_XML_PART_SIZE = MOST_MEMBER
     xlsx.MAX_DENSE_TABLE_CELLS = xlsx.MAX_RANGE_CELLS = _MOST_CELLS
+
+
+def _show_values() -> None:
+    """Have cells show what Excel does: dochan writes their formulas behind the values. One without a value keeps it."""
+    from dochan.office_binary import xls
+    from dochan.ooxml import xlsx
+
+    as_written, as_written_too = xlsx.XLSXReader._with_formula, xls._with_formula_text
+    if as_written.__module__ == __name__:
+        return
+
+    def shown(self: Any, text: str, *rest: Any, **named: Any) -> str:
+        return text or str(as_written(self, text, *rest, **named))
+
+    xlsx.XLSXReader._with_formula = shown
+    xls._with_formula_text = lambda value, formula: value or as_written_too(value, formula)
 
 
 def _page(section: Any, hidden: dict[str, dict[str, int]]) -> Iterator[Part]:

@@ -116,16 +116,17 @@ def read_html(path: Path, password: str | None = None) -> Document:
     """A web page that was saved."""
     with path.open("rb") as file:
         said = _CHARSET.search(file.read(_HEAD))
-    text = decoded(path, said[1].decode("ascii") if said else None)
-    is_xml = path.suffix.lower() == ".xhtml" or text.lstrip("\ufeff \t\n").startswith("<?xml")
-    return of_markup(as_html(text) if is_xml else text)
+    found = decoded(path, said[1].decode("ascii") if said else None)
+    is_xml = path.suffix.lower() == ".xhtml" or found.text.lstrip("\ufeff \t\n").startswith("<?xml")
+    return found.told(of_markup(as_html(found.text) if is_xml else found.text))
 
 
 def read_markdown(path: Path, password: str | None = None) -> Document:
     """CommonMark with tables, strikethrough and a head between ``---``."""
     from markdown_it import MarkdownIt
 
-    text, info = decoded(path), DocumentInfo()
+    read, info = decoded(path), DocumentInfo()
+    text = read.text
     if front := re.match(r"---\n(?=[\w-]+[ \t]*:)(.*?)\n(?:---|\.\.\.)(?:\n|\Z)", text, re.DOTALL):
         text, found = (
             text[front.end() :],
@@ -144,7 +145,7 @@ def read_markdown(path: Path, password: str | None = None) -> Document:
     parser.core.ruler.push("unclosed", _show_unclosed)
     document = of_markup(parser.enable(["table", "strikethrough"]).render(text), formulas=True)
     document.info = info
-    return document
+    return read.told(document)
 
 
 def _formula(state: Any, silent: bool) -> bool:
@@ -173,14 +174,14 @@ def _show_unclosed(state: Any) -> None:
         for each in reversed(token.children or [token]):
             if each.type not in ("html_inline", "html_block"):
                 continue
-            shown = []
+            pieces, end = [], len(each.content)
             for match in reversed(list(_SWALLOWING.finditer(each.content))):
                 if match[1]:
                     closed.add(match[2].lower())
                 elif match[2].lower() not in closed:
-                    shown.append(match.start())  # from the last to the first
-            for at in shown:
-                each.content = each.content[:at] + "&lt;" + each.content[at + 1 :]
+                    pieces += [each.content[match.start() + 1 : end], "&lt;"]
+                    end = match.start()
+            each.content = each.content[:end] + "".join(reversed(pieces))
 
 
 def as_html(text: str) -> str:

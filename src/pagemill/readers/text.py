@@ -6,8 +6,11 @@ import codecs
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from pagemill.errors import CorruptInputError, TooLargeError
 from pagemill.readers.base import Block, Document, Inline, cell, in_parts, tables
@@ -32,24 +35,40 @@ _LABELS = {
     **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
 }
 """Encodings that browsers read as their larger sets: https://encoding.spec.whatwg.org/#names-and-labels"""
+_ASCII = re.compile("[\0-\x7f]+")
 _SAMPLE = 64 * 1024
 _SEPARATORS = ",;\t|"
 _LONGEST_FIELD = 2**20
 _MOST_COLUMNS = 2_000
 
 
+class Decoded(NamedTuple):
+    """The text of a file, and how it was decoded where the file does not say so."""
+
+    text: str
+    note: str = ""
+    warning: str = ""
+
+    def told(self, document: Document) -> Document:
+        """The document that was made of it, which says so."""
+        document.parts[0].notes += [self.note] if self.note else []
+        document.parts[0].warnings += [self.warning] if self.warning else []
+        return document
+
+
 def read_text(path: Path, password: str | None = None) -> Document:
     """Paragraphs between blank lines; line breaks stay."""
-    blocks = (Inline(text).block() for text in _PARAGRAPH.split(decoded(path)))
-    return Document(parts=list(in_parts(block for block in blocks if block)))
+    found = decoded(path)
+    blocks = (Inline(text).block() for text in _PARAGRAPH.split(found.text))
+    return found.told(Document(parts=list(in_parts(block for block in blocks if block))))
 
 
 def read_separated(path: Path, password: str | None = None) -> Document:
     """One table; the separator is what the first lines use alike."""
-    text = decoded(path)
+    found = decoded(path)
     csv.field_size_limit(_LONGEST_FIELD)
     try:
-        return Document(parts=list(in_parts(_table(text, path.suffix.lower()))))
+        return found.told(Document(parts=list(in_parts(_table(found.text, path.suffix.lower())))))
     except csv.Error as error:
         raise CorruptInputError(f"the table cannot be read: {error}", remedy="Check its quotes.") from error
 
@@ -70,7 +89,7 @@ def _table(text: str, suffix: str) -> Iterator[Block]:
     yield from tables(cells)
 
 
-def decoded(path: Path, said: str | None = None) -> str:
+def decoded(path: Path, said: str | None = None) -> Decoded:
     """The text of a file, by its byte order mark, as UTF-8, or else in a common 8-bit encoding.
 
     Args:
@@ -88,21 +107,31 @@ def decoded(path: Path, said: str | None = None) -> str:
     return text_of(data, said)
 
 
-def text_of(data: bytes, said: str | None = None) -> str:
+def text_of(data: bytes, said: str | None = None) -> Decoded:
     """:func:`decoded` of bytes."""
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     if encoding is None and b"\0" in data:
         raise CorruptInputError("the file holds binary data, no text", remedy="Check what it is.")
     named = [_LABELS.get(said.lower(), said)] if said else []
-    for name in (encoding,) if encoding else ("utf-8", *named, *_FALLBACKS):
-        try:
+    for name in (encoding,) if encoding else ("utf-8", *named):
+        with suppress(UnicodeError, LookupError):
+            return Decoded(_with_line_feeds(data.decode(name)))
+    if encoding in (None, "utf-8-sig"):
+        text = data.decode("utf-8-sig", "replace")
+        wide = Counter(_ASCII.sub("", text))
+        bad = wide.pop("\ufffd", 0)
+        if encoding or wide.total() >= bad:  # text in another encoding is hardly ever valid in UTF-8
+            return Decoded(_with_line_feeds(text), warning=f"{bad:,} places of the text are damaged: they are no UTF-8")
+    for name in () if encoding else _FALLBACKS:
+        with suppress(UnicodeError):
             text = data.decode(name)
-        except (UnicodeError, LookupError) as error:
-            reason = error
-            continue
-        if name != "cp949" or _is_korean(text):
-            return text.replace("\r\n", "\n").replace("\r", "\n")
-    raise CorruptInputError(f"the text is damaged: {reason}", remedy="Save it as UTF-8.") from reason
+            if name != "cp949" or _is_korean(text):
+                return Decoded(_with_line_feeds(text), note=f"the text is no UTF-8; its encoding was guessed: {name}")
+    raise CorruptInputError(f"the text is damaged: it is no {encoding}", remedy="Save it as UTF-8.")
+
+
+def _with_line_feeds(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _is_korean(text: str) -> bool:

@@ -1,0 +1,43 @@
+"""Sheets show what Excel does."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from test_formats import read, texts
+
+from pagemill.document.labels import Label
+
+
+def test_cells_with_a_stored_value_show_no_formula(tmp_path: Path):
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in (("Item", "Twice"), ("Pen", "=1+1"), ("Ink", "=3*3"), ("text (=A1)", 4)):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        for name, data in members.items():
+            stored = (
+                data.replace(b"<f>1+1</f><v></v>", b"<f>1+1</f><v>2</v>")
+                .replace(b"<f>1+1</f><v />", b"<f>1+1</f><v>2</v>")
+                .replace(b"<f>1+1</f><v/>", b"<f>1+1</f><v>2</v>")
+            )
+            archive.writestr(name, stored)
+    (table,) = texts(read(tmp_path / "a.xlsx", "hangul:read"), Label.TABLE)
+    assert "<td>Pen</td><td>2</td>" in (table or "")
+    assert "<td>Ink</td><td>=3*3</td>" in (table or "")
+    assert "<td>text (=A1)</td><td>4</td>" in (table or "")
+
+
+def test_old_sheets_show_no_formula_behind_a_value():
+    xls = pytest.importorskip("dochan.office_binary.xls")
+    from pagemill.readers.hangul import _show_values
+
+    _show_values()
+    _show_values()
+    assert (xls._with_formula_text("2", "1+1"), xls._with_formula_text("", "1+1")) == ("2", "=1+1")

@@ -1,0 +1,108 @@
+"""Slides, and charts of all Office files: nothing is lost without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import made_documents as made
+import pptx
+from lxml import etree
+from pptx.chart.data import CategoryChartData, XyChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Inches
+from test_formats import blocks, read, texts
+
+from pagemill.document.labels import Label
+from pagemill.readers.base import Document
+
+NAMES = (
+    'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" '
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+)
+
+
+def slide(folder: Path, fill: Callable[[Any], None]) -> Document:
+    deck = pptx.Presentation()
+    fill(deck.slides.add_slide(deck.slide_layouts[6]))
+    deck.save(str(folder / "a.pptx"))
+    return read(folder / "a.pptx", "pptx:read")
+
+
+def picture(page: Any) -> str:
+    """A picture as XML, without its shape."""
+    shape = page.shapes.add_picture(made.png(), 0, 0)
+    (name,) = shape._element.xpath(".//a:blip/@r:embed")
+    page.shapes._spTree.remove(shape._element)
+    return (
+        '<p:pic><p:nvPicPr><p:cNvPr id="8" name="x"/><p:cNvPicPr/><p:nvPr/></p:nvPicPr>'
+        f'<p:blipFill><a:blip r:embed="{name}"/></p:blipFill><p:spPr/></p:pic>'
+    )
+
+
+def add(page: Any, markup: str) -> None:
+    from pptx.oxml import parse_xml
+
+    page.shapes._spTree.append(parse_xml(markup))
+
+
+def test_embedded_objects_keep_their_pictures(tmp_path: Path):
+    def fill(page: Any) -> None:
+        add(
+            page,
+            f'<p:graphicFrame {NAMES}><p:nvGraphicFramePr><p:cNvPr id="5" name="O"/><p:cNvGraphicFramePr/><p:nvPr/>'
+            '</p:nvGraphicFramePr><p:xfrm><a:off x="0" y="0"/><a:ext cx="900000" cy="900000"/></p:xfrm><a:graphic>'
+            '<a:graphicData uri="http://schemas.openxmlformats.org/presentationml/2006/ole"><mc:AlternateContent>'
+            '<mc:Choice Requires="v"><p:oleObj name="Sheet"><p:embed/></p:oleObj></mc:Choice><mc:Fallback>'
+            f'<p:oleObj name="Sheet"><p:embed/>{picture(page)}</p:oleObj></mc:Fallback></mc:AlternateContent>'
+            "</a:graphicData></a:graphic></p:graphicFrame>",
+        )
+
+    assert len([block for block in blocks(slide(tmp_path, fill)) if block.picture]) == 1
+
+
+def test_of_alternatives_without_text_the_picture_is_read(tmp_path: Path):
+    def fill(page: Any) -> None:
+        add(
+            page,
+            f'<mc:AlternateContent {NAMES}><mc:Choice Requires="p14"><p:contentPart r:id="rId9"/></mc:Choice>'
+            f"<mc:Fallback>{picture(page)}</mc:Fallback></mc:AlternateContent>",
+        )
+
+    assert len([block for block in blocks(slide(tmp_path, fill)) if block.picture]) == 1
+
+
+def chart(folder: Path, kind: XL_CHART_TYPE, data: Any) -> list[list[str]]:
+    def fill(page: Any) -> None:
+        page.shapes.add_chart(kind, 0, 0, Inches(3), Inches(3), data)
+
+    (table,) = texts(slide(folder, fill), Label.TABLE)
+    rows = etree.fromstring(table or "").iter("tr")
+    return [[each.text or "" for each in row] for row in rows]
+
+
+def test_series_with_other_x_values_have_a_column_of_them(tmp_path: Path):
+    data = XyChartData()
+    for name, points in (("A", ((1, 11), (2, 12))), ("B", ((1, 21), (2, 22))), ("C", ((5, 31), (6, 32)))):
+        series = data.add_series(name)
+        for point in points:
+            series.add_data_point(*point)
+    assert chart(tmp_path, XL_CHART_TYPE.XY_SCATTER, data) == [
+        ["", "A", "B", "", "C"],
+        ["1", "11", "21", "5", "31"],
+        ["2", "12", "22", "6", "32"],
+    ]
+
+
+def test_categories_in_levels_are_joined(tmp_path: Path):
+    data = CategoryChartData()
+    for name, inner in (("East", ("e1", "e2")), ("West", ("w1",))):
+        outer = data.add_category(name)
+        for each in inner:
+            outer.add_sub_category(each)
+    data.add_series("Sales", (1.5, 2.5, 3.5))
+    rows = chart(tmp_path, XL_CHART_TYPE.COLUMN_CLUSTERED, data)
+    assert rows[1:] == [["East / e1", "1.5"], ["East / e2", "2.5"], ["West / w1", "3.5"]]
