@@ -252,7 +252,7 @@ class _Reader:
                 for base in child.iterfind(f"{_W}rubyBase"):
                     self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
-                if child.get(f"{_W}type") not in ("page", "column"):
+                if inline.text or child.get(f"{_W}type") not in ("page", "column"):
                     inline.add("\n")
             elif name == "sym":
                 inline.add(_symbol(child), marks)
@@ -307,6 +307,8 @@ class _Reader:
         text = Inline()
         with self._within(part):
             for paragraph in note.iter(f"{_W}p"):
+                if _is_fallback(paragraph, note, boxes=False):
+                    continue
                 text.add("\n" if text.text else "")
                 text.extend(self._text(paragraph, _Found(), depth + 1))
         text.text = text.text.lstrip() if not text.spans else text.text
@@ -330,6 +332,8 @@ class _Reader:
         properties = node.find(f".//{_WP}docPr")
         said = (properties.get("descr") or "") if properties is not None else ""
         for blip in node.iter(f"{_A}blip", f"{_V}imagedata"):
+            if _is_fallback(blip, node):  # read with its text box
+                continue
             name = blip.get(f"{_R}embed") or blip.get(f"{_R}id") or ""
             part = self._story.related_parts.get(name)
             data = part.blob if part is not None else b""
@@ -589,9 +593,18 @@ def _hex(text: str | None) -> int:
     return int(text, 16) if text and re.fullmatch(r"[0-9A-Fa-f]{1,8}", text) else 0
 
 
+_BOXES = {
+    "wingdings": {0x6F: "☐", 0x71: "☐", 0x72: "☐", 0xA8: "☐", 0xFB: "✗", 0xFC: "✓", 0xFD: "☒", 0xFE: "☑"},
+    "wingdings 2": {0x4F: "✗", 0x50: "✓", 0x51: "☒", 0x52: "☑", 0x53: "☒", 0x54: "☒", 0xA3: "☐"},
+}
+"""Check boxes in fonts of symbols, by their code, which Word adds to 0xF000."""
+
+
 def _symbol(node: Any) -> str:
     """A symbol of a font; those of private fonts have no character of their own."""
     code = _hex(node.get(f"{_W}char"))
+    if box := _BOXES.get((node.get(f"{_W}font") or "").lower(), {}).get(code & 0xFF):
+        return box
     return chr(code) if 0x20 <= code < 0xD800 else "•" if code else ""
 
 
