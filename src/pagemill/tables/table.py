@@ -127,11 +127,16 @@ class Table:
         return frame
 
     def to_html(self) -> str:
-        """One ``<table>`` element on one line, texts escaped, with ``thead`` where the top rows are header rows."""
+        """One ``<table>`` element on one line, texts escaped, with ``thead`` where the top rows are header rows.
+
+        Without it where a cell of a header row goes on below them: cells end with their ``thead``.
+        """
         rows = {row: list(cells) for row, cells in groupby(self.cells, key=lambda cell: cell.row)}
         markup = [f"<tr>{''.join(map(Cell.to_html, rows.get(row, ())))}</tr>" for row in range(self.rows)]
         head, body = "".join(markup[: self.header_rows]), "".join(markup[self.header_rows :])
-        if head:
+        if any(cell.row < self.header_rows < cell.row + cell.row_span for cell in self.cells):
+            body = head + body
+        elif head:
             body = f"<thead>{head}</thead>" + (f"<tbody>{body}</tbody>" if body else "")
         caption = f"<caption>{html.escape(clean_text(self.caption), quote=False)}</caption>" if self.caption else ""
         return f"<table>{caption}{body}</table>"

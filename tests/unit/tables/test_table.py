@@ -38,3 +38,14 @@ def test_holes_are_filled_and_empty_columns_squeezed_out() -> None:
 
 def test_clean_text() -> None:
     assert clean_text(" a \t b\x00\n\n c\ud800 ") == "a b\nc"
+
+
+def test_a_cell_that_goes_on_below_the_head_is_in_no_thead() -> None:
+    table = build_table(
+        [
+            Cell(row=0, column=0, row_span=2, text="a", header=True),
+            Cell(row=0, column=1, text="b", header=True),
+            Cell(row=1, column=1, text="1"),
+        ]
+    )
+    assert table.to_html() == '<table><tr><th rowspan="2">a</th><th>b</th></tr><tr><td>1</td></tr></table>'
