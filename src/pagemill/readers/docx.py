@@ -309,7 +309,8 @@ class _Reader:
             for paragraph in note.iter(f"{_W}p"):
                 text.add("\n" if text.text else "")
                 text.extend(self._text(paragraph, _Found(), depth + 1))
-        text.text = text.text.lstrip() if not text.spans else text.text
+        body = text.block()
+        text = Inline(body.content or "", list(body.spans), text.has_formula) if body else Inline()
         if kind == "comment":
             author = note.get(f"{_W}author") or ""
             said = Inline(f"{author}: " if author else "")
