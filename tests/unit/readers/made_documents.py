@@ -32,6 +32,11 @@ NOTICE_ROWS = (
 LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
 FOOTNOTES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"
 ALTERNATIVES = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+SMART_ART = (
+    '<a:graphic xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><a:graphicData uri='
+    '"http://schemas.openxmlformats.org/drawingml/2006/diagram"><dgm:relIds xmlns:dgm='
+    '"http://schemas.openxmlformats.org/drawingml/2006/diagram"/></a:graphicData></a:graphic>'
+)
 MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 
 

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import made_documents as made
 import pytest
+from dochan.model.document import Paragraph, TextRun
+from dochan.model.table import Cell, Table
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Furniture
+from pagemill.readers import hangul as reader_of_sheets
 from pagemill.readers.base import Block, Document
 from pagemill.readers.reading import kind_of, load
 
@@ -156,6 +159,36 @@ def test_docx_text_boxes_of_a_header_are_read_once(tmp_path: Path):
     assert texts(read(tmp_path / "a.docx", "docx:read"), Label.HEADER) == ["Head\nboxed"]
 
 
+def test_docx_rows_that_were_deleted_are_deleted_text(tmp_path: Path):
+    import docx
+    from docx.oxml import parse_xml
+    from docx.oxml.ns import nsdecls
+
+    word = docx.Document()
+    table = word.add_table(3, 2)
+    for row in range(3):
+        for column in range(2):
+            table.cell(row, column).text = f"c{row}{column}"
+    gone = parse_xml(f'<w:del {nsdecls("w")} w:id="1" w:author="a"/>')
+    table.rows[1]._tr.get_or_add_trPr().append(gone)
+    word.save(str(tmp_path / "a.docx"))
+    found = read(tmp_path / "a.docx", "docx:read")
+    (markup,) = texts(found, Label.TABLE)
+    assert markup is not None and "c10" not in markup and markup.count("<tr>") == 2
+    assert texts(found, Label.ASIDE_TEXT) == ["c10\tc11"]
+
+
+def test_docx_diagrams_are_named(tmp_path: Path):
+    import docx
+    from docx.oxml.ns import nsdecls
+
+    word = docx.Document()
+    drawing = f"<w:drawing><wp:inline>{made.SMART_ART}</wp:inline></w:drawing>"
+    made.add(word.add_paragraph("Text"), f"<w:r {nsdecls('w', 'wp')}>{drawing}</w:r>")
+    word.save(str(tmp_path / "a.docx"))
+    assert read(tmp_path / "a.docx", "docx:read").parts[0].notes == ["1 diagrams (SmartArt) are not read"]
+
+
 def test_docx_metadata(word: Document):
     assert (word.info.title, word.info.author) == ("Field report", "Kim")
 
@@ -205,6 +238,23 @@ def test_pptx_text_boxes_with_formulas_are_read(tmp_path: Path):
     deck.save(str(tmp_path / "a.pptx"))
     (block,) = blocks(read(tmp_path / "a.pptx", "pptx:read"))
     assert block.content == "Boxed text" and block.box == (96, 96, 384, 192)
+
+
+def test_pptx_diagrams_are_named(tmp_path: Path):
+    import pptx
+    from pptx.oxml import parse_xml
+    from pptx.oxml.ns import nsdecls
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    frame = (
+        f'<p:graphicFrame {nsdecls("p", "a")}><p:nvGraphicFramePr><p:cNvPr id="2" name="D"/><p:cNvGraphicFramePr/>'
+        '<p:nvPr/></p:nvGraphicFramePr><p:xfrm><a:off x="0" y="0"/><a:ext cx="9" cy="9"/></p:xfrm>'
+        f"{made.SMART_ART}</p:graphicFrame>"
+    )
+    slide.shapes._spTree.append(parse_xml(frame))
+    deck.save(str(tmp_path / "a.pptx"))
+    assert read(tmp_path / "a.pptx", "pptx:read").parts[0].notes == ["1 diagrams (SmartArt) are not read"]
 
 
 def test_pptx_links_to_the_next_slide_have_no_target(tmp_path: Path):
@@ -281,6 +331,14 @@ def test_xlsx_charts_and_pictures(tmp_path: Path):
     assert picture.data.startswith(b"\x89PNG")
 
 
+def test_hidden_rows_and_comments_are_found_in_linear_time():
+    """With the square of the text these take minutes."""
+    assert not reader_of_sheets._HIDDEN.search(b"<row " * 200_000 + b">")
+    cells = [[Cell([Paragraph([TextRun("x" + " " * 200_000 + "y [comment: Lee: so]")])])]]
+    table, comment = reader_of_sheets._table(Table(cells))
+    assert comment.content == "Lee: so" and "comment" not in (table.content or "")
+
+
 def test_xlsx_sheets_are_pages_and_hidden_ones_are_named(sheets: Document):
     assert [part.metadata for part in sheets.parts] == [{"sheet": "Sales"}, {"sheet": "Secret"}]
     assert sheets.parts[0].notes == ["1 rows of the sheet are hidden"]
@@ -324,6 +382,19 @@ def test_html(tmp_path: Path):
     (picture,) = (block.picture for block in blocks(page) if block.picture)
     assert (picture.data, picture.alternative) == (b"", "pic")
     assert (page.info.title, page.info.author, page.info.language) == ("Doc title", "Lee", "ko")
+
+
+def test_html_code_in_cells_keeps_its_lines(tmp_path: Path):
+    (tmp_path / "a.html").write_text("<table><tr><td>Code<pre>a\nb  <b>c</b>\n</pre>end</td></tr></table>", "utf-8")
+    (table,) = texts(read(tmp_path / "a.html", "html:read_html"), Label.TABLE)
+    assert table is not None and "<td>Code<br>a<br>b <b>c</b><br>end</td>" in table
+
+
+def test_html_annotations_of_formulas_are_silent(tmp_path: Path):
+    note = '<annotation encoding="application/x-tex">\\mathit{x}</annotation>'
+    math = f"<math><semantics><mi>x</mi>{note}</semantics></math>"
+    (tmp_path / "a.html").write_text(f"<p>So {math}.</p>", encoding="utf-8")
+    assert texts(read(tmp_path / "a.html", "html:read_html")) == ["So x."]
 
 
 MARKDOWN = """---
@@ -409,6 +480,22 @@ def test_a_field_may_hold_a_line_separator(tmp_path: Path):
     (tmp_path / "a.csv").write_text("name,qty\nPen\u2028red,1\n", encoding="utf-8")
     (table,) = texts(read(tmp_path / "a.csv", "text:read_separated"), Label.TABLE)
     assert table is not None and table.count("<tr>") == 2 and "<td>1</td>" in table
+
+
+def test_the_separator_is_told_by_the_first_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The time of the sniffer grows with the square of the text."""
+    import csv
+
+    seen: list[int] = []
+
+    def sniff(_: object, sample: str, delimiters: str | None = None) -> type[csv.Dialect]:
+        seen.append(len(sample))
+        return csv.excel
+
+    monkeypatch.setattr(csv.Sniffer, "sniff", sniff)
+    (tmp_path / "a.csv").write_text("1,2\n" * 5_000, encoding="utf-8")
+    read(tmp_path / "a.csv", "text:read_separated")
+    assert seen == [8 * 1024]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp949"])
