@@ -7,6 +7,7 @@ import glob
 import inspect
 import io
 import logging
+import os
 import tempfile
 import threading
 from collections import defaultdict
@@ -408,6 +409,8 @@ def _input(source: Any) -> str | Path | bytes:
         return bytes(source)
     if hasattr(source, "__array_interface__") or (hasattr(source, "getbbox") and hasattr(source, "save")):
         return _png(source)
+    if (path := _path_of(source)) is not None:
+        return path
     if hasattr(source, "read"):
         most = DecodeLimits().max_stored_bytes
         data = source.read(most + 1)
@@ -420,6 +423,18 @@ def _input(source: Any) -> str | Path | bytes:
         f"a source of type {type(source).__name__} cannot be read",
         remedy="Give a path, a URL, bytes, a binary file, a PIL image or a NumPy array.",
     )
+
+
+def _path_of(file: Any) -> Path | None:
+    """The path of a file that is open at its start: the suffix tells what text is."""
+    raw = getattr(file, "raw", file)
+    if not isinstance(raw, io.FileIO) or not isinstance(raw.name, str):
+        return None
+    try:
+        is_it = file.tell() == 0 and os.path.samestat(os.fstat(raw.fileno()), Path(raw.name).stat())
+    except OSError:  # a pipe, or a file that has gone from there
+        return None
+    return Path(raw.name) if is_it else None
 
 
 def _png(image: Any) -> bytes:

@@ -19,6 +19,7 @@ from hostile import damaged
 from parse_command import ENVIRONMENT, all_once, command, parse, records, wait_for
 from rest_world import FastEngines, World, rest_world
 
+import pagemill
 from pagemill.document.page import Status
 from pagemill.errors import ExitCode
 from pagemill.runtime import engines
@@ -39,6 +40,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "table.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     (folder / "plain.txt").write_text("Only text.\n", encoding="utf-8")
     return folder
+
+
+def test_the_name_of_an_open_file_tells_what_its_text_is(folder: Path):
+    with (folder / "table.csv").open("rb") as file:
+        assert [table.rows for table in pagemill.parse(file).tables] == [2]
 
 
 def test_a_folder_of_documents(folder: Path, tmp_path: Path):

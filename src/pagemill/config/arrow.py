@@ -8,11 +8,14 @@ from typing import Any
 from pagemill.errors import lacks_extra
 
 
-class _OnUse:
+class _LazyModule:
     """A module that is imported when something of it is asked for."""
 
     def __init__(self, name: str) -> None:
         self._name = name
+
+    def __reduce__(self) -> tuple[type[_LazyModule], tuple[str]]:
+        return _LazyModule, (self._name,)  # an instance without its name would ask itself for it without end
 
     def __getattr__(self, attribute: str) -> Any:
         try:
@@ -22,5 +25,5 @@ class _OnUse:
         return getattr(module, attribute)
 
 
-pa = _OnUse("pyarrow")
-pq = _OnUse("pyarrow.parquet")
+pa = _LazyModule("pyarrow")
+pq = _LazyModule("pyarrow.parquet")

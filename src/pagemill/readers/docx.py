@@ -17,7 +17,7 @@ from pagemill.errors import CorruptInputError
 from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
 from pagemill.readers.charts import chart_blocks
 from pagemill.readers.html import ordinal
-from pagemill.readers.packages import check_package, unlocked
+from pagemill.readers.packages import check_package, refuse_strict, unlocked
 from pagemill.tables.table import Cell
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -27,6 +27,7 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _V = "{urn:schemas-microsoft-com:vml}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
@@ -56,6 +57,7 @@ def read(path: Path, password: str | None = None) -> Document:
 
     package = unlocked(path, password)
     damaged = check_package(package)
+    refuse_strict(package)
     try:
         opened = docx.Document(package if not isinstance(package, Path) else str(package))
     except (OpcError, KeyError, ValueError, SyntaxError) as error:
@@ -201,11 +203,7 @@ class _Reader:
             block = inline.block(label=Label.FIGURE_TITLE if is_caption else Label.TEXT)
         if block is not None:
             yield block
-        if found.deleted.strip():
-            deleted = Inline()
-            deleted.add(found.deleted.strip(), [(Mark.STRIKE, None)])
-            gone = deleted.block(label=Label.ASIDE_TEXT)
-            yield from (gone,) if gone else ()
+        yield from _deleted(found.deleted)
         yield from found.after
 
     def _text(self, node: Any, found: _Found, depth: int, marks: Marks = ()) -> Inline:
@@ -228,7 +226,7 @@ class _Reader:
             elif tag in _THROUGH:
                 self._collect(child, inline, found, marks, depth + 1)
             elif tag in _GONE:
-                found.deleted += "".join(each.text or "" for each in child.iter(f"{_W}delText", f"{_W}t"))
+                found.deleted += _gone(child)
             elif tag in (f"{_M}oMath", f"{_M}oMathPara"):
                 for formula in [child] if tag == f"{_M}oMath" else child.iterfind(f"{_M}oMath"):
                     if latex := _latex(formula):
@@ -311,7 +309,8 @@ class _Reader:
                     continue
                 text.add("\n" if text.text else "")
                 text.extend(self._text(paragraph, _Found(), depth + 1))
-        text.text = text.text.lstrip() if not text.spans else text.text
+        body = text.block()
+        text = Inline(body.content or "", list(body.spans), text.has_formula) if body else Inline()
         if kind == "comment":
             author = note.get(f"{_W}author") or ""
             said = Inline(f"{author}: " if author else "")
@@ -343,6 +342,8 @@ class _Reader:
         for chart in node.iter(f"{_C}chart"):
             part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
             yield from chart_blocks(_root(part)) if part is not None else ()
+        for _ in node.iter(DIAGRAM):
+            self._lost["diagrams (SmartArt) are"] += 1
         for box in node.iter(f"{_W}txbxContent"):
             if not _is_fallback(box, node):
                 yield from self._container(box, depth + 1)
@@ -355,7 +356,13 @@ class _Reader:
         has_head = look is not None and (
             look.get(f"{_W}firstRow") in ("1", "true") or bool(int(_hex(look.get(f"{_W}val"))) & 0x20)
         )
-        for row, line in enumerate(_rows(node)):
+        lines: list[Any] = []
+        for line in _rows(node):
+            if line.find(f"{_W}trPr/{_W}del") is None:
+                lines.append(line)
+            else:
+                after += _deleted("\t".join(_gone(each) for each in _cells(line)))
+        for row, line in enumerate(lines):
             is_head = (row == 0 and has_head) or line.find(f"{_W}trPr/{_W}tblHeader") is not None
             before = line.find(f"{_W}trPr/{_W}gridBefore")
             column = _number(before, 0)
@@ -542,6 +549,18 @@ def _cells(row: Any) -> Iterator[Any]:
             yield child
         elif child.tag in _THROUGH:
             yield from _cells(child)
+
+
+def _gone(node: Any) -> str:
+    """The text of an element that was deleted."""
+    return "".join(each.text or "" for each in node.iter(f"{_W}delText", f"{_W}t"))
+
+
+def _deleted(text: str) -> Iterator[Block]:
+    inline = Inline()
+    inline.add(text.strip(), [(Mark.STRIKE, None)])
+    block = inline.block(label=Label.ASIDE_TEXT)
+    yield from (block,) if block else ()
 
 
 def _plain_rows(markup: str) -> Iterable[list[str]]:

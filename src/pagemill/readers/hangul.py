@@ -40,7 +40,7 @@ _FLAGS = (
 _SHOWN_LINK = re.compile(r"(.*?) ?<((?:https?://|mailto:)[^<>\s]+)>", re.DOTALL)
 """How dochan writes the link of a spreadsheet's cell."""
 _SHOWN_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
-_COMMENT = re.compile(r"\s*\[comment: (.*)\]\Z", re.DOTALL)
+_COMMENT = "[comment: "
 """Likewise its comment."""
 _AUTHOR = "Author: "
 _RUNNING = {"Header: ": Label.HEADER, "Footer: ": Label.FOOTER}
@@ -55,7 +55,7 @@ _INFO = (_CORE, "Contents/content.hpf")
 _NAMES = {"title": "title", "creator": "author", "created": "created", "modified": "modified", "language": "language"}
 _HWP_NAMES = {"CreatedDate": "created", "ModifiedDate": "modified", "creator": "author"}
 _MOST_INFO = 2**20
-_HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\b[^>]*\bhidden=\"(?:1|true)\"")
+_HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\b[^<>]*\bhidden=\"(?:1|true)\"")
 _MOST_ERRORS = 20
 _MOST_CELLS = 600_000
 """Of a sheet, empty ones included."""
@@ -245,10 +245,10 @@ def _table(table: Any) -> Iterator[Block]:
                 continue
             at = (row if each.row is None else each.row, column if each.col is None else each.col)
             text = _joined(each.paragraphs)
-            if noted := _COMMENT.search(text.text):
-                comment = Inline(noted[1]).block(label=Label.ASIDE_TEXT)
+            if text.text.endswith("]") and (start := text.text.rfind(_COMMENT)) >= 0:
+                comment = Inline(text.text[start + len(_COMMENT) : -1]).block(label=Label.ASIDE_TEXT)
                 after += [comment] if comment else []
-                text.text = text.text[: noted.start()]
+                text.text = text.text[:start].rstrip()
             cells.append(cell(text, *at, each.row_span, each.col_span))
             kinds = ("Image", "Footnote", "Comment")
             after += _blocks(block for block in each.paragraphs if type(block).__name__ in kinds)

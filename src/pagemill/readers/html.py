@@ -45,6 +45,8 @@ _SILENT = frozenset(
         "dialog",
         "select",
         "datalist",
+        "annotation",  # of a formula in MathML: the same once more
+        "annotation-xml",
     ]
 )
 """Elements whose text is no part of what the page says."""
@@ -93,6 +95,7 @@ _CHARSET = re.compile(
 )
 _HEAD = 4096
 """Bytes in which a page says how it is encoded; the standard has it in the first 1,024."""
+_VERBATIM = ("pre", "listing", "xmp")
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _MOST_DEPTH = 200
 """Nested elements that are looked into; a page has some tens."""
@@ -286,7 +289,7 @@ class _Walk:
             yield from self._list(node, tag, depth, items)
         elif tag == "table":
             yield from self._table(node, depth)
-        elif tag in ("pre", "listing", "xmp"):
+        elif tag in _VERBATIM:
             text = _preformatted(node).strip("\n")
             if text.strip():
                 yield Block(label=Label.ALGORITHM, content=text, list_depth=items)
@@ -355,12 +358,23 @@ class _Walk:
         return inline
 
     def _collect(
-        self, node: Any, marks: Marks, inline: Inline, depth: int, pictures: list[Any], *, inside: bool = False
+        self,
+        node: Any,
+        marks: Marks,
+        inline: Inline,
+        depth: int,
+        pictures: list[Any],
+        *,
+        inside: bool = False,
+        verbatim: bool = False,
     ) -> None:
         """Add the text of an element with its marks."""
         tag = node.tag
         if tag == "-text":
-            self._add(node.text_content or "", marks, inline)
+            if verbatim:
+                inline.add(node.text_content or "", marks)
+            else:
+                self._add(node.text_content or "", marks, inline)
             return
         if tag in _SILENT or _is_hidden(node):
             return
@@ -380,8 +394,9 @@ class _Walk:
         is_block = inside and depth > 0 and tag not in _INLINE
         if is_block and inline.text and not inline.text.endswith("\n"):
             inline.text = inline.text.rstrip(" ") + ("\t" if tag in ("td", "th") else "\n")
+        verbatim = verbatim or tag in _VERBATIM
         for child in node.iter(include_text=True):
-            self._collect(child, marks, inline, depth + 1, pictures, inside=inside)
+            self._collect(child, marks, inline, depth + 1, pictures, inside=inside, verbatim=verbatim)
         if is_block and inline.text and not inline.text.endswith("\n") and tag not in ("td", "th"):
             inline.text = inline.text.rstrip(" ") + "\n"
 

@@ -25,6 +25,8 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _CHUNK = 2**20
 _ENCRYPTED = 1
 """Bit of a member's flags."""
+_RELATIONS = "_rels/.rels"
+_STRICT = b"http://purl.oclc.org/ooxml/officeDocument/relationships/officeDocument"
 _PARTS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"), ("Contents/section", ".hwpx"))
 _TYPES = {b"application/hwp+zip": ".hwpx", b"application/epub+zip": ".epub"}
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg", ".webp", ".wdp")
@@ -86,6 +88,20 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
                     raise CorruptInputError(reason, remedy="Get the file again.") from error
                 damaged.append(member.filename)
     return damaged
+
+
+def refuse_strict(path: Path | IO[bytes]) -> None:
+    """Refuse a package whose elements have other names, which the libraries for Word and PowerPoint do not know.
+
+    Raises:
+        UnsupportedInputError: It is of that kind.
+    """
+    with _opened(path) as archive:
+        if _STRICT in (archive.read(_RELATIONS) if _RELATIONS in archive.namelist() else b""):
+            raise UnsupportedInputError(
+                "the file is Strict Open XML",
+                remedy="Save it as .docx or .pptx without “Strict” in the name of the type.",
+            )
 
 
 def _opened(path: Path | IO[bytes]) -> zipfile.ZipFile:

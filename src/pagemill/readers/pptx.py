@@ -28,9 +28,9 @@ from pagemill.readers.base import (
     tables,
 )
 from pagemill.readers.charts import chart_blocks
-from pagemill.readers.docx import info_of
+from pagemill.readers.docx import DIAGRAM, info_of
 from pagemill.readers.html import ordinal
-from pagemill.readers.packages import check_package, unlocked
+from pagemill.readers.packages import check_package, refuse_strict, unlocked
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
@@ -55,6 +55,7 @@ def read(path: Path, password: str | None = None) -> Document:
 
     package = unlocked(path, password)
     damaged = check_package(package)
+    refuse_strict(package)
     try:
         opened = pptx.Presentation(package if not isinstance(package, Path) else str(package))
         size = (opened.slide_width or 9_144_000, opened.slide_height or 6_858_000)
@@ -79,6 +80,8 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
         part.blocks += [note] if note else []
     if slide._element.get("show") == "0":
         part.notes.append("the slide is hidden")
+    if diagrams := sum(1 for _ in slide._element.iter(DIAGRAM)):
+        part.notes.append(f"{diagrams:,} diagrams (SmartArt) are not read")
     return part
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -45,6 +46,17 @@ _OWN: dict[str, tuple[str, str]] = {
 }
 """Function and extra of the readers that are part of pagemill."""
 _PACKAGE = b"PK\x03\x04"
+_HEAD = 4096
+_OLD = {".xls": ".csv", ".doc": ".txt"}
+"""Suffixes that programs give to text, too; and what text is then."""
+_FOREIGN = {
+    b"{\\rtf": "RTF",
+    b"mime-version:": "a web archive (MHTML)",
+    b"schemas-microsoft-com:office:spreadsheet": "XML of Excel 2003",
+    b"schemas.microsoft.com/office/word/2003": "XML of Word 2003",
+    b"schemas.microsoft.com/office/2006/xmlpackage": "flat XML of Word",
+}
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _FAMILIES = {".docx": (".docm",), ".pptx": (".pptm", ".ppsx"), ".xlsx": (".xlsm",)}
 _SMALL = 8
 """Pixels of a side up to which a picture is an ornament: a bullet, a rule, a counter of visits."""
@@ -102,16 +114,40 @@ def kind_of(path: Path, suffix: str) -> str:
         UnsupportedInputError: No reader reads it.
     """
     with path.open("rb") as file:
-        head = file.read(len(OLE))
+        head = file.read(_HEAD)
     if head.startswith(_PACKAGE):
         found = kind_of_package(path)
         if found is not None and suffix != found and suffix not in _FAMILIES.get(found, ()):
             return found
-    elif head == OLE and suffix not in _OWN:
-        return ".doc"  # its reader tells one kind from the other
+    elif head.startswith(OLE):
+        if suffix not in _OWN:
+            return ".doc"  # its reader tells one kind from the other
+    elif suffix in _OLD:
+        return _disguised(head, suffix)
     if not suffix or suffix == ".bin":
         return ".html" if not head.startswith((_PACKAGE, OLE)) else ".zip"
     return suffix
+
+
+def _disguised(head: bytes, suffix: str) -> str:
+    """What a file is that has the suffix of an old Office format, and is none: exports of web sites often are HTML.
+
+    Raises:
+        UnsupportedInputError: No reader reads it.
+    """
+    text = head.decode("utf-16", "ignore").encode() if head.startswith(_UTF_16) else head
+    text = text.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    is_markup = text.startswith(b"<")
+    if not (is_markup and b"<html" in text):  # which may name the vocabularies of Office
+        for sign, what in _FOREIGN.items():
+            if sign in text:
+                reason = f"its name ends with {suffix}, and it is {what}"
+                raise UnsupportedInputError(reason, remedy="Save it in the current format of Office.")
+    if is_markup:
+        return ".html"
+    if b"\0" in text:
+        raise CorruptInputError(f"its name ends with {suffix}, and it is no file of Office", remedy="Get it again.")
+    return _OLD[suffix]
 
 
 def load(name: str) -> Read:

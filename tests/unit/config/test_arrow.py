@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
+import pyarrow.parquet
 import pytest
 
-from pagemill.config.arrow import pa
+from pagemill.config.arrow import pa, pq
 from pagemill.errors import ExitCode, MissingDependencyError
 from pagemill.installation import install_extra
 
@@ -28,3 +30,8 @@ def test_commands_are_there_without_it(command: str):
     run = subprocess.run([sys.executable, "-c", WITHOUT, command, "--help"], capture_output=True, text=True, timeout=60)
     assert run.returncode == ExitCode.OK, run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_what_refers_to_pyarrow_travels_to_other_processes():
+    # Ray pickles the functions that use it.
+    assert pickle.loads(pickle.dumps(pq)).ParquetFile is pyarrow.parquet.ParquetFile

@@ -31,6 +31,12 @@ NOTICE_ROWS = (
 )
 LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
 FOOTNOTES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"
+ALTERNATIVES = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+SMART_ART = (
+    '<a:graphic xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><a:graphicData uri='
+    '"http://schemas.openxmlformats.org/drawingml/2006/diagram"><dgm:relIds xmlns:dgm='
+    '"http://schemas.openxmlformats.org/drawingml/2006/diagram"/></a:graphicData></a:graphic>'
+)
 MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 
 
@@ -97,17 +103,18 @@ def add(paragraph: Any, markup: str) -> None:
     paragraph._p.append(parse_xml(markup))
 
 
-def footnotes(made: Any, text: str) -> None:
+def footnotes(made: Any, text: str) -> Any:
     from docx.opc.packuri import PackURI
     from docx.opc.part import Part
 
     markup = (
-        f'<w:footnotes {nsdecls("w")}><w:footnote w:id="2"><w:p><w:r><w:footnoteRef/></w:r><w:r><w:t xml:space='
+        f'<w:footnotes {nsdecls("w", "r")}><w:footnote w:id="2"><w:p><w:r><w:footnoteRef/></w:r><w:r><w:t xml:space='
         f'"preserve"> {text}</w:t></w:r></w:p></w:footnote></w:footnotes>'
     )
     kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml"
     part = Part(PackURI("/word/footnotes.xml"), kind, markup.encode(), made.part.package)
     made.part.relate_to(part, FOOTNOTES)
+    return part
 
 
 def slides(path: Path) -> Path:

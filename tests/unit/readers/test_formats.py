@@ -6,9 +6,12 @@ from pathlib import Path
 
 import made_documents as made
 import pytest
+from dochan.model.document import Paragraph, TextRun
+from dochan.model.table import Cell, Table
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Furniture
+from pagemill.readers import hangul as reader_of_sheets
 from pagemill.readers.base import Block, Document
 from pagemill.readers.reading import kind_of, load
 
@@ -112,6 +115,80 @@ def test_docx_running_heads_are_furniture_and_hidden_text_is_named(word: Documen
     assert word.parts[0].notes == ["1 runs of hidden text are not read"]
 
 
+def test_docx_links_of_notes_are_those_of_their_part(tmp_path: Path):
+    import docx
+    from docx.oxml.ns import nsdecls
+
+    word = docx.Document()
+    noted = word.add_paragraph("A claim")
+    made.add(noted, f'<w:r {nsdecls("w")}><w:footnoteReference w:id="2"/></w:r>')
+    link = '<w:hyperlink r:id="{}"><w:r><w:t>source</w:t></w:r></w:hyperlink>'
+    part = made.footnotes(word, f"x</w:t></w:r>{link.format('rId1')}<w:r><w:t>.")
+    part.relate_to("https://example.org/note", made.LINK, is_external=True)
+    word.save(str(tmp_path / "a.docx"))
+    found = read(tmp_path / "a.docx", "docx:read")
+    assert texts(found, Label.FOOTNOTE) == ["1 xsource."]
+    assert targets(found) == {"https://example.org/note"}
+
+
+def test_docx_ruby_is_its_base_text(tmp_path: Path):
+    import docx
+    from docx.oxml.ns import nsdecls
+
+    word = docx.Document()
+    ruby = "<w:ruby><w:rt><w:r><w:t>とう</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>東</w:t></w:r></w:rubyBase></w:ruby>"
+    made.add(word.add_paragraph("A "), f"<w:r {nsdecls('w')}>{ruby}</w:r>")
+    word.save(str(tmp_path / "a.docx"))
+    assert texts(read(tmp_path / "a.docx", "docx:read")) == ["A 東"]
+
+
+def test_docx_text_boxes_of_a_header_are_read_once(tmp_path: Path):
+    import docx
+    from docx.oxml.ns import nsdecls
+
+    word = docx.Document()
+    head = word.sections[0].header.paragraphs[0]
+    head.text = "Head"
+    box = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>"
+    made.add(
+        head,
+        f'<w:r {nsdecls("w")} xmlns:mc="{made.ALTERNATIVES}"><mc:AlternateContent><mc:Choice Requires="wps"><w:drawing>'
+        f"{box}</w:drawing></mc:Choice><mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent></w:r>",
+    )
+    word.save(str(tmp_path / "a.docx"))
+    assert texts(read(tmp_path / "a.docx", "docx:read"), Label.HEADER) == ["Head\nboxed"]
+
+
+def test_docx_rows_that_were_deleted_are_deleted_text(tmp_path: Path):
+    import docx
+    from docx.oxml import parse_xml
+    from docx.oxml.ns import nsdecls
+
+    word = docx.Document()
+    table = word.add_table(3, 2)
+    for row in range(3):
+        for column in range(2):
+            table.cell(row, column).text = f"c{row}{column}"
+    gone = parse_xml(f'<w:del {nsdecls("w")} w:id="1" w:author="a"/>')
+    table.rows[1]._tr.get_or_add_trPr().append(gone)
+    word.save(str(tmp_path / "a.docx"))
+    found = read(tmp_path / "a.docx", "docx:read")
+    (markup,) = texts(found, Label.TABLE)
+    assert markup is not None and "c10" not in markup and markup.count("<tr>") == 2
+    assert texts(found, Label.ASIDE_TEXT) == ["c10\tc11"]
+
+
+def test_docx_diagrams_are_named(tmp_path: Path):
+    import docx
+    from docx.oxml.ns import nsdecls
+
+    word = docx.Document()
+    drawing = f"<w:drawing><wp:inline>{made.SMART_ART}</wp:inline></w:drawing>"
+    made.add(word.add_paragraph("Text"), f"<w:r {nsdecls('w', 'wp')}>{drawing}</w:r>")
+    word.save(str(tmp_path / "a.docx"))
+    assert read(tmp_path / "a.docx", "docx:read").parts[0].notes == ["1 diagrams (SmartArt) are not read"]
+
+
 def test_docx_metadata(word: Document):
     assert (word.info.title, word.info.author) == ("Field report", "Kim")
 
@@ -140,6 +217,60 @@ def test_pptx_formulas(tmp_path: Path):
     slide.shapes.title.text_frame.paragraphs[0]._p.append(etree.fromstring(math))
     deck.save(str(tmp_path / "a.pptx"))
     assert headings(read(tmp_path / "a.pptx", "pptx:read")) == [(2, "So $x+1$")]
+
+
+def test_pptx_text_boxes_with_formulas_are_read(tmp_path: Path):
+    """PowerPoint writes them as the first of two alternatives."""
+    import pptx
+    from lxml import etree
+    from pptx.util import Inches
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    box = slide.shapes.add_textbox(Inches(1), Inches(1), Inches(3), Inches(1))
+    box.text_frame.text = "Boxed text"
+    group = etree.fromstring(
+        f'<mc:AlternateContent xmlns:mc="{made.ALTERNATIVES}"><mc:Choice Requires="a14"/><mc:Fallback/>'
+        "</mc:AlternateContent>"
+    )
+    box._element.addprevious(group)
+    group[0].append(box._element)
+    deck.save(str(tmp_path / "a.pptx"))
+    (block,) = blocks(read(tmp_path / "a.pptx", "pptx:read"))
+    assert block.content == "Boxed text" and block.box == (96, 96, 384, 192)
+
+
+def test_pptx_diagrams_are_named(tmp_path: Path):
+    import pptx
+    from pptx.oxml import parse_xml
+    from pptx.oxml.ns import nsdecls
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    frame = (
+        f'<p:graphicFrame {nsdecls("p", "a")}><p:nvGraphicFramePr><p:cNvPr id="2" name="D"/><p:cNvGraphicFramePr/>'
+        '<p:nvPr/></p:nvGraphicFramePr><p:xfrm><a:off x="0" y="0"/><a:ext cx="9" cy="9"/></p:xfrm>'
+        f"{made.SMART_ART}</p:graphicFrame>"
+    )
+    slide.shapes._spTree.append(parse_xml(frame))
+    deck.save(str(tmp_path / "a.pptx"))
+    assert read(tmp_path / "a.pptx", "pptx:read").parts[0].notes == ["1 diagrams (SmartArt) are not read"]
+
+
+def test_pptx_links_to_the_next_slide_have_no_target(tmp_path: Path):
+    import pptx
+    from lxml import etree
+    from pptx.oxml.ns import nsdecls
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    run = slide.shapes.title.text_frame.paragraphs[0].add_run()
+    run.text = "Next"
+    jump = f'<a:hlinkClick {nsdecls("a", "r")} r:id="" action="ppaction://hlinkshowjump?jump=nextslide"/>'
+    run._r.get_or_add_rPr().append(etree.fromstring(jump))
+    deck.save(str(tmp_path / "a.pptx"))
+    found = read(tmp_path / "a.pptx", "pptx:read")
+    assert headings(found) == [(2, "Next")] and not targets(found)
 
 
 def test_pptx_tables_charts_pictures_hidden_slides(slides: Document):
@@ -200,6 +331,14 @@ def test_xlsx_charts_and_pictures(tmp_path: Path):
     assert picture.data.startswith(b"\x89PNG")
 
 
+def test_hidden_rows_and_comments_are_found_in_linear_time():
+    """With the square of the text these take minutes."""
+    assert not reader_of_sheets._HIDDEN.search(b"<row " * 200_000 + b">")
+    cells = [[Cell([Paragraph([TextRun("x" + " " * 200_000 + "y [comment: Lee: so]")])])]]
+    table, comment = reader_of_sheets._table(Table(cells))
+    assert comment.content == "Lee: so" and "comment" not in (table.content or "")
+
+
 def test_xlsx_sheets_are_pages_and_hidden_ones_are_named(sheets: Document):
     assert [part.metadata for part in sheets.parts] == [{"sheet": "Sales"}, {"sheet": "Secret"}]
     assert sheets.parts[0].notes == ["1 rows of the sheet are hidden"]
@@ -245,6 +384,19 @@ def test_html(tmp_path: Path):
     assert (page.info.title, page.info.author, page.info.language) == ("Doc title", "Lee", "ko")
 
 
+def test_html_code_in_cells_keeps_its_lines(tmp_path: Path):
+    (tmp_path / "a.html").write_text("<table><tr><td>Code<pre>a\nb  <b>c</b>\n</pre>end</td></tr></table>", "utf-8")
+    (table,) = texts(read(tmp_path / "a.html", "html:read_html"), Label.TABLE)
+    assert table is not None and "<td>Code<br>a<br>b <b>c</b><br>end</td>" in table
+
+
+def test_html_annotations_of_formulas_are_silent(tmp_path: Path):
+    note = '<annotation encoding="application/x-tex">\\mathit{x}</annotation>'
+    math = f"<math><semantics><mi>x</mi>{note}</semantics></math>"
+    (tmp_path / "a.html").write_text(f"<p>So {math}.</p>", encoding="utf-8")
+    assert texts(read(tmp_path / "a.html", "html:read_html")) == ["So x."]
+
+
 MARKDOWN = """---
 title: Front
 author: "Kim"
@@ -285,6 +437,29 @@ def test_markdown(tmp_path: Path):
     assert (page.info.title, page.info.author) == ("Front", "Kim")
 
 
+def test_markdown_formulas_stay_as_they_are_written(tmp_path: Path):
+    text = r"So $a\_b \{x\} * y *$ and $\alpha_1 [x](y)$, *not* \$5."
+    (tmp_path / "a.md").write_text(text, encoding="utf-8")
+    page = read(tmp_path / "a.md", "html:read_markdown")
+    assert texts(page) == [r"So $a\_b \{x\} * y *$ and $\alpha_1 [x](y)$, not $5."]
+    assert marks(page) == {("italic", "not")}
+
+
+def test_markdown_lists_may_be_deep(tmp_path: Path):
+    text = "".join(f"{'  ' * level}- level {level}\n" for level in range(12))
+    (tmp_path / "a.md").write_text(text, encoding="utf-8")
+    found = items(read(tmp_path / "a.md", "html:read_markdown"))
+    assert [item and item.strip() for item in found] == [f"• level {level}" for level in range(12)]
+
+
+def test_headings_alone_are_cut_into_parts(tmp_path: Path):
+    text = "".join(f"## Heading {number} {'word ' * 20}\n\n" for number in range(3_000))
+    (tmp_path / "a.md").write_text(text, encoding="utf-8")
+    parts = read(tmp_path / "a.md", "html:read_markdown").parts
+    assert len(parts) > 10
+    assert sum(len(part.blocks) for part in parts) == 3_000
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -301,17 +476,57 @@ def test_separated_values_are_one_table(tmp_path: Path, name: str, data: bytes):
     ]
 
 
+def test_a_field_may_hold_a_line_separator(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("name,qty\nPen\u2028red,1\n", encoding="utf-8")
+    (table,) = texts(read(tmp_path / "a.csv", "text:read_separated"), Label.TABLE)
+    assert table is not None and table.count("<tr>") == 2 and "<td>1</td>" in table
+
+
+def test_the_separator_is_told_by_the_first_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The time of the sniffer grows with the square of the text."""
+    import csv
+
+    seen: list[int] = []
+
+    def sniff(_: object, sample: str, delimiters: str | None = None) -> type[csv.Dialect]:
+        seen.append(len(sample))
+        return csv.excel
+
+    monkeypatch.setattr(csv.Sniffer, "sniff", sniff)
+    (tmp_path / "a.csv").write_text("1,2\n" * 5_000, encoding="utf-8")
+    read(tmp_path / "a.csv", "text:read_separated")
+    assert seen == [8 * 1024]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp949"])
 def test_text_is_paragraphs_in_any_usual_encoding(tmp_path: Path, encoding: str):
     (tmp_path / "a.txt").write_bytes("첫 문단\n둘째 줄\n\n\n다음".encode(encoding))
     assert texts(read(tmp_path / "a.txt", "text:read_text")) == ["첫 문단\n둘째 줄", "다음"]
 
 
-def test_a_web_page_says_how_it_is_encoded(tmp_path: Path):
-    (tmp_path / "a.html").write_bytes('<html><head><meta charset="shift_jis"></head><p>漢字とかな'.encode("shift_jis"))
-    assert texts(read(tmp_path / "a.html", "html:read_html")) == ["漢字とかな"]
-    (tmp_path / "b.html").write_bytes('<html><head><meta charset="no-such"></head><p>한글'.encode("cp949"))
-    assert texts(read(tmp_path / "b.html", "html:read_html")) == ["한글"]
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [("It’s a test.", "cp1252"), ("Ärger mit Ämtern", "cp1252"), ("점검 결과는 4월 말까지 “통보”한다. 쎼", "cp949")],
+)
+def test_text_of_western_windows_is_not_taken_for_korean(tmp_path: Path, text: str, encoding: str):
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    assert texts(read(tmp_path / "a.txt", "text:read_text")) == [text]
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding", "text"),
+    [
+        ('<meta charset="shift_jis">', "cp932", "漢字とかな①"),
+        ('<meta charset="no-such">', "cp949", "한글"),
+        ('<meta charset="undefined">', "cp949", "한글"),
+        ('<meta charset="iso-8859-1">', "cp1252", "It’s “Ärger”"),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=gb2312">', "gb18030", "汉字镕"),
+        ('<?xml version="1.0" encoding="shift_jis"?>', "cp932", "漢字とかな①"),
+    ],
+)
+def test_a_web_page_says_how_it_is_encoded(tmp_path: Path, head: str, encoding: str, text: str):
+    (tmp_path / "a.html").write_bytes(f"{head}<p>{text}".encode(encoding))
+    assert texts(read(tmp_path / "a.html", "html:read_html")) == [text]
 
 
 def test_chapters_of_a_book_are_pages_in_the_order_of_its_spine(tmp_path: Path):

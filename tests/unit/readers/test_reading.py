@@ -173,6 +173,53 @@ def test_a_zip_of_something_else_is_named(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        (
+            "a.xls",
+            b"<html><table><tr><td>a<td>b</table>",
+            "<table><tr><td>a</td><td>b</td></tr></table>",
+        ),
+        ("a.doc", '\ufeff<html xmlns:o="urn:schemas-microsoft-com:office:spreadsheet"><p>Text'.encode(), "Text"),
+        ("a.xls", b"a\tb\n", "<table><thead><tr><th>a</th><th>b</th></tr></thead></table>"),
+        ("a.doc", b"Plain text", "Plain text"),
+    ],
+)
+def test_web_pages_and_text_with_the_names_of_old_office_files_are_read(
+    tmp_path: Path, name: str, data: bytes, said: str
+):
+    (tmp_path / name).write_bytes(data)
+    assert text_of(parts_of(tmp_path / name)) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what"),
+    [
+        ("a.doc", b"{\\rtf1 x}", "RTF"),
+        ("a.doc", b"Date: x\nMIME-Version: 1.0\n", "a web archive"),
+        (
+            "a.xls",
+            b'<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet"/>',
+            "XML of Excel",
+        ),
+        ("a.xls", b"\x09\x04\x06\0\0\0", "no file of Office"),
+    ],
+)
+def test_other_files_with_the_names_of_old_office_files_are_named(tmp_path: Path, name: str, data: bytes, what: str):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(PagemillError, match=what):
+        parts_of(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", [".docx", ".pptx"])
+def test_strict_open_xml_is_named(documents: dict[str, Path], tmp_path: Path, suffix: str):
+    old, new = b"http://schemas.openxmlformats.org/officeDocument/2006/", b"http://purl.oclc.org/ooxml/officeDocument/"
+    path = repacked(documents[suffix], tmp_path / f"a{suffix}", lambda _, data: data.replace(old, new))
+    with pytest.raises(UnsupportedInputError, match="Strict Open XML"):
+        parts_of(path)
+
+
+@pytest.mark.parametrize(
     ("suffix", "package", "extra"),
     [(".docx", "docx", "office"), (".hwpx", "dochan", "hwp"), (".html", "selectolax.lexbor", "web")],
 )
