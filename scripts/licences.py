@@ -15,7 +15,21 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docs" / "licences.md"
-EXTRAS = "client datasets http hub hwp korean mcp office search serve tokenizers vlm web".split()
+EXTRAS = [
+    "client",
+    "datasets",
+    "http",
+    "hub",
+    "hwp",
+    "korean",
+    "mcp",
+    "office",
+    "search",
+    "serve",
+    "tokenizers",
+    "vlm",
+    "web",
+]
 """Those that pagemill itself needs for a task; other extras connect it to a framework (PyTorch, Ray, LangChain)."""
 _SHORT = (
     (r"apache", "Apache-2.0"),
