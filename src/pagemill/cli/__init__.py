@@ -102,7 +102,7 @@ class _LazyGroup(click.Group):
             if name in _TOOLS:
                 sections["Check and measure"][name] = _TOOLS[name][1]
             else:
-                sections.setdefault("Of other packages", {})[name] = plugin.summary()
+                sections.setdefault("Plugins", {})[name] = plugin.summary()
         for title, commands in sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(_WIDTH), does) for name, does in commands.items()])

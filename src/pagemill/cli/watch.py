@@ -29,7 +29,7 @@ State = tuple[int, int]
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time between two looks; a file that did not change in between is complete.",
+    help="Polling interval. A file is parsed once two polls see the same size and modification time.",
     **under(INPUT),
 )
 @quiet_option
@@ -39,7 +39,7 @@ def command(
     """Parse the documents in FOLDER into one run, and go on with those that arrive.
 
     A file is parsed once it is complete: it did not change between two looks. Stop with Ctrl-C or SIGTERM: the pages in
-    flight are finished. The same command goes on where it stopped, and parses what came in between.
+    flight are finished. The same command resumes it, and parses the files that arrived meanwhile.
 
     \b
     pagemill watch inbox/ -o out
@@ -71,7 +71,7 @@ def command(
             time.sleep(interval)
     except KeyboardInterrupt:
         if not quiet:
-            click.echo(f"Stopped. To go on: pagemill watch {folder} -o {output}", err=True)
+            click.echo(f"Stopped. Resume with: pagemill watch {folder} -o {output}", err=True)
         return ExitCode.INTERRUPTED if is_parsing else ExitCode.OK
 
 

@@ -168,7 +168,7 @@ def _reader(suffix: str, name: str) -> Read:
             ) from error
         return found
     if suffix not in _OWN:
-        raise UnsupportedInputError(f"no reader reads {suffix or 'it'}: {name}", remedy="Convert it to PDF.")
+        raise UnsupportedInputError(f"unsupported file type {suffix or '(none)'}: {name}", remedy="Convert it to PDF.")
     return load(_OWN[suffix][0])
 
 
@@ -218,7 +218,7 @@ def _jpeg(data: bytes) -> tuple[bytes, str]:
         pixels = decode_image(data, limits=DecodeLimits(), name="the picture").pixels
     except PagemillError as error:
         if error.category in ("unsupported", "input"):
-            return b"", "their format is one that is not read (EMF, WMF, SVG, GIF)"
+            return b"", "unsupported format (EMF, WMF, SVG, GIF)"
         return b"", "they are damaged or too large"
     if max(pixels.shape[:2]) <= _SMALL:
         return b"", "small"

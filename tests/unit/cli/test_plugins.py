@@ -44,7 +44,7 @@ def called(*words: str) -> int:
 def test_a_command_is_listed_without_being_imported_and_runs(install, capsys) -> None:
     install("greet", "acme_greet_module", HELLO)
     shown = CliRunner().invoke(cli, ["--help"]).output
-    assert "Of other packages:" in shown
+    assert "Plugins:" in shown
     assert shown.splitlines()[-1].split() == ["greet", "Does", "greet."]
     assert "acme_greet_module" not in sys.modules
     assert called("greet", "mill") == ExitCode.OK

@@ -64,7 +64,7 @@ def test_files_are_parsed_once_when_they_no_longer_change(world: World):
     result = world.watch()
     assert world.parsed == [["a.pdf"], ["b.pdf"]]
     assert result.return_value == ExitCode.OK
-    assert "To go on: pagemill watch" in result.stderr
+    assert "Resume with: pagemill watch" in result.stderr
 
 
 def test_a_changed_file_is_parsed_again_and_an_empty_one_waits(world: World):
