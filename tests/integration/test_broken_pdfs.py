@@ -38,6 +38,7 @@ def test_documents_without_pages_fail_once_each(tmp_path: Path):
             assert ("1,000,000" in message) == (name != "missing-objects")
 
 
+@pytest.mark.slow
 def test_pages_that_are_there_are_read_and_one_failure_stands_for_the_others(tmp_path: Path):
     path = tmp_path / "liar.pdf"
     for announced in (4, 1_000_000):

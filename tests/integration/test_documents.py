@@ -68,6 +68,7 @@ def test_a_folder_of_documents(folder: Path, tmp_path: Path):
     assert (out / "documents" / "prices.md").read_text(encoding="utf-8").count("hidden text") == 1
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_after_a_kill(tmp_path: Path):
     long = "".join(f"<h2>Chapter {number}</h2><p>{f'word{number} ' * 3000}</p>" for number in range(40))
     (tmp_path / "long.html").write_text(long, encoding="utf-8")
@@ -169,6 +170,7 @@ async def test_documents_through_rest_and_the_web_app(world: World, folder: Path
     assert image.status_code >= 400 and "without images" in image.text
 
 
+@pytest.mark.slow
 async def test_documents_through_doclings_api(world: World, folder: Path) -> None:
     source = {
         "kind": "file",
@@ -186,6 +188,7 @@ async def test_documents_through_doclings_api(world: World, folder: Path) -> Non
     assert document["json_content"]["origin"]["filename"] == "report.docx"
 
 
+@pytest.mark.slow
 def test_documents_through_mcp(folder: Path, tmp_path: Path):
     asked = [
         {"id": 1, "method": "initialize", "params": PROTOCOL},

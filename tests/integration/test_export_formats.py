@@ -235,6 +235,7 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
     assert export.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 def test_an_export_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     write_run(
         tmp_path / "run", [page("d", n, [region(0, Label.TEXT, "x" * 9000)]) for n in range(1, 1500)], finish=False

@@ -44,6 +44,7 @@ def contents() -> Iterator[tuple[str, Task, str]]:
             yield f"{name} {key}", Task.TABLE, table if isinstance(table, str) else table["html"]
 
 
+@pytest.mark.slow
 def test_good_content_is_not_flagged():
     seen, flagged = 0, {}
     for name, task, text in contents():
