@@ -26,6 +26,7 @@ LIARS = {
 }
 
 
+@pytest.mark.slow
 def test_documents_without_pages_fail_once_each(tmp_path: Path):
     for name, data in LIARS.items():
         (tmp_path / f"{name}.pdf").write_bytes(data)
@@ -148,6 +149,7 @@ def test_what_nobody_can_repair_says_that_it_was_tried(tmp_path: Path):
     assert "pagemill-" not in ended.failed["noise"]
 
 
+@pytest.mark.slow
 def test_a_locked_file_is_still_locked(tmp_path: Path):
     path = tmp_path / "locked.pdf"
     with pikepdf.open(io.BytesIO(pages(2))) as document:

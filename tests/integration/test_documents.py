@@ -89,6 +89,7 @@ def test_a_run_is_resumed_after_a_kill(tmp_path: Path):
     assert verified.returncode == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_tables_that_are_cut_are_one_in_the_document(tmp_path: Path):
     (tmp_path / "a.csv").write_text("a,b\n" + "".join(f"{n},x\n" for n in range(5000)), encoding="utf-8")
     out = tmp_path / "out"

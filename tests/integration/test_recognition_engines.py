@@ -144,6 +144,7 @@ async def test_turned_pages_come_upright(degrees, lines, script):
     assert character_error_rate(text_of(result), "\n".join(lines)) < 0.05
 
 
+@pytest.mark.slow
 async def test_a_script_without_an_engine_is_an_error_and_never_garbage():
     with pytest.raises(LanguageError):
         await Engines(korean=False).read(render(KOREAN, "korean"))
@@ -194,6 +195,7 @@ def test_coverage_follows_from_the_dictionary():
     assert not offer.languages & {"ko", "ru", "ar", "hi", "th", "el"}
 
 
+@pytest.mark.slow
 def test_odd_line_images_are_answered_in_order():
     _, recognizer = loaded()
     odd = [np.full(shape, 255, np.uint8) for shape in ((1, 1, 3), (3, 900, 3), (900, 3, 3), (48, 9000, 3))]
@@ -225,7 +227,8 @@ def test_small_type_on_a_large_page_is_found():
     assert found["COURIER"] == 1
 
 
-@pytest.mark.parametrize("noise", [pytest.param(0, marks=pytest.mark.slow), 6])
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0, 6])
 def test_a_few_words_on_an_empty_page_are_found(noise: int):
     path = next(Path("/usr/share/fonts/truetype", name) for name in FONTS["latin"])
     image = Image.new("RGB", (1700, 2200), (248, 248, 248))
