@@ -285,6 +285,7 @@ def test_a_huge_image_takes_little_memory(tmp_path: Path, payload: str):
     assert int(peak) < 700 * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_process_that_keeps_much_memory_is_replaced(pdf: Path, tmp_path: Path):
     script = tmp_path / "hoarder.py"

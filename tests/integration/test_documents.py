@@ -158,6 +158,7 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield world
 
 
+@pytest.mark.slow
 async def test_documents_through_rest_and_the_web_app(world: World, folder: Path) -> None:
     files = [("files", (name, (folder / name).read_bytes())) for name in ("report.docx", "notice.hwpx", "plain.txt")]
     answer = await world.client.post("/v1/jobs", files=files)

@@ -282,6 +282,7 @@ def test_odd_line_images_do_not_break_tesseract():
     assert [one.text for one in (read[0], *read[2:])] == [""] * 4
 
 
+@pytest.mark.slow
 @needs_korean
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="the program tesseract is not installed")
 def test_library_and_program_read_the_same(monkeypatch, capfd):
