@@ -71,7 +71,7 @@ lint: $(VENV)/.installed-test
 typecheck: $(VENV)/.installed-test
 	$(BIN)/mypy
 
-# Code lines and tokens per distribution and package, without blanks, comments and docstrings.
+# Code lines and tokens per distribution and package, and of the tests, without blanks, comments and docstrings.
 lines:
 	@$(PYTHON) scripts/count-lines
 
