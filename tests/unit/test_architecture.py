@@ -81,10 +81,7 @@ MAY_IMPORT = {
     "publishing": {"errors", "_version", "config", "document", "embedding", "export", "store"},
     "app": ROOMS - {"api", "integrations", "cli", "rest", "mcp", "client"},
     "rest": ROOMS - {"api", "integrations", "cli", "mcp", "client"},
-    "mcp": {
-        *("errors", "_version", "app", "config", "document", "export", "imaging", "processes", "retrieval"),
-        *("sources", "store", "tables", "client"),
-    },
+    "mcp": {"errors", "_version", "document", "export", "imaging", "sources", "tables", "client", "rest"},
     "client": {"errors", "_version", "document"},
     "profiling": {"errors", "_version", "tracing"},
     "api": ROOMS - {"cli", "integrations", "rest", "mcp", "client"},

@@ -165,6 +165,7 @@ class Hit(BaseModel):
     score: float
     snippet: Snippet
     box: tuple[float, float, float, float] | None = Field(description="Of the best region, in pixels of the page.")
+    bbox_2d: tuple[int, int, int, int] | None = Field(description="The same in thousandths of the page.")
     region_id: int | None
     label: str | None
 
