@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LONG_POLL_S = 30.0
-FORMATS = ("md", "json", "html", "docling.json")
-"""Of documents: Markdown, DocJSON, HTML, DoclingDocument."""
 
 
 class AsyncClient:
@@ -208,10 +206,8 @@ class AsyncClient:
         Args:
             id: Of the job.
             document: Its id, as in ``job.documents``.
-            format: One of ``FORMATS``.
+            format: ``md``, ``json`` (DocJSON), ``html``, ``docling.json``, or another one that the server offers.
         """
-        if format not in FORMATS:
-            raise UsageError(f"there is no format {format!r}", remedy=f"Choose one of {', '.join(FORMATS)}.")
         return (await self._request("GET", f"/v1/jobs/{id}/documents/{document}.{format}")).text
 
     async def download(self, id: str, path: str | Path) -> Path:

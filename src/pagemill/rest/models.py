@@ -198,6 +198,7 @@ class Options(BaseModel):
     languages: list[str]
     engines: list[str]
     options: list[dict[str, Any]]
+    formats: dict[str, str] = Field(description="Of documents: the suffix of the address, and the name.")
     limits: dict[str, int]
     allow_urls: bool
     needs_key: bool
