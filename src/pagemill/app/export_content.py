@@ -140,6 +140,7 @@ class ExportContent:
             self.tell(page)
         if not self.options.inline_marks:
             strip_marks(page)
+            with_markdown(page)
         return page
 
     def _chosen(self, page: PageResult) -> PageResult:

@@ -169,7 +169,7 @@ def table_of(region: Region) -> Table | None:
 
 
 def strip_marks(page: PageResult) -> None:
-    """Take the inline marks out of a record, its Markdown included."""
+    """Take the inline marks out of the regions of a record."""
     for region in page.regions:
         region.spans = ()
         region.lines = tuple(msgspec.structs.replace(line, spans=()) if line.spans else line for line in region.lines)
@@ -177,7 +177,6 @@ def strip_marks(page: PageResult) -> None:
         if table is not None and any(cell.spans for cell in table.cells):
             cells = tuple(replace(cell, spans=()) for cell in table.cells)
             region.content = replace(table, cells=cells).to_html()
-    page.markdown = page_markdown(page)
 
 
 def region_markdown(region: Region, number: str | None = None) -> str:
