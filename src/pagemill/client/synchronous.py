@@ -12,7 +12,7 @@ from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pagemill.client.asynchronous import AsyncClient
-from pagemill.client.models import Collection, Job, JobState, PageEvent, PageSummary, SearchResult
+from pagemill.document.jobs import Collection, Job, JobState, PageEvent, PageSummary, SearchResult
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pagemill.document.jobs import JobError, JobState
 from pagemill.document.json_text import json_text
 from pagemill.document.page import DOUBTS, DocumentInfo, Status
 from pagemill.export.blocks import Kind, blocks
@@ -18,7 +19,6 @@ from pagemill.export.docling_document import docling_document
 from pagemill.export.html import document_html
 from pagemill.export.markdown import document_markdown, page_markdown, plain_content
 from pagemill.rest.errors import sentence
-from pagemill.rest.jobs import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -222,11 +222,11 @@ def task_status(results: JobResults, position: int | None) -> dict[str, Any]:
 
 def failure(results: JobResults) -> dict[str, Any]:
     """Why a job failed: docling-serve's PublicFailureInfo."""
-    error = results.row.error or {"category": "cancelled", "message": "the job was cancelled", "remedy": None}
+    error = results.row.error or JobError(category="cancelled", message="the job was cancelled")
     return {
-        "category": _CATEGORIES.get(error["category"], "unknown"),
-        "message": sentence(error["message"], error["remedy"]),
-        "retryable": error["category"] in ("timeout", "network", "no_space"),
+        "category": _CATEGORIES.get(error.category, "unknown"),
+        "message": sentence(error.message, error.remedy),
+        "retryable": error.category in ("timeout", "network", "no_space"),
         "phase": "execution",
         "details": {},
     }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from pagemill.rest.jobs import JobDocument, JobRow
+    from pagemill.rest.jobs import JobFile, JobRow
     from pagemill.rest.results import JobResults
     from pagemill.rest.server import Server
 
@@ -59,7 +59,7 @@ class Sending:
     id: str
     folder: Path
     """For its files."""
-    documents: list[JobDocument] = field(default_factory=list)
+    documents: list[JobFile] = field(default_factory=list)
     size: int = 0
     row: JobRow | None = None
 

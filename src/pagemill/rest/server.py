@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 from starlette.requests import HTTPConnection  # FastAPI reads the annotation
 
+from pagemill.document.jobs import JobState
 from pagemill.errors import NoSpaceError, OutputError
 from pagemill.rest.errors import ConflictError, NotFoundError, TooManyError, UnavailableError
 from pagemill.rest.events import Changes
-from pagemill.rest.jobs import JobState, JobTable
+from pagemill.rest.jobs import JobTable
 from pagemill.rest.keys import KeyRing
 from pagemill.rest.models import job_model
 from pagemill.rest.results import MOST_PAGES, JobResults
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from pagemill.document.jobs import Job
     from pagemill.rest.jobs import JobRow
-    from pagemill.rest.models import Job
     from pagemill.rest.runner import ActiveJob
     from pagemill.rest.settings import ServeSettings
 
@@ -226,7 +227,7 @@ class Server:
                         yield "page", after, msgspec.json.encode(page)
                     if len(pages) < MOST_PAGES:
                         break
-                yield "job", None, (await self.job(results.row)).model_dump_json().encode()
+                yield "job", None, msgspec.json.encode(await self.job(results.row))
                 if ended or self.stopping.is_set():
                     return
                 await asyncio.sleep(_JOB_EVERY_S)

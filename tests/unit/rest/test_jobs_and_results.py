@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -13,6 +14,7 @@ import pytest
 from made_pdfs import pages
 from rest_world import animation, image, rest_world, rows
 
+from pagemill.document.jobs import Pages
 from pagemill.errors import DamagedRunError, NetworkError
 from pagemill.rest import options as options_of_jobs
 from pagemill.rest import runner
@@ -219,7 +221,10 @@ async def test_jobs_go_on_after_a_restart(tmp_path):
 async def test_the_schema_names_every_route_and_has_examples(world):
     schema = (await world.client.get("/openapi.json")).json()
     assert "/v1/jobs/{id}/pages/{n}/image" in schema["paths"]
-    assert schema["components"]["schemas"]["Job"]["example"]["state"] == "running"
+    known = schema["components"]["schemas"]
+    assert known["Job"]["example"]["state"] == "running"
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(schema)))
+    assert {"Job", "PageSummary", "ErrorAnswer", "NewJob"} <= named <= known.keys()
 
 
 def test_a_run_that_is_being_created_has_no_pages_yet(tmp_path):
@@ -239,7 +244,7 @@ def test_a_run_that_is_being_created_has_no_pages_yet(tmp_path):
     database = results.out / paths.DATABASE
     database.parent.mkdir(parents=True)
     database.touch()  # what SQLite does first
-    assert results.pages(after=None, limit=5, status=None) == {"pages": [], "next": None}
+    assert results.pages(after=None, limit=5, status=None) == Pages([])
     assert results.events() == []
     ended = JobResults(msgspec.structs.replace(row, finished=1.0), [], tmp_path)
     with pytest.raises(DamagedRunError):
