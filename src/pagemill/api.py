@@ -36,6 +36,7 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.parsing.page import ParsedPage
 from pagemill.profiling.telemetry import exported
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.download import fetch_missing
 from pagemill.sources.items import is_url
 from pagemill.sources.locate import expand
@@ -487,7 +488,7 @@ async def _parsed(inputs: Sequence[str | Path | bytes], options: ParseOptions) -
     """The stream of pages on a pipeline of its own."""
     with _python_words(), exported(configure=False):
         await asyncio.to_thread(fetch_missing, inputs, options.source, log.info)
-        async with Pipeline(options.settings, options.runtime, options.layout) as pipeline:
+        async with Pipeline(Services(options.settings, options.runtime, options.layout)) as pipeline:
             await pipeline.prepare()
             async with aclosing(pipeline.stream(inputs, options.source, max_attempts=options.max_attempts)) as pages:
                 async for page in pages:

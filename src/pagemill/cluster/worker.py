@@ -26,7 +26,8 @@ from pagemill.document.page import PageError
 from pagemill.errors import NoSpaceError, OutputError, PagemillError, UsageError
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.flight import Turn
-from pagemill.runtime.shared import JobPipeline, SharedPipeline
+from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.items import is_url
 from pagemill.store.files import write_whole
 from pagemill.store.paths import FOLDER, crop_file
@@ -47,7 +48,7 @@ _SEND_S = 1.0
 
 
 class PageWorker:
-    """Parses units, several at once, with one pipeline: microbatches fill across units.
+    """Parses units, several at once, on one set of services: microbatches fill across units.
 
     Ray Data creates it once in each of its actors and calls it on threads.
     """
@@ -68,7 +69,7 @@ class PageWorker:
         threading.Thread(target=self._watch_machine, name="pagemill.drain", daemon=True).start()
         self._error: PagemillError | None = None
         try:
-            self._pipeline = self._await(self._open())
+            self._services = self._await(self._open())
         except PagemillError as error:  # each unit reports it: an exception here would reach the driver as one of Ray's
             self._error = error
 
@@ -141,7 +142,7 @@ class PageWorker:
     def _await(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def _open(self) -> SharedPipeline:
+    async def _open(self) -> Services:
         task = self._task
         if task.version != __version__:
             raise UsageError(
@@ -156,9 +157,10 @@ class PageWorker:
                 remedy="Start the run in a folder that all machines share, such as the one of the input.",
             ) from error
         self._out = task.out if (task.out / FOLDER / task.token).exists() else None
-        pipeline = await SharedPipeline(task.settings, task.runtime, task.layout).__aenter__()
-        await pipeline.prepare()
-        return pipeline
+        services = await Services(task.settings, task.runtime, task.layout).__aenter__()
+        await services.prepare()
+        await services.share()
+        return services
 
     async def _parse_in_turn(self, unit: Unit) -> UnitResult:
         """Parse a unit when it may be parsed beside the others; until then it has not begun.
@@ -185,8 +187,7 @@ class PageWorker:
         self._metrics.admitted(len(wanted))
         attempts = max(page.attempts for page in asked)
         try:
-            settings = self._task.settings
-            async with JobPipeline(self._pipeline, settings, Turn(number=unit.number), own_describer=False) as pipeline:
+            async with Pipeline(self._services.borrowed(), Turn(number=unit.number)) as pipeline:
                 stream = pipeline.stream(
                     [source.uri for source in unit.sources],
                     self._task.source,

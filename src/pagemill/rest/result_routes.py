@@ -55,7 +55,7 @@ def router(server: Server) -> APIRouter:
     ) -> Response:
         """The page as it was read: WebP, its longer side at most 2,000 pixels. Boxes are those of the record."""
         results = await server.results(id, owner)
-        data, tag = await results.image(n, width, server.pipeline.decoding, server.image_flight)
+        data, tag = await results.image(n, width, server.services.decoding, server.image_flight)
         if request.headers.get("if-none-match") == f'"{tag}"':
             return Response(status_code=304)
         return Response(data, media_type="image/webp", headers=_LONG | {"ETag": f'"{tag}"'})

@@ -32,7 +32,7 @@ from pagemill.rest.fetching import FETCH_S, Fetch, fetch, require_urls
 from pagemill.rest.jobs import JobFile, JobRow
 from pagemill.rest.options import PASSWORD, for_clients, job_options
 from pagemill.runtime.flight import Share
-from pagemill.runtime.shared import JobPipeline
+from pagemill.runtime.pipeline import Pipeline
 from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pagemill.parsing.page import ParsedPage
     from pagemill.rest.jobs import JobTable
     from pagemill.rest.settings import ServeSettings
-    from pagemill.runtime.shared import SharedPipeline
+    from pagemill.runtime.services import Services
     from pagemill.runtime.supervisor import Life
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Runner:
     Args:
         settings: Of the server.
         jobs: The table.
-        pipeline: Entered.
+        services: Entered and shared.
         life: Of this process: its vitals count the pages of all jobs.
         changed: Called with the id of a job when it or one of its pages has changed.
         ended: Called with the id of a job that has ended.
@@ -108,7 +108,7 @@ class Runner:
         self,
         settings: ServeSettings,
         jobs: JobTable,
-        pipeline: SharedPipeline,
+        services: Services,
         life: Life,
         *,
         changed: Callable[[str], None],
@@ -117,7 +117,7 @@ class Runner:
         self.active: dict[str, ActiveJob] = {}
         self._settings = settings
         self._jobs = jobs
-        self._pipeline = pipeline
+        self._services = services
         self._life = life
         self._changed = changed
         self._ended = ended
@@ -256,7 +256,7 @@ class Runner:
         owner = self._owners.setdefault(row.owner, Share())
         directory = DirectoryOptions(report=False, fresh=fresh, retry_failed=row.retry == 1 and not fresh)
         again = row.opened and not row.retry and not fresh and self._life.death is not None
-        async with JobPipeline(self._pipeline, options.settings, Share(owner)) as pipeline:
+        async with Pipeline(self._services.borrowed(options.settings), Share(owner)) as pipeline:
             await pipeline.prepare()
             async with opened_run(
                 out, directory, pipeline=pipeline, life=self._life, again=again, progress=_Progress(job, self)

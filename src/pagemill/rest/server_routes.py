@@ -55,7 +55,7 @@ def router(server: Server) -> APIRouter:
         declared = (each for kind in (ParseSettings, SourceOptions) for each in options_of(kind))
         offered = Options(
             version=__version__,
-            languages=await server.pipeline.languages(),
+            languages=await server.services.languages(),
             engines=engines_of(server.settings),
             options=[
                 {

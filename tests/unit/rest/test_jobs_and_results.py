@@ -21,7 +21,7 @@ from pagemill.rest import runner
 from pagemill.rest.jobs import JobTable, new_id
 from pagemill.rest.results import JobResults
 from pagemill.rest.settings import LimitSettings
-from pagemill.runtime.shared import JobPipeline
+from pagemill.runtime.pipeline import Pipeline
 from pagemill.store import paths
 
 
@@ -260,7 +260,7 @@ async def test_a_job_whose_model_server_does_not_answer_goes_on_later(world, mon
             raise NetworkError("no server answers")
 
     monkeypatch.setattr(runner, "RETRY_S", 0.0)
-    monkeypatch.setattr(JobPipeline, "prepare", prepare)
+    monkeypatch.setattr(Pipeline, "prepare", prepare)
     assert (await world.finished(image()))["state"] == "finished"
     assert len(asked) == 2
 
