@@ -21,13 +21,14 @@ ROOMS = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path
     "__main__",
 }
 
-EVERYWHERE = {"errors", "installation", "model_cache"}
+EVERYWHERE = {"errors", "installation", "model_cache", "blocking"}
 """What every package may import."""
 
 MAY_IMPORT = {
     "errors": set(),
     "installation": set(),
     "model_cache": set(),
+    "blocking": {"errors"},
     "_version": {"errors"},
     "processes": {"errors"},
     "tracing": {"errors"},

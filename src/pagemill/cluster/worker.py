@@ -18,6 +18,7 @@ from typing import Any
 import ray
 
 from pagemill._version import __version__
+from pagemill.blocking import LoopThread
 from pagemill.cluster.catalogue import UnitCatalogue
 from pagemill.cluster.exchange import Verdict
 from pagemill.cluster.metrics import WorkerMetrics
@@ -57,8 +58,7 @@ class PageWorker:
         self._task = task
         self._exchange = exchange
         self._id = ray.get_runtime_context().get_actor_id()
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="pagemill.loop", daemon=True).start()
+        self._loop = LoopThread("pagemill.loop")
         self._gate = _Gate()
         self._metrics = WorkerMetrics()
         self._begun: set[int] = set()
@@ -69,7 +69,7 @@ class PageWorker:
         threading.Thread(target=self._watch_machine, name="pagemill.drain", daemon=True).start()
         self._error: PagemillError | None = None
         try:
-            self._services = self._await(self._open())
+            self._services = self._loop.call(self._open())
         except PagemillError as error:  # each unit reports it: an exception here would reach the driver as one of Ray's
             self._error = error
 
@@ -87,7 +87,7 @@ class PageWorker:
             time.sleep(_LEAVE_S)
         self._begun.add(unit.number)
         try:
-            return {"result": encode(self._await(self._parse_in_turn(unit)))}
+            return {"result": encode(self._loop.call(self._parse_in_turn(unit)))}
         finally:
             self._begun.discard(unit.number)
 
@@ -132,15 +132,12 @@ class PageWorker:
                 if task is not None:
                     task.cancel()
 
-        self._loop.call_soon_threadsafe(cancel)
+        self._loop.loop.call_soon_threadsafe(cancel)
         end = time.monotonic() + _LEAVE_S
         while self._begun and time.monotonic() < end:
             time.sleep(0.02)
         time.sleep(_SEND_S)
         os._exit(128 + signal.SIGTERM)  # a death to Ray, which starts the actor again where there is room
-
-    def _await(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _open(self) -> Services:
         task = self._task
