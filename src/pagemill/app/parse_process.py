@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.config.options import options_of, words
+from pagemill.config.options import options_of, secrets_of, words
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.processes import die_with_parent, exit_reason
@@ -88,10 +88,7 @@ def parse_command(
     given = [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out)]
     command = [sys.executable, "-P", "-m", "pagemill", *parse_words(inputs, out, given, quiet=quiet)]
     # The options are all said: what pagemill.toml sets for `pagemill parse` is not meant for its caller.
-    environment = {**os.environ, "PAGEMILL_NO_CONFIG": "1"}
-    if options.source.password:
-        environment["PAGEMILL_PASSWORD"] = options.source.password
-    return command, environment
+    return command, {**os.environ, "PAGEMILL_NO_CONFIG": "1", **secrets_of(options)}
 
 
 def parse_words(inputs: Sequence[str | Path], out: Path, options: Iterable[str], *, quiet: bool) -> tuple[str, ...]:

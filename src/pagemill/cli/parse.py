@@ -111,6 +111,7 @@ def _parse(
         from pagemill.cluster.pipeline import ClusterPipeline
         from pagemill.profiling.telemetry import exported
         from pagemill.runtime.pipeline import Pipeline
+        from pagemill.runtime.services import Services
         from pagemill.sources.download import fetch_missing
         from pagemill.store.opening import OpenMode
         from pagemill.store.run_directory import PREVIEW_PAGES
@@ -122,10 +123,8 @@ def _parse(
         if quiet:
             logging.getLogger("pagemill.sources").setLevel(logging.ERROR)
         settings = dataclasses.replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0)
-        if cluster.address is None:
-            pipeline = Pipeline(settings, options.runtime, options.layout)
-        else:
-            pipeline = ClusterPipeline(settings, options.runtime, options.layout, cluster, output)
+        services = Services(settings, options.runtime, options.layout)
+        pipeline = Pipeline(services) if cluster.address is None else ClusterPipeline(services, cluster, output)
         if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
             console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
         with ParseProgress(console, life) as progress:

@@ -19,6 +19,7 @@ from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.cli.serve_model import print_plans
 from pagemill.config.headings import OUTPUT
 from pagemill.config.modes import LINES, TRANSFORMERS, VLM
+from pagemill.config.options import secrets_of
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode, UsageError
@@ -95,7 +96,7 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     wanted = replace(options, **more)
     console = messages(quiet=wanted.quiet)
     if not dry_run:
-        os.environ.update(wanted.secrets)
+        os.environ.update(secrets_of(wanted))  # the token also opens datasets of the Hub
     wanted, notes = completed(wanted, dry=dry_run)
     for note in notes:
         console.note(f"Note: {note}")

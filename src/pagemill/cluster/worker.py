@@ -18,6 +18,7 @@ from typing import Any
 import ray
 
 from pagemill._version import __version__
+from pagemill.blocking import LoopThread
 from pagemill.cluster.catalogue import UnitCatalogue
 from pagemill.cluster.exchange import Verdict
 from pagemill.cluster.metrics import WorkerMetrics
@@ -26,7 +27,8 @@ from pagemill.document.page import PageError
 from pagemill.errors import NoSpaceError, OutputError, PagemillError, UsageError
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.flight import Turn
-from pagemill.runtime.shared import JobPipeline, SharedPipeline
+from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.items import is_url
 from pagemill.store.files import write_whole
 from pagemill.store.paths import FOLDER, crop_file
@@ -47,7 +49,7 @@ _SEND_S = 1.0
 
 
 class PageWorker:
-    """Parses units, several at once, with one pipeline: microbatches fill across units.
+    """Parses units, several at once, on one set of services: microbatches fill across units.
 
     Ray Data creates it once in each of its actors and calls it on threads.
     """
@@ -56,8 +58,7 @@ class PageWorker:
         self._task = task
         self._exchange = exchange
         self._id = ray.get_runtime_context().get_actor_id()
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="pagemill.loop", daemon=True).start()
+        self._loop = LoopThread("pagemill.loop")
         self._gate = _Gate()
         self._metrics = WorkerMetrics()
         self._begun: set[int] = set()
@@ -68,7 +69,7 @@ class PageWorker:
         threading.Thread(target=self._watch_machine, name="pagemill.drain", daemon=True).start()
         self._error: PagemillError | None = None
         try:
-            self._pipeline = self._await(self._open())
+            self._services = self._loop.call(self._open())
         except PagemillError as error:  # each unit reports it: an exception here would reach the driver as one of Ray's
             self._error = error
 
@@ -86,7 +87,7 @@ class PageWorker:
             time.sleep(_LEAVE_S)
         self._begun.add(unit.number)
         try:
-            return {"result": encode(self._await(self._parse_in_turn(unit)))}
+            return {"result": encode(self._loop.call(self._parse_in_turn(unit)))}
         finally:
             self._begun.discard(unit.number)
 
@@ -131,17 +132,14 @@ class PageWorker:
                 if task is not None:
                     task.cancel()
 
-        self._loop.call_soon_threadsafe(cancel)
+        self._loop.loop.call_soon_threadsafe(cancel)
         end = time.monotonic() + _LEAVE_S
         while self._begun and time.monotonic() < end:
             time.sleep(0.02)
         time.sleep(_SEND_S)
         os._exit(128 + signal.SIGTERM)  # a death to Ray, which starts the actor again where there is room
 
-    def _await(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def _open(self) -> SharedPipeline:
+    async def _open(self) -> Services:
         task = self._task
         if task.version != __version__:
             raise UsageError(
@@ -156,9 +154,10 @@ class PageWorker:
                 remedy="Start the run in a folder that all machines share, such as the one of the input.",
             ) from error
         self._out = task.out if (task.out / FOLDER / task.token).exists() else None
-        pipeline = await SharedPipeline(task.settings, task.runtime, task.layout).__aenter__()
-        await pipeline.prepare()
-        return pipeline
+        services = await Services(task.settings, task.runtime, task.layout).__aenter__()
+        await services.prepare()
+        await services.share()
+        return services
 
     async def _parse_in_turn(self, unit: Unit) -> UnitResult:
         """Parse a unit when it may be parsed beside the others; until then it has not begun.
@@ -185,8 +184,7 @@ class PageWorker:
         self._metrics.admitted(len(wanted))
         attempts = max(page.attempts for page in asked)
         try:
-            settings = self._task.settings
-            async with JobPipeline(self._pipeline, settings, Turn(number=unit.number), own_describer=False) as pipeline:
+            async with Pipeline(self._services.borrowed(), Turn(number=unit.number)) as pipeline:
                 stream = pipeline.stream(
                     [source.uri for source in unit.sources],
                     self._task.source,

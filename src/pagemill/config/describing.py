@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pagemill.config.headings import DESCRIPTIONS
 from pagemill.config.modes import Described
-from pagemill.config.options import Settings, option
+from pagemill.config.options import Settings, option, servers_option
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import UsageError
 
@@ -42,14 +42,10 @@ class DescribeSettings(Settings):
         help="Have a model describe figures, charts, tables, formulas (comma-separated): summary, keywords, and the "
         "data of charts.",
     )
-    servers: tuple[str, ...] = option(
+    servers: tuple[str, ...] = servers_option(
         "--describe-server",
         key="describe_servers",
-        default=(),
-        metavar="URL[,URL...]",
-        comma_separated=True,
-        results=False,
-        help="Server with the model that describes; may be repeated.",
+        help="Server with the model that describes",
         shown_default="that of --server",
     )
     model: str | None = option(

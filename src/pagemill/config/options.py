@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 _DECLARATION = "pagemill.option"
 _METAVARS: dict[type, str] = {str: "NAME", int: "N", float: "SECONDS", Path: "PATH"}
+SERVERS: dict[str, Any] = {"metavar": "URL[,URL...]", "comma_separated": True, "results": False}
+"""Details of every option that names model servers."""
 _known_fields: dict[type, list[tuple[str, Any, Option | None]]] = {}
 
 
@@ -127,6 +129,11 @@ def option(*flags: str, default: Any = None, help: str, **details: Any) -> Any:
     return field(default=default, repr=not declared.secret, metadata={_DECLARATION: declared})
 
 
+def servers_option(*flags: str, help: str, **details: Any) -> Any:
+    """Declare an option with URLs of model servers; by default ``--server``."""
+    return option(*(flags or ("--server",)), default=(), help=f"{help}; may be repeated.", **SERVERS, **details)
+
+
 def options_of(settings: type) -> Iterator[Option]:
     """The options declared on a settings class and on the settings classes of its fields, in order."""
     for _, kind, declared in fields_of(settings):
@@ -165,6 +172,13 @@ def build(settings: type[T], values: Mapping[str, Any]) -> T:
         elif declared is None and isinstance(kind, type) and is_dataclass(kind):
             arguments[name] = build(kind, values)
     return settings(**arguments)
+
+
+def secrets_of(settings: Any) -> dict[str, str]:
+    """The secrets in settings, as an environment: no command line may show them."""
+    return {
+        each.environment: value for each, value in values_of(settings) if each.secret and each.environment and value
+    }
 
 
 def words(settings: Any, *, leave_out: Collection[str] = ()) -> Iterator[str]:

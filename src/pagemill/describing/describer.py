@@ -19,9 +19,10 @@ from pagemill.describing.answers import SCHEMA, problems, read_description
 from pagemill.document.labels import Task
 from pagemill.document.page import Description
 from pagemill.errors import UsageError
-from pagemill.extraction.guided import GuidedModel, Spent
+from pagemill.extraction.answers import values_of
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
 from pagemill.recognition.base import Problem
+from pagemill.recognition.vlm.asking import Asker, Question
 from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder, chat_body, chat_client, image_part
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Describer:
         self._client = chat_client(settings.servers, reader)
         self._wanted_model = settings.served_model
         self._left = settings.limit or None
-        self._model: GuidedModel | None = None
+        self._asker: Asker | None = None
         self.served_model = ""
         """Its name on the servers, known after :meth:`check`."""
         self._asking: dict[bytes, asyncio.Task[Description | Problem]] = {}
@@ -142,9 +143,7 @@ class Describer:
         sampling = msgspec.structs.replace(self._card.sampling, max_tokens=answer, repetition_penalty=None)
         self._card = msgspec.structs.replace(self._card, image=image, sampling=sampling)
         self.served_model = served.name
-        self._model = GuidedModel(
-            self._card, self._client, RequestBuilder(self._card, served.name), keeps_blanks=True, needs_image=True
-        )
+        self._asker = Asker(self._client, RequestBuilder(self._card, served.name), sampling)
 
     async def describe(self, element: ElementRequest) -> Description | Problem | None:
         """The description of an element, or why there is none; None for one beyond the limit.
@@ -218,32 +217,31 @@ class Describer:
         return answer
 
     async def _ask(self, element: ElementRequest) -> Description | Problem:
-        assert self._model is not None
-        spent = Spent()
+        assert self._asker is not None
+        text = _prompt(element)
+
+        def write(sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
+            return self._body(text, sampling, image, is_guided=is_guided)
+
+        question = Question(write)
         try:
-            image = await asyncio.to_thread(_prepared, self._model.builder, element.picture)
-            text = _prompt(element)
-
-            def write(sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
-                return self._body(text, sampling, image, is_guided=is_guided)
-
-            values, flaw, message = await self._model.valid(write, problems, spent, image)
+            question.image = await asyncio.to_thread(_prepared, self._asker.builder, element.picture)
+            values, flaw, message, _ = await values_of(self._asker, question, problems, keep_blanks=True)
         except (RequestRefusedError, RequestFailedError) as error:
             return Problem(error.category, error.message, error.remedy)
         except ValueError as error:  # of a picture that is none
             return Problem("internal", str(error))
         finally:
-            self.counts.attempts += spent.attempts
-            self.counts.prompt_tokens += spent.prompt_tokens or 0
-            self.counts.completion_tokens += spent.completion_tokens or 0
+            self.counts.attempts += question.attempts
+            self.counts.prompt_tokens += question.prompt_tokens or 0
+            self.counts.completion_tokens += question.completion_tokens or 0
         description = None if values is None else read_description(values)
         if description is None:
-            after = f" ({spent.attempts} attempts)" if spent.attempts > 1 else ""
-            return Problem(flaw or "internal", message + after)
+            return Problem(flaw or "internal", message + question.after)
         doubts = (*description.left_out, *([message] if flaw else []))
         engine = f"vlm:{self._card.name}"
         return msgspec.structs.replace(
-            description, engine=engine, model=self.served_model, attempts=spent.attempts, left_out=doubts
+            description, engine=engine, model=self.served_model, attempts=question.attempts, left_out=doubts
         )
 
     def _body(self, text: str, sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.config.model_cards import ImageBudget
-from pagemill.config.options import Settings, option
+from pagemill.config.options import Settings, option, servers_option
 from pagemill.imaging.types import Pixels
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -87,13 +87,8 @@ class EngineSettings(Settings):
     """``embeddings/`` of the run directory; need not exist."""
     engine: str = option(default=DEFAULT_ENGINE, results=True, help="Installed embedding engine.")
     model: str | None = option(results=True, help="Model of the engine: a name, a path or a model card.")
-    servers: tuple[str, ...] = option(
-        "--server",
-        default=(),
-        metavar="URL[,URL...]",
-        comma_separated=True,
-        results=False,
-        help="Server of the engine vllm; may be repeated.",
+    servers: tuple[str, ...] = servers_option(
+        help="Server of the engine vllm",
     )
     dimension: int | None = option(
         minimum=1, results=True, help="Truncate vectors to N components.", shown_default="all"

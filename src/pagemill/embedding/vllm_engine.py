@@ -7,18 +7,17 @@ trained to be read (last token). The server normalises.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import os
-import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.blocking import LoopThread
 from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role
 from pagemill.embedding.images import within_budget
@@ -82,12 +81,10 @@ class VllmEngine:
             api_key=os.environ.get(API_KEY) or None,
         )
         self.concurrency = _REQUESTS_A_SERVER * len(self._client.servers)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="pagemill.embedding", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("pagemill.embedding", self._client.aclose)
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
-            self._model = self._run(self._client.find_model(None, [card.name, card.repository])).name
+            self._model = self._thread.call(self._client.find_model(None, [card.name, card.repository])).name
             self._dimension = self.embed([EmbeddingInput(role=Role.PASSAGE, text="pagemill")]).shape[1]
             stack.pop_all()
 
@@ -117,15 +114,13 @@ class VllmEngine:
             }
         )
         count = len(inputs)
-        return self._run(self._client.post("/v1/embeddings", body, lambda reply: (_vectors(reply, count), count)))
+        return self._thread.call(
+            self._client.post("/v1/embeddings", body, lambda reply: (_vectors(reply, count), count))
+        )
 
     def close(self) -> None:
         """Close connections and end the thread that holds them."""
-        if not self._loop.is_closed():
-            self._run(self._end_requests())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        self._thread.close()
 
     def _conversation(self, each: EmbeddingInput) -> list[dict[str, Any]]:
         instruction = self._instructions.get(each.role, "")
@@ -157,17 +152,9 @@ class VllmEngine:
 
     def _ask(self, path: str, body: dict[str, Any], answer: type[T]) -> T:
         decoder = msgspec.json.Decoder(answer)
-        return self._run(self._client.post(path, msgspec.json.encode(body), lambda reply: (decoder.decode(reply), 1)))
-
-    async def _end_requests(self) -> None:
-        pending = asyncio.all_tasks() - {asyncio.current_task()}  # their callers were interrupted
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-        await self._client.aclose()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self._thread.call(
+            self._client.post(path, msgspec.json.encode(body), lambda reply: (decoder.decode(reply), 1))
+        )
 
 
 def create(settings: EngineSettings) -> VllmEngine:

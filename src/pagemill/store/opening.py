@@ -173,7 +173,7 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
 
 
 def _describes(settings: Mapping[str, Any]) -> bool:
-    """Whether the settings of a run's last invocation, as :meth:`pagemill.runtime.pipeline.Pipeline.describe`, do."""
+    """Whether the settings of a run's last invocation, as :meth:`pagemill.runtime.services.Services.describe`, do."""
     return bool(settings.get("parse", {}).get("describing", {}).get("kinds"))
 
 

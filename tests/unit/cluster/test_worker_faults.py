@@ -27,22 +27,38 @@ from pagemill.store.paths import FOLDER
 DIGEST = "d" * 64
 
 
+class Services:
+    """None."""
+
+    def __init__(self, *_):
+        pass
+
+    async def __aenter__(self):
+        return self
+
+    async def prepare(self):
+        pass
+
+    async def share(self):
+        pass
+
+    def borrowed(self):
+        return self
+
+
 class Pipeline:
     """Gives the pages of a unit, each with two crops; after ``held`` of them it waits for ever."""
 
     held: int | None = None
     reached: threading.Event
 
-    def __init__(self, *_, **__):
+    def __init__(self, *_):
         pass
 
     async def __aenter__(self):
         return self
 
     async def __aexit__(self, *_):
-        pass
-
-    async def prepare(self):
         pass
 
     async def stream(self, inputs, options, *, catalogue, max_attempts):
@@ -107,8 +123,8 @@ def module(monkeypatch):
     saved = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     try:
         module = importlib.import_module("pagemill.cluster.worker")
-        monkeypatch.setattr(module, "SharedPipeline", Pipeline)
-        monkeypatch.setattr(module, "JobPipeline", Pipeline)
+        monkeypatch.setattr(module, "Services", Services)
+        monkeypatch.setattr(module, "Pipeline", Pipeline)
         monkeypatch.setattr(module, "_DRAIN_CHECK_S", 0.01)
         monkeypatch.setattr(Pipeline, "reached", threading.Event(), raising=False)
         monkeypatch.setattr(Metric, "values", {}, raising=False)
