@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -93,6 +94,7 @@ class ClusterPipeline(Pipeline):
             source=replace(options, limit=None, recursive=False, download=None, skip_duplicates=False),
             folder=str(Path.cwd()),
             out=self._out,
+            log_level=logging.getLogger("pagemill").getEffectiveLevel(),
             token=self._token.path.name,
         )
         # Where the driver is: it is to live as long as that, whatever other machines do.

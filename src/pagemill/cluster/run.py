@@ -321,6 +321,8 @@ class ClusterRun:
                 node=result.node,
             )
             self._rates.add(result.node)
+            for name, level, message in sent.log:
+                logging.getLogger(name).log(level, "%s", message)
             if page.retryable or page.unserved:
                 if (failed := await self._after_failure(ref, page)) is not None:
                     yield failed
@@ -337,6 +339,7 @@ class ClusterRun:
         if attempts >= self._max_attempts:
             return page
         if not page.unserved:  # else the run ends, and the next one tries it
+            log.info("%s: attempt %d failed, to be retried in isolation", ref.page_id, attempts)
             self._alone.append(replace(ref, attempts=attempts))
         if self._journal is not None:
             await self._journal.postponed(page)

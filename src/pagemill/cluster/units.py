@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ class UnitPageResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     preview: bytes | None
     retryable: bool
     unserved: bool
+    log: list[tuple[str, int, str]] = []
+    """What the worker logged about it: logger, level and message of each record."""
 
 
 class UnitError(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -94,6 +97,8 @@ class WorkerTask:
     """Working directory of the driver, in which relative inputs are."""
     out: Path
     """The output directory."""
+    log_level: int = logging.WARNING
+    """From which level the driver wants what workers log about pages."""
     token: str
     """A file that the driver has put there: workers that see it write crops themselves."""
     version: str = __version__

@@ -11,12 +11,14 @@ import socket
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import ray
 
+from pagemill import tracing
 from pagemill._version import __version__
 from pagemill.cluster.catalogue import UnitCatalogue
 from pagemill.cluster.exchange import Verdict
@@ -63,6 +65,11 @@ class PageWorker:
         self._begun: set[int] = set()
         self._parsing: set[asyncio.Task[Any] | None] = set()
         self._leaving = False
+        self._log = PageLog()
+        if task.log_level < logging.WARNING:
+            logger = logging.getLogger("pagemill")
+            logger.setLevel(task.log_level)
+            logger.addHandler(self._log)
         with suppress(ValueError):  # not on the main thread: then Ray's handler ends the process at once
             signal.signal(signal.SIGTERM, self._on_sigterm)
         threading.Thread(target=self._watch_machine, name="pagemill.drain", daemon=True).start()
@@ -230,7 +237,24 @@ class PageWorker:
             preview=page.preview,
             retryable=page.retryable,
             unserved=page.unserved,
+            log=self._log.take(page.record.page_id),
         )
+
+
+class PageLog(logging.Handler):
+    """Collects log records by page, as the output of a worker does not reach the user: they go to the driver."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: defaultdict[str, list[tuple[str, int, str]]] = defaultdict(list)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record for the page that is being parsed."""
+        self._records[tracing.PAGE.get()].append((record.name, record.levelno, record.getMessage()))
+
+    def take(self, page_id: str) -> list[tuple[str, int, str]]:
+        """Remove and return what was logged about no page in particular, and about this one."""
+        return [*self._records.pop("", ()), *self._records.pop(page_id, ())]
 
 
 class _Gate:

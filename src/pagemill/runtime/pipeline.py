@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import functools
-import logging
 import math
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 
+from pagemill import tracing
 from pagemill.config.machine import RuntimeSettings
 from pagemill.config.modes import LAYOUT_MODEL, ReadingMode, StructureMode, TextLayerMode
 from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
@@ -62,7 +62,7 @@ _LAYOUT_CALLS = 3
 _LARGE_PAGE_BYTES = 40 * 2**20
 """Of decoded pixels: well over an A4 page at 300 dpi (26 MB)."""
 
-log = logging.getLogger(__name__)
+log = tracing.PageLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -259,7 +259,7 @@ class Pipeline:
         try:
             layout = await jpegs.submit(image.data)
         except PagemillError as error:  # of this page alone, which takes the way of all others
-            log.info("the page is decoded on the CPU: %s", error)
+            log.info("decoded on the CPU, as the decoder of the layout engine failed: %s", error)
             return None
         if layout is None or layout.pixels.shape != (image.size[1], image.size[0], 3):
             return None
