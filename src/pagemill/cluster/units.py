@@ -1,4 +1,4 @@
-"""What travels between driver and workers: units of pages there, their records back. No pixels, no decoded pages."""
+"""Messages between driver and workers: units of pages, and their records. No pixels."""
 
 from __future__ import annotations
 
