@@ -176,7 +176,7 @@ async def test_a_page_that_ends_its_workers_has_failed_after_its_attempts(tmp_pa
 async def test_a_page_to_be_tried_again_is_waited_for_when_the_input_ends_while_its_unit_is_settled(
     tmp_path, monkeypatch
 ):
-    all_pages, settle, wait = InputStream.pages, ClusterRun._settle, ClusterRun._wait
+    all_pages, settle, wait = InputStream.pages, ClusterRun._finish, ClusterRun._wait
     ends, has_looked = asyncio.Event(), asyncio.Event()
 
     async def pages(self):  # followed by pages that are finished, as when a run is resumed
@@ -202,7 +202,7 @@ async def test_a_page_to_be_tried_again_is_waited_for_when_the_input_ends_while_
             await super().close()
 
     monkeypatch.setattr(InputStream, "pages", pages)
-    monkeypatch.setattr(ClusterRun, "_settle", settle_slowly)
+    monkeypatch.setattr(ClusterRun, "_finish", settle_slowly)
     monkeypatch.setattr(ClusterRun, "_wait", look)
     monkeypatch.setattr(ClusterRun, "_size", lambda self: 2)
 
