@@ -104,7 +104,7 @@ quiet_option = click.option(
 verbose_option = click.option(
     *("-v", "--verbose"),
     count=True,
-    help="Print what is decided about each page, and why; -vv also in detail.",
+    help="Print each decision about a page with its reason; -vv with more detail.",
     **under(OUTPUT),
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

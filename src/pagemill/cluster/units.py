@@ -31,7 +31,7 @@ class UnitSource(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     digest: str
     copy: int
     size: int | None
-    """Of a local file when it was planned, with ``modified_ns``: a file that keeps both is not read for its digest."""
+    """Size of a local file when it was planned. If it and ``modified_ns`` are unchanged, no digest is computed."""
     modified_ns: int | None
     pages: dict[int, WaitingPage]
     """By their number in it (:attr:`pagemill.document.identity.PageKey.page`), with what the run knows of them."""
@@ -92,7 +92,7 @@ class WorkerTask:
     runtime: RuntimeSettings
     layout: LayoutChoice
     source: SourceOptions
-    """Of one source: neither a limit nor folders."""
+    """Options for a single source, without a limit and folders."""
     folder: str
     """Working directory of the driver, in which relative inputs are."""
     out: Path
