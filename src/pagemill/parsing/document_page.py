@@ -11,7 +11,6 @@ from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import WHOLE_PAGE, Description, ImageCrop, PageError
 from pagemill.errors import CorruptInputError
-from pagemill.export.markdown import with_markdown
 from pagemill.parsing.record import Files, PreparedPage, add_region, begun_record
 from pagemill.readers.base import DPI, Block, Part
 from pagemill.sources.base import PageRef, ReadPart
@@ -63,7 +62,7 @@ def read_part(ref: PageRef, payload: ReadPart, settings: ParseSettings) -> Prepa
         )
     record.text_source = DOCUMENT if any(region.content for region in record.regions) else ""
     files: Files = tuple(crops)
-    return PreparedPage(record=with_markdown(record), requests={}, crops=files, preview=None, request_pixels=0)
+    return PreparedPage(record=record, requests={}, crops=files, preview=None, request_pixels=0)
 
 
 def _tag(block: Block) -> str:
