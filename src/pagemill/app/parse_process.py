@@ -91,7 +91,9 @@ def parse_command(
     return command, {**os.environ, "PAGEMILL_NO_CONFIG": "1", **secrets_of(options)}
 
 
-def parse_words(inputs: Sequence[str | Path], out: Path, options: Iterable[str], *, quiet: bool) -> tuple[str, ...]:
+def parse_words(
+    inputs: Sequence[str | Path], out: Path, options: Iterable[str], *, quiet: bool, verbose: int = 0
+) -> tuple[str, ...]:
     """The command line of ``pagemill parse``, with its inputs last, after ``--``, if one looks like an option.
 
     Args:
@@ -99,9 +101,10 @@ def parse_words(inputs: Sequence[str | Path], out: Path, options: Iterable[str],
         out: The run directory.
         options: The words of all other options.
         quiet: Show failures only.
+        verbose: How often ``--verbose`` is given.
     """
     names = tuple(map(str, inputs))
-    given = ("-o", word_of(out), *options, *(["--quiet"] if quiet else []))
+    given = ("-o", word_of(out), *options, *(["--quiet"] if quiet else []), *(["--verbose"] * verbose))
     like_options = any(name.startswith("-") for name in names)
     return ("parse", *given, "--", *names) if like_options else ("parse", *names, *given)
 

@@ -87,6 +87,7 @@ class RunOptions(Settings):
     licence: str | None = licence_option(heading=PUBLISHING)
     private: bool = option(heading=PUBLISHING, default=False, results=False, help="Make the dataset private.")
     quiet: bool = False
+    verbose: int = 0
 
     @property
     def chosen(self) -> frozenset[Step]:
@@ -280,7 +281,7 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     )
     resolved = ("text_layer",) if settings.text_layer is recognition.text_layer else ()
     given = (*words(parse, leave_out=resolved), *words(options.directory), *words(options.cluster))
-    arguments = parse_words(options.inputs, options.out, given, quiet=options.quiet)
+    arguments = parse_words(options.inputs, options.out, given, quiet=options.quiet, verbose=options.verbose)
     areas = [
         Area.MACHINE,
         *([Area.VLM] if by_model and remote is None else []),

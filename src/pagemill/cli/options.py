@@ -101,6 +101,12 @@ run_directory = click.argument("out", metavar="OUT", type=FOLDER)
 quiet_option = click.option(
     *("-q", "--quiet"), is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
 )
+verbose_option = click.option(
+    *("-v", "--verbose"),
+    count=True,
+    help="Print each decision about a page with its reason; -vv with more detail.",
+    **under(OUTPUT),
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 start_timeout_option = click.option(
     "--start-timeout",

@@ -14,7 +14,16 @@ import click
 from pagemill.app.doctor import CheckResult
 from pagemill.app.run import Step, StepRunner
 from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, completed, plan
-from pagemill.cli.options import GroupedCommand, Name, given, queries_option, require_model_engine, takes, under
+from pagemill.cli.options import (
+    GroupedCommand,
+    Name,
+    given,
+    queries_option,
+    require_model_engine,
+    takes,
+    under,
+    verbose_option,
+)
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.cli.serve_model import print_plans
 from pagemill.config.headings import OUTPUT
@@ -46,6 +55,7 @@ _OF_THE_MODEL = {"weights": "--recognition-weights", "dtype": "--recognition-dty
     **_STEPS,
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print failures and the upload only.", **_STEPS)
+@verbose_option
 @takes(
     options=RunOptions,
     leave_out=("host", "with_options", "sequence_tokens", "prefill_tokens"),

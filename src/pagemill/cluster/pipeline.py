@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,7 @@ class ClusterPipeline(Pipeline):
         return self
 
     async def prepare(self) -> None:
-        """As of a pipeline, and connect to the cluster.
+        """Prepare as a pipeline does, and connect to the cluster.
 
         Raises:
             MissingDependencyError: Ray is not installed.
@@ -84,9 +85,10 @@ class ClusterPipeline(Pipeline):
             source=replace(options, limit=None, recursive=False, download=None, skip_duplicates=False),
             folder=str(Path.cwd()),
             out=self._out,
+            log_level=logging.getLogger("pagemill").getEffectiveLevel(),
             token=self._token.path.name,
         )
-        # Where the driver is: it is to live as long as that, whatever other machines do.
+        # On the machine of the driver: the exchange must not be lost with any other machine.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         exchange = ray.remote(num_cpus=0, max_concurrency=10_000, scheduling_strategy=here)(Exchange).remote()
         return ClusterRun(

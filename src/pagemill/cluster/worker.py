@@ -11,12 +11,14 @@ import socket
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import ray
 
+from pagemill import tracing
 from pagemill._version import __version__
 from pagemill.blocking import LoopThread
 from pagemill.cluster.catalogue import UnitCatalogue
@@ -37,15 +39,15 @@ from pagemill.store.records import encode_line
 log = logging.getLogger(__name__)
 
 _LEAST_DISK = 256 * 2**20
-"""Bytes that are to be free: some copies of large PDFs; not measured."""
+"""Free bytes required for copies of remote files: some large PDFs. Not measured."""
 _ROOM_CHECK_S = 2.0
 _ROOM_S = 30.0
-"""Pages in flight may give back their copies in this time."""
+"""Wait for pages in flight to delete their copies."""
 _LEAVE_S = 10.0
-"""From SIGTERM to the end: who preempts a machine gives it 30 s or more. Computations cannot be interrupted."""
+"""From SIGTERM to exit: clouds give a preempted machine 30 s or more. Computations cannot be interrupted."""
 _DRAIN_CHECK_S = 5.0
 _SEND_S = 1.0
-"""In which Ray sends what the last calls have returned."""
+"""Time for Ray to send the results of the last calls."""
 
 
 class PageWorker:
@@ -64,6 +66,11 @@ class PageWorker:
         self._begun: set[int] = set()
         self._parsing: set[asyncio.Task[Any] | None] = set()
         self._leaving = False
+        self._log = PageLog()
+        if task.log_level < logging.WARNING:
+            logger = logging.getLogger("pagemill")
+            logger.setLevel(task.log_level)
+            logger.addHandler(self._log)
         with suppress(ValueError):  # not on the main thread: then Ray's handler ends the process at once
             signal.signal(signal.SIGTERM, self._on_sigterm)
         threading.Thread(target=self._watch_machine, name="pagemill.drain", daemon=True).start()
@@ -83,7 +90,8 @@ class PageWorker:
             self._wait_for_room(unit)
         except NoSpaceError as error:
             return {"result": encode(_failed(unit, error))}
-        while self._leaving:  # soon the process ends, and Ray gives the unit to another one
+        # The process is about to exit. A unit that is not returned is executed again by Ray, on another worker.
+        while self._leaving:
             time.sleep(_LEAVE_S)
         self._begun.add(unit.number)
         try:
@@ -92,10 +100,10 @@ class PageWorker:
             self._begun.discard(unit.number)
 
     def _wait_for_room(self, unit: Unit) -> None:
-        """Wait some time while the disk for copies of remote files is full, as long as the unit is wanted.
+        """Wait a while if the disk for copies of remote files is full, as long as the unit is wanted.
 
         Raises:
-            NoSpaceError: It is full still. The driver gives the unit to another machine, or ends the run.
+            NoSpaceError: It is still full. The driver gives the unit to another machine, or ends the run.
         """
         folder, end = tempfile.gettempdir(), time.monotonic() + _ROOM_S
         while any(is_url(source.uri) for source in unit.sources) and shutil.disk_usage(folder).free < _LEAST_DISK:
@@ -110,10 +118,10 @@ class PageWorker:
             time.sleep(_ROOM_CHECK_S)
 
     def _watch_machine(self) -> None:
-        """Leave when Ray drains the machine, of which it does not notify actors."""
+        """Leave when Ray drains the machine: it does not notify actors."""
         node = ray.get_runtime_context().get_node_id()
         while not self._leaving:
-            with suppress(Exception):  # a head that does not answer is what the driver sees to
+            with suppress(Exception):  # the driver handles a head that does not answer
                 if node in ray._private.state.state.get_draining_nodes():
                     self._on_sigterm()
             time.sleep(_DRAIN_CHECK_S)
@@ -125,7 +133,7 @@ class PageWorker:
             threading.Thread(target=self._leave, name="pagemill.leave", daemon=True).start()
 
     def _leave(self) -> None:
-        """Give back the units that are being parsed, with the pages that are finished, and end the process."""
+        """Return the units in flight with the pages that are finished, and exit."""
 
         def cancel() -> None:
             for task in self._parsing:
@@ -160,7 +168,7 @@ class PageWorker:
         return services
 
     async def _parse_in_turn(self, unit: Unit) -> UnitResult:
-        """Parse a unit when it may be parsed beside the others; until then it has not begun.
+        """Parse a unit as soon as it may run beside the others; until then it has not started.
 
         The death of the worker must not count as an attempt of a page that waits behind the one that caused it.
         """
@@ -210,9 +218,9 @@ class PageWorker:
         return UnitResult(number=unit.number, node=_host(), pages=pages, problems=problems)
 
     def _result(self, page: ParsedPage) -> UnitPageResult:
-        """What the driver gets of a page; its crops only where they cannot be written into the output directory here.
+        """The result of a page for the driver, without crops that could be written into the output directory from here.
 
-        That is where this machine does not see it, or may not write more there: quotas and mounts are by machine.
+        A machine may not see that directory, or not be allowed to write more: mounts and quotas are per machine.
         """
         crops = list(page.crops)
         if self._out is not None:
@@ -228,7 +236,24 @@ class PageWorker:
             preview=page.preview,
             retryable=page.retryable,
             unserved=page.unserved,
+            log=self._log.take(page.record.page_id),
         )
+
+
+class PageLog(logging.Handler):
+    """Collects log records by page, as the output of a worker does not reach the user: they go to the driver."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: defaultdict[str, list[tuple[str, int, str]]] = defaultdict(list)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record for the page that is being parsed."""
+        self._records[tracing.PAGE.get()].append((record.name, record.levelno, record.getMessage()))
+
+    def take(self, page_id: str) -> list[tuple[str, int, str]]:
+        """Remove and return what was logged about no page in particular, and about this one."""
+        return [*self._records.pop("", ()), *self._records.pop(page_id, ())]
 
 
 class _Gate:

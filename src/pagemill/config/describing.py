@@ -13,7 +13,7 @@ from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import UsageError
 
 GENERIC = "generic"
-"""The model card where none is named."""
+"""The default model card."""
 
 
 def _kinds(given: Sequence[str]) -> tuple[Described, ...]:
@@ -62,12 +62,12 @@ class DescribeSettings(Settings):
         default=0,
         minimum=0,
         results=False,
-        help="Maximum number of elements that the model is asked about.",
+        help="Maximum number of elements to describe.",
         shown_default="no limit",
     )
 
     def beside(self, reader: RecognitionSettings) -> DescribeSettings:
-        """These settings, with what they leave open taken from the model that reads."""
+        """These settings, completed from those of the recognition model."""
         if self.servers:
             return self
         if self.model is not None:

@@ -1,4 +1,4 @@
-"""The describing service: one request for each element, with bounded concurrency; no picture is asked about twice."""
+"""The describing service: one request per element, with bounded concurrency and a cache by picture."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pagemill.describing.elements import ElementRequest
 
 PROMPT_VERSION = "1"
-"""Descriptions that were kept are of no use for another prompt."""
+"""Part of the cache key: stored descriptions are not used for another prompt."""
 _ANSWER_TOKENS = 1_500
 """Not measured: about three times a summary of 120 words, 12 keywords and a table of 40 values."""
 _PROMPT_TOKENS = 1_500
@@ -56,23 +56,23 @@ _DATA = {
 
 
 class KeptAnswers(Protocol):
-    """Remembers answers across processes; its calls may block, and come from any thread."""
+    """A store of answers across processes. Its methods may block, and are called from any thread."""
 
     def get(self, key: bytes) -> bytes | None:
-        """What was kept under a key."""
+        """The answer stored under a key."""
 
     def put(self, key: bytes, answer: bytes) -> None:
-        """Keep an answer."""
+        """Store an answer."""
 
 
 @dataclass(slots=True)
 class DescribeCounts:
-    """What the second pass did in this process."""
+    """Counts of the second pass in this process."""
 
     described: int = 0
-    """Elements that got a description, those from earlier answers included."""
+    """Elements with a description, including those from stored answers."""
     reused: int = 0
-    """Of these: as another element with the same picture, or as an answer that was kept."""
+    """Of these, without a request: the same picture as another element, or a stored answer."""
     failed: int = 0
     left: int = 0
     """Elements beyond the limit."""
@@ -83,7 +83,7 @@ class DescribeCounts:
 
     @property
     def tokens(self) -> int:
-        """Of prompts and answers, as far as the servers say."""
+        """Tokens of prompts and answers, as far as the servers report them."""
         return self.prompt_tokens + self.completion_tokens
 
 
@@ -91,8 +91,8 @@ class Describer:
     """Describes elements with one model behind servers. Used on one event loop.
 
     Args:
-        settings: Which model, on which servers, and how many elements at most.
-        reader: Of the model that reads; it describes, too, where no other is named.
+        settings: Model, servers, and maximum number of elements.
+        reader: Settings of the recognition model, which also describes if no other is named.
 
     Raises:
         UsageError: There is no such model card, it is of another kind, or no server is named.
@@ -102,7 +102,7 @@ class Describer:
         settings = settings.beside(reader)
         self.counts = DescribeCounts()
         self.answers: KeptAnswers | None = None
-        """Where answers are kept; None for this process alone."""
+        """Store of answers; None to keep them in this process only."""
         self._card = load_card(settings.model or GENERIC, ModelKind.RECOGNITION)
         if not settings.servers:
             raise UsageError(
@@ -146,7 +146,7 @@ class Describer:
         self._asker = Asker(self._client, RequestBuilder(self._card, served.name), sampling)
 
     async def describe(self, element: ElementRequest) -> Description | Problem | None:
-        """The description of an element, or why there is none; None for one beyond the limit.
+        """The description of an element, or the reason for a failure; None for one beyond the limit.
 
         Raises:
             NetworkError: No server was reachable for so long that the run should end.
@@ -154,6 +154,8 @@ class Describer:
         """
         key = self._key(element)
         found = self._done.get(key) or await self._kept(key)
+        # The same picture is being described, as a logo on every page: wait for that answer instead of a second
+        # request.
         if found is None and key in self._asking:
             answer = await asyncio.shield(self._asking[key])
             found = answer if isinstance(answer, Description) else None
@@ -179,11 +181,11 @@ class Describer:
         return answer
 
     def stop_waiting(self) -> None:
-        """As :meth:`pagemill.inference.client.ServerClient.stop_waiting`."""
+        """Fail soon if no server answers; see :meth:`pagemill.inference.client.ServerClient.stop_waiting`."""
         self._client.stop_waiting()
 
     async def aclose(self) -> None:
-        """Cancel what is asked, and close connections."""
+        """Cancel requests and close connections."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
@@ -229,7 +231,7 @@ class Describer:
             values, flaw, message, _ = await values_of(self._asker, question, problems, keep_blanks=True)
         except (RequestRefusedError, RequestFailedError) as error:
             return Problem(error.category, error.message, error.remedy)
-        except ValueError as error:  # of a picture that is none
+        except ValueError as error:  # the picture cannot be decoded
             return Problem("internal", str(error))
         finally:
             self.counts.attempts += question.attempts
@@ -266,5 +268,5 @@ def _prompt(element: ElementRequest) -> str:
 
 
 def _prepared(builder: RequestBuilder, picture: bytes) -> PreparedRegion:
-    """A picture as the model gets it. Runs on a thread."""
+    """Prepare a picture for the model. Runs on a thread."""
     return builder.prepare(simplejpeg.decode_jpeg(picture, colorspace="RGB"), Task.TEXT)

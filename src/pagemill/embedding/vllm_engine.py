@@ -52,15 +52,15 @@ class _Text(msgspec.Struct):
 
 
 class VllmEngine:
-    """Asks servers; called from several threads at once.
+    """Sends requests to servers. Thread-safe.
 
     Args:
-        card: Of the model.
+        card: The model card.
         settings: Servers, time limits, batch size.
 
     Raises:
         NetworkError: No server answers.
-        UsageError: None is of the kind, serves the model, and as one that embeds.
+        UsageError: No server serves the model for embedding.
     """
 
     name = "vllm"
@@ -90,18 +90,18 @@ class VllmEngine:
 
     @property
     def identity(self) -> EngineIdentity:
-        """By the name of the card: a server does not tell the revision of its weights."""
+        """Identified by the model card: servers do not report the revision of their weights."""
         return EngineIdentity(
             engine=self.name, model=self._card.name, dimension=self._dimension, instructions=self._instructions
         )
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[np.float32]:
-        """Make one vector an input, with one request.
+        """Compute one vector per input with one request.
 
         Raises:
-            RequestRefusedError: The server refuses it, for one of the inputs.
-            RequestFailedError: It failed on all attempts.
-            NetworkError: No server answers any more.
+            RequestRefusedError: The server refuses the request because of one of the inputs.
+            RequestFailedError: All attempts failed.
+            NetworkError: No server answers.
         """
         body = msgspec.json.encode(
             {
@@ -119,7 +119,7 @@ class VllmEngine:
         )
 
     def close(self) -> None:
-        """Close connections and end the thread that holds them."""
+        """Close connections and stop the thread of the event loop."""
         self._thread.close()
 
     def _conversation(self, each: EmbeddingInput) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
-import logging
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 
+from pagemill import tracing
 from pagemill.config.machine import RuntimeSettings
 from pagemill.config.modes import LAYOUT_MODEL, ReadingMode, StructureMode, TextLayerMode
 from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
@@ -51,7 +51,7 @@ and a run that is stopped has little to finish."""
 _LAYOUT_CALLS = 3
 """Calls of a layout engine with a device: one computes, while one is prepared and the answers of one are completed."""
 
-log = logging.getLogger(__name__)
+log = tracing.PageLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -247,7 +247,7 @@ class Services:
         try:
             layout = await jpegs.submit(image.data)
         except PagemillError as error:  # of this page alone, which takes the way of all others
-            log.info("the page is decoded on the CPU: %s", error)
+            log.info("decoded on the CPU, as the decoder of the layout engine failed: %s", error)
             return None
         if layout is None or layout.pixels.shape != (image.size[1], image.size[0], 3):
             return None

@@ -68,6 +68,7 @@ def test_what_parse_takes_run_takes_and_passes_on(vllm):
             "5",
         ),
     )
+    given = (*given, "--verbose")
     _, words = planned("scans", "--vllm", vllm, "--profile", "l4", "--step", "ocr", *given, "--password", "secret")
     assert words[:5] == ["pagemill", "parse", "scans", "-o", "output"]
     planned_too = ["--recognition-engine", "vlm", "--server", words[words.index("--server") + 1]]

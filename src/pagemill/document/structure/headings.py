@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,8 @@ from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
 from pagemill.document.page import Furniture, OutlineEntry, Style
 from pagemill.document.structure.book import TEXTS, Book, Draft, letters
 from pagemill.document.structure.facts import HEAD
+
+log = logging.getLogger(__name__)
 
 DEEPEST = 6
 """Levels of Markdown and HTML."""
@@ -65,8 +68,14 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     if not headings:
         return
     tiers = _tiers(book, headings)
+    numbers = {} if depths or not tiers else _numbered(book, headings, tiers)
     if tiers:
-        _set_levels(book, headings, tiers, depths or _numbered(book, headings, tiers))
+        _set_levels(book, headings, tiers, depths or numbers)
+    source = "tags" if tags else "outline" if entries else "numbers" if numbers else "style"
+    log.info("%s: first of %d headings, levels by %s", book.name(headings[0]), len(headings), source)
+    for draft in headings if log.isEnabledFor(logging.DEBUG) else ():
+        by = source if draft in (depths or numbers) else "style"
+        log.debug("%s: heading of level %s by %s: %s", book.name(draft), draft.level, by, draft.facts.head)
 
 
 def _tagged(book: Book) -> dict[Draft, int]:
