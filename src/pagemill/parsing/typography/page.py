@@ -15,10 +15,12 @@ from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import ANNOTATION, Furniture, Mark, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.blocks import Block
+from pagemill.parsing.korean import korean_words, mark_broken_words
 from pagemill.parsing.lines import direction, words_of
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, cells_of
 from pagemill.parsing.typography.columns import flows_of
+from pagemill.parsing.typography.cut_words import mark_cut_words
 from pagemill.parsing.typography.drawn import drawn_rules
 from pagemill.parsing.typography.prose import Column, Kind, Passage, code_text, mark_headings, nest, passages_of
 from pagemill.parsing.typography.rows import (
@@ -163,6 +165,8 @@ class _Page:
         self._numbers: list[Piece] = []
         self._initials: list[tuple[Piece, list[Piece]]] = []
         self._words = words_of(piece.text for piece in pieces)
+        self._korean = korean_words(piece.text for piece in pieces)
+        mark_cut_words(pieces, self._words, self._korean)
         self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
         give_body_size(pieces, self._body)
         self._drawn = drawn_rules(layer.strokes, (box for box, _ in layer.fills), width, mirrored=mirrored)
@@ -243,6 +247,7 @@ class _Page:
     def _prose(self, passages: list[Passage], column: Column) -> list[Block]:
         mark_headings(passages, column)
         nest(passages, column)
+        mark_broken_words([passage.rows for passage in passages if passage.kind is not Kind.CODE], self._korean)
         blocks = [self._passage_block(passage) for passage in passages]
         return _lists_joined(self._contents(self._notes(blocks)))
 
