@@ -75,9 +75,10 @@ def typographic_blocks(
         return None
     if any(line.engine == ANNOTATION for line in lines):
         return None  # fields of forms have rules of their own
+    told = [line for line in level if any(map(str.isalpha, line.text))]
     mirrored = is_right_to_left("".join(line.text for line in level)) and not is_set_from_left(
-        [(line.box[0], line.box[2]) for line in level],
-        TYPOGRAPHY.aligned * median(line.font_size or line.box[3] - line.box[1] for line in level),
+        [(line.box[0], line.box[2]) for line in told],
+        TYPOGRAPHY.aligned * median(line.font_size or line.box[3] - line.box[1] for line in told),
     )
     artifacts = sum(len(line.text) for line in level if line.artifact)
     believed = artifacts < 0.5 * characters

@@ -398,9 +398,7 @@ def test_names_that_hyphens_break_in_the_first_column_are_whole(tmp_path):
 
 def test_a_word_that_a_narrow_cell_cuts_is_whole(tmp_path):
     sheet = Sheet()
-    sheet.prose(
-        72, 60, 450, "Every supplier, any other Anbieter or Harbour, is listed with the code that it was given."
-    )
+    sheet.prose(72, 60, 450, "Every supplier, any other Anbieter or Harbour, is listed with the code that is given.")
     rows = [("Anbiete", "r", "Code", "Place"), ("Harbou", "r Co", "17", "North"), ("ESTIM", "_COD", "18", "South")]
     for place, (first, second, code, where) in enumerate(rows):
         sheet.put(72, 120 + 36 * place, first)
