@@ -42,6 +42,8 @@ class Piece:
     """Where in the line's text its words begin, as far as a part of a line knows."""
     order: int = 0
     """Place in the order in which the page's lines were written."""
+    cut: bool = False
+    """It ends inside a word that the piece written next goes on with."""
 
     @cached_property
     def text(self) -> str:
@@ -65,7 +67,15 @@ class Piece:
         for text, _, _ in self.words[:start]:
             if (found := self.line.text.find(text, offset)) >= 0:
                 offset = found + len(text)
-        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset, self.order)
+        return Piece(
+            self.line,
+            words[0][1],
+            max(word[2] for word in words),
+            words,
+            offset,
+            self.order,
+            self.cut and end >= len(self.words),
+        )
 
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
@@ -121,6 +131,8 @@ class PageRow:
     """The row before it in its column."""
     joint: str | None = None
     """What takes the place of the hyphen at its end, where the words of the page tell."""
+    word_goes_on: bool | None = None
+    """Whether it ends inside a Korean word; None where that is not known."""
     parted: bool = False
     """A table or picture stands between it and the row above."""
 
@@ -149,6 +161,11 @@ class PageRow:
     def x2(self) -> float:
         """Where it ends."""
         return max(piece.x2 for piece in self.pieces)
+
+    @property
+    def trailing_space(self) -> bool:
+        """Whether a space is drawn at its end."""
+        return self.pieces[-1].line.text.endswith(" ")
 
     @property
     def baseline(self) -> float:
@@ -220,7 +237,8 @@ class PageRow:
             size=self.size,
             bold=self.bold,
             joint=self.joint,
-            trailing_space=self.pieces[-1].line.text.endswith(" "),
+            trailing_space=self.trailing_space,
+            word_goes_on=self.word_goes_on,
         )
 
 
