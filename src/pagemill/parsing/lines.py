@@ -319,7 +319,7 @@ _SARA_AM = re.compile("\u0e4d([\u0e48-\u0e4b]?)\u0e32")
 
 
 def composed(text: str) -> str:
-    """Radicals as the ideographs they look like; the Thai vowel sara am as one character; drawn soft hyphens as such."""
+    """Radicals as ideographs, the Thai vowel sara am as one character, soft hyphens that are drawn as hyphens."""
     text = text.replace("\u00ad", "-")
     text = _RADICAL.sub(lambda sign: _RADICALS.get(sign[0]) or unicodedata.normalize("NFKC", sign[0]), text)
     return _SARA_AM.sub("\\1\u0e33", text) if "\u0e4d" in text else text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pagemill.document.page import Mark, Span, TextLine
+from pagemill.document.page import Mark, Span, TextLine, Word
 from pagemill.parsing.korean import mark_broken_words
 from pagemill.parsing.lines import Row, clean_lines, join_rows, mark_hyphens, rows_of
 
@@ -77,3 +77,9 @@ def test_a_drawn_soft_hyphen_is_a_hyphen_and_marks_keep_their_place():
     ((cleaned,), _) = clean_lines([line])
     assert cleaned.text == "AB well-known"
     assert cleaned.spans == (Span(3, 7, Mark.BOLD),)
+
+
+def test_radicals_are_the_ideographs_that_they_look_like():
+    line = TextLine(text="⽇本 ⻓⾊ ⺡", box=(0, 0, 90, 10), words=(Word(text="⽇本", box=(0, 0, 20, 10)),))
+    (clean,), _ = clean_lines([line])
+    assert (clean.text, clean.words[0].text) == ("日本 长色 ⺡", "日本")  # the last one is no character of its own

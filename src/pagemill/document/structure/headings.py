@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
@@ -44,7 +44,7 @@ _USUAL_DEPTH = 0.2
 
 _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
 _TAGGED = re.compile(r"H([1-6])")
-_ENDS = re.compile("[.,;。，、；：]$")
+_ENDS = re.compile("[.,;:。，、；：]$")
 
 _CODE_SIZE, _UNKNOWN_CODE_SIZE = 0.03, 1.25
 """Share by which the size of code in headings is off, where the size of code in running text is known, and the size of
@@ -295,12 +295,9 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
         above = min(sizes, default=None)
         sizes[size] = sizes[above] if above is not None and above - size <= _SAME_SIZE else size
     rounded = {draft: (sizes[tier[0]], *tier[1:]) for draft, tier in styled.items()}
-    inline, body, colour = (
-        _inline_code(book),
-        book.body.size if book.body else 0.0,
-        book.body.colour if book.body else 0,
-    )
-    alike = {tier: _without_code(tier, set(rounded.values()), inline, body) for tier in set(rounded.values())}
+    inline, (body, colour) = _inline_code(book), (book.body.size, book.body.colour) if book.body else (0.0, 0)
+    tiers = set(rounded.values())
+    alike = {tier: _without_code(tier, tiers, inline, body) for tier in tiers}
     order = sorted(
         set(alike.values()),
         key=lambda tier: (-tier[0], tier[5], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4]),

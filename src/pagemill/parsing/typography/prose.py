@@ -470,7 +470,7 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
     }
     for place, passage in enumerate(passages):
         coloured = alone[place] and column.colour(passage.rows[0]) in colours
-        hangs = _hangs_out(passages, place) and any(abs(x - passage.rows[0].x1) < 2 for x in edges)
+        hangs = _hangs_out(passages, place, column) and any(abs(x - passage.rows[0].x1) < 2 for x in edges)
         if hangs or coloured:
             passage.kind = Kind.HEADING
         elif passage.kind is Kind.TEXT and passage.rows[0].fixed and column.is_coloured(passage.rows[0]):
@@ -487,7 +487,7 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
                 other.kind = Kind.TEXT  # an address, say, that is bold as a whole
 
 
-def _hangs_out(passages: Sequence[Passage], place: int) -> bool:
+def _hangs_out(passages: Sequence[Passage], place: int, column: Column) -> bool:
     """Whether a single row begins left of the text below it, and of that above but for headings, as in manual pages."""
     passage = passages[place]
     if passage.kind not in (Kind.TEXT, Kind.CODE) or len(passage.rows) > 1 or place + 1 == len(passages):
@@ -495,8 +495,10 @@ def _hangs_out(passages: Sequence[Passage], place: int) -> bool:
     x1, em = passage.rows[0].x1, passage.size
     above = passages[place - 1] if place else None
     inside = above is None or above.kind is Kind.HEADING or above.rows[0].x1 > x1 + em
-    below = passages[place + 1]  # code is indented below any paragraph, and set smaller than text
-    hangs = below.kind in (Kind.TEXT, Kind.ITEM) and min(row.x1 for row in below.rows) > x1 + em
+    below = passages[place + 1]
+    # Items are indented below any paragraph, but not all text; code is, too, and it is set smaller.
+    indented = below.kind is Kind.TEXT or (below.kind is Kind.ITEM and min(column.text_edges, default=x1) > x1 + em)
+    hangs = indented and min(row.x1 for row in below.rows) > x1 + em
     return inside and hangs and same_size(em, max(em, below.size))
 
 
