@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pagemill.document.page import Mark, Span, TextLine
+from pagemill.document.page import Mark, Span, TextLine, Word
 from pagemill.parsing.korean import mark_broken_words
 from pagemill.parsing.lines import Row, clean_lines, join_rows, mark_hyphens, rows_of
 
@@ -92,3 +92,9 @@ def test_parts_that_are_no_words_are_joined_where_other_korean_lines_end_inside_
     mark_broken_words([cut, rows])
     assert cut[1].word_goes_on and rows[0].word_goes_on
     assert join_rows(rows) == "새 물레와 함께 방아 상태를 살핀다"
+
+
+def test_radicals_are_the_ideographs_that_they_look_like():
+    line = TextLine(text="⽇本 ⻓⾊ ⺡", box=(0, 0, 90, 10), words=(Word(text="⽇本", box=(0, 0, 20, 10)),))
+    (clean,), _ = clean_lines([line])
+    assert (clean.text, clean.words[0].text) == ("日本 长色 ⺡", "日本")  # the last one is no character of its own

@@ -342,8 +342,9 @@ def leading_of(rows: Sequence[PageRow]) -> Leading:
         total = sum(counts.values())
         for ratio in sorted(counts):
             near = sum(count for other, count in counts.items() if 0 <= other - ratio <= 0.06)
-            wide = fixed and ratio > TYPOGRAPHY.widest_leading  # a blank line
-            if near >= max(3 if wide else 2 if total > 3 else 1, TYPOGRAPHY.leading * total):
+            wide = ratio > TYPOGRAPHY.widest_leading  # between blocks of code, or of two paragraphs
+            least = 3 if wide and fixed else 2 if wide or total > 3 else 1
+            if near >= max(least, TYPOGRAPHY.leading * total):
                 result[size, fixed] = (ratio + 0.03) * size
                 break
     return result
@@ -383,8 +384,12 @@ def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, in
     told = [place for place, style in enumerate(styles) if not style.fixed_pitch]
     if told and ratios:
         code = sum(style.characters for style in styles if style.fixed_pitch)
-        # What is bold and less than code is headings between it.
-        plain = [place for place in told if not styles[place].bold or styles[place].characters > code]
+        # What is bold or slanted and less than code is headings between it.
+        plain = [
+            place
+            for place in told
+            if not (styles[place].bold or styles[place].italic) or styles[place].characters > code
+        ]
         sizes: Counter[float] = Counter()
         for place in told:
             sizes[styles[place].size] += styles[place].characters
