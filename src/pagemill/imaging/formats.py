@@ -73,7 +73,12 @@ _OLE = (".hwp", ".doc", ".xls", ".ppt")
 TEXT_DOCUMENTS = frozenset((".txt", ".text", ".md", ".markdown", ".csv", ".tsv"))
 """Suffixes of plain text, which also says what page images beside it show, or what a dataset is."""
 _WEB = (".html", ".htm", ".xhtml", ".epub")
-OWN_DOCUMENTS = TEXT_DOCUMENTS | {*_OFFICE, *_OLE, *_WEB, ".hwpx"}
+_MAIL = (".eml", ".msg")
+ARCHIVE = ".zip"
+"""Suffix of archives of documents."""
+CONTAINERS = frozenset((ARCHIVE, *_MAIL))
+"""Suffixes of files in which documents are."""
+OWN_DOCUMENTS = TEXT_DOCUMENTS | {*_OFFICE, *_OLE, *_WEB, *_MAIL, ".hwpx", ARCHIVE}
 """Suffixes of documents that pagemill's own readers read."""
 
 

@@ -47,6 +47,8 @@ _MOST_CHAIN = 20
 """Styles that are based on each other."""
 _INDENT = 360
 """Twentieths of a point by which a level of a list is indented that does not say."""
+_MOST_LEVELS = 9
+"""Of the numbering of a list, as Word has them."""
 _MOST_COLUMNS = 1_000
 
 
@@ -250,7 +252,7 @@ class _Reader:
                 for base in child.iterfind(f"{_W}rubyBase"):
                     self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
-                if inline.text or child.get(f"{_W}type") not in ("page", "column"):
+                if inline.last or child.get(f"{_W}type") not in ("page", "column"):
                     inline.add("\n")
             elif name == "sym":
                 inline.add(_symbol(child), marks)
@@ -307,7 +309,7 @@ class _Reader:
             for paragraph in note.iter(f"{_W}p"):
                 if _is_fallback(paragraph, note, boxes=False):
                     continue
-                text.add("\n" if text.text else "")
+                text.add("\n" if text.last else "")
                 text.extend(self._text(paragraph, _Found(), depth + 1))
         body = text.block()
         text = Inline(body.content or "", list(body.spans), text.has_formula) if body else Inline()
@@ -400,7 +402,7 @@ class _Reader:
             else:
                 after.append(block)
                 continue
-            inline.add("\n" if inline.text else "")
+            inline.add("\n" if inline.last else "")
             inline.extend(text)
         return inline
 
@@ -479,8 +481,8 @@ class _Reader:
             return None
         assert number is not None
         self._counts[number, at] = self._counts.get((number, at), level.start - 1) + 1
-        for deeper in [key for key in self._counts if key[0] == number and key[1] > at]:
-            del self._counts[deeper]
+        for deeper in range(at + 1, _MOST_LEVELS):
+            self._counts.pop((number, deeper), None)
         indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)
         own = next((value for each in indents if (value := each.get(f"{_W}left") or each.get(f"{_W}start"))), None)
         indent = int(float(own)) if own and re.fullmatch(r"-?\d+(\.\d+)?", own) else level.indent

@@ -73,10 +73,9 @@ def read(path: Path, password: str | None = None) -> Document:
     with path.open("rb") as file:
         is_package = file.read(4) == b"PK\x03\x04"
     damaged = check_package(path) if is_package else []
-    final = {"revision_mode": "final"} if path.suffix.lower() in (".hwp", ".hwpx") else {}
     try:
-        found = Dochan(str(path), password=password, **final).doc
-    except ValueError:  # the file is of another kind than its name says
+        found = Dochan(str(path), password=password, revision_mode="final").doc
+    except ValueError:  # of another kind than HWP and HWPX, which alone have it
         found = Dochan(str(path), password=password).doc
     errors = [error.removeprefix("ERR: ") for error in found.errors if error.startswith("ERR:")]
     told = [error.removeprefix("WARN: ") for error in found.errors if not error.startswith("ERR:")]
@@ -231,7 +230,7 @@ def _joined(blocks: Iterable[Any], depth: int = 0) -> Inline:
         else:
             continue
         if text.text:
-            inline.add("\n" if inline.text else "")
+            inline.add("\n" if inline.last else "")
             inline.extend(text)
     return inline
 

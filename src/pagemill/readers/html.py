@@ -379,7 +379,7 @@ class _Walk:
         if tag in _SILENT or _is_hidden(node):
             return
         if tag == "br":
-            inline.text = inline.text.rstrip(" ") + "\n"
+            inline.end_line()
             return
         if tag in ("img", "picture"):
             pictures.append(node)
@@ -392,17 +392,17 @@ class _Walk:
             self._add(node.text(deep=True), marks, inline)
             return
         is_block = inside and depth > 0 and tag not in _INLINE
-        if is_block and inline.text and not inline.text.endswith("\n"):
-            inline.text = inline.text.rstrip(" ") + ("\t" if tag in ("td", "th") else "\n")
+        if is_block and inline.last not in ("", "\n"):
+            inline.end_line("\t" if tag in ("td", "th") else "\n")
         verbatim = verbatim or tag in _VERBATIM
         for child in node.iter(include_text=True):
             self._collect(child, marks, inline, depth + 1, pictures, inside=inside, verbatim=verbatim)
-        if is_block and inline.text and not inline.text.endswith("\n") and tag not in ("td", "th"):
-            inline.text = inline.text.rstrip(" ") + "\n"
+        if is_block and inline.last not in ("", "\n") and tag not in ("td", "th"):
+            inline.end_line()
 
     def _add(self, text: str, marks: Marks, inline: Inline) -> None:
         text = _SPACE.sub(" ", text)
-        if not inline.text or inline.text[-1] in " \n\t":
+        if inline.last in ("", " ", "\n", "\t"):
             text = text.lstrip(" ")
         inline.add(text, marks)
         if self._formulas and _FORMULA.search(text):

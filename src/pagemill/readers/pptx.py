@@ -232,6 +232,6 @@ def _table(table: Any) -> Iterator[Block]:
 def _lines(paragraphs: Iterable[Any]) -> Inline:
     inline = Inline()
     for paragraph in paragraphs:
-        inline.add("\n" if inline.text else "")
+        inline.add("\n" if inline.last else "")
         inline.extend(_text(paragraph))
     return inline

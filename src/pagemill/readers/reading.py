@@ -41,6 +41,7 @@ _OWN: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:read_html", _WEB)),
     **dict.fromkeys((".md", ".markdown"), ("html:read_markdown", _WEB)),
     ".epub": ("epub:read", _WEB),
+    **dict.fromkeys((".eml", ".msg"), ("mail:read", "")),
     **dict.fromkeys((".csv", ".tsv"), ("text:read_separated", "")),
     **dict.fromkeys((".txt", ".text"), ("text:read_text", "")),
 }
