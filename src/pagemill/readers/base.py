@@ -93,7 +93,8 @@ class Inline:
     __slots__ = ("_length", "_pieces", "has_formula", "spans")
 
     def __init__(self, text: str = "", spans: Iterable[Span] = (), has_formula: bool = False) -> None:
-        self.text = text
+        self._pieces = [text] if text else []
+        self._length = len(text)
         self.spans = list(spans)
         self.has_formula = has_formula
 
