@@ -74,11 +74,12 @@ TEXT_DOCUMENTS = frozenset((".txt", ".text", ".md", ".markdown", ".csv", ".tsv")
 """Suffixes of plain text, which also says what page images beside it show, or what a dataset is."""
 _WEB = (".html", ".htm", ".xhtml", ".epub")
 _MAIL = (".eml", ".msg")
+_OPEN = (".odt", ".ods", ".odp", ".rtf")
 ARCHIVE = ".zip"
 """Suffix of archives of documents."""
 CONTAINERS = frozenset((ARCHIVE, *_MAIL))
 """Suffixes of files in which documents are."""
-OWN_DOCUMENTS = TEXT_DOCUMENTS | {*_OFFICE, *_OLE, *_WEB, *_MAIL, ".hwpx", ARCHIVE}
+OWN_DOCUMENTS = TEXT_DOCUMENTS | {*_OFFICE, *_OLE, *_WEB, *_MAIL, *_OPEN, ".hwpx", ARCHIVE}
 """Suffixes of documents that pagemill's own readers read."""
 
 
@@ -113,7 +114,7 @@ def sniff(head: bytes) -> FileFormat | None:
 
 DOCUMENTS = frozenset(
     (
-        *(".rtf", ".odt", ".pages", ".pps", ".odp", ".key", ".ods", ".numbers"),
+        *(".pages", ".pps", ".key", ".numbers"),
         *(".xps", ".djvu", ".ps", ".eps", ".tex", ".hml"),
     )
 )
@@ -122,9 +123,7 @@ IMAGES = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", "
 """Suffixes of images that other programs turn into PNG."""
 
 _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
-    (b"PK\x03\x04", b"vnd.oasis.opendocument", ".odt, .odp or .ods"),
     (b"PK\x03\x04", b"", ".zip"),
-    (b"{\\rtf", b"", ".rtf"),
     (b"%!PS", b"", ".ps"),
     (b"AT&TFORM", b"", ".djvu"),
     (b"GIF8", b"", ".gif"),
@@ -136,7 +135,7 @@ _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
 _PACKAGE = b"PK\x03\x04"
 _OLE_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MARKUP = (b"<!doctype html", b"<html")
-_NAMED_WITHIN = (b"word/", b"ppt/", b"xl/", b"[Content_Types].xml", b"hwp+zip", b"epub+zip")
+_NAMED_WITHIN = (b"word/", b"ppt/", b"xl/", b"[Content_Types].xml", b"hwp+zip", b"epub+zip", b"vnd.oasis.opendocument")
 
 
 def is_document(head: bytes, name: str) -> bool:
@@ -148,7 +147,7 @@ def is_document(head: bytes, name: str) -> bool:
     """
     if head.startswith(_PACKAGE):
         return promised(name) is FileFormat.DOCUMENT or any(inner in head for inner in _NAMED_WITHIN)
-    if head.startswith(_OLE_FILE):
+    if head.startswith((_OLE_FILE, b"{\\rtf")):
         return True  # which one its directory tells
     if promised(name) is FileFormat.DOCUMENT:
         return True  # also a damaged one: its reader says so

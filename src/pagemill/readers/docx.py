@@ -264,6 +264,11 @@ class _Reader:
                     self._field.append("")
                 elif kind == "end" and self._field:
                     self._field.pop()
+                if (box := child.find(f"{_W}ffData/{_W}checkBox")) is not None:
+                    is_set = _switch([box], "checked" if box.find(f"{_W}checked") is not None else "default")
+                    inline.add("☒" if is_set else "☐", marks)
+                elif (choice := child.find(f"{_W}ffData/{_W}ddList")) is not None:
+                    inline.add(_choice(choice), marks)
             elif name == "instrText" and self._field:
                 self._field[-1] += child.text or ""
             elif name in ("drawing", "pict", "object"):

@@ -28,7 +28,9 @@ ENCRYPTED = 1
 _RELATIONS = "_rels/.rels"
 _STRICT = b"http://purl.oclc.org/ooxml/officeDocument/relationships/officeDocument"
 _PARTS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"), ("Contents/section", ".hwpx"))
+_OPEN = b"application/vnd.oasis.opendocument."
 _TYPES = {b"application/hwp+zip": ".hwpx", b"application/epub+zip": ".epub"}
+_TYPES |= {_OPEN + b"text": ".odt", _OPEN + b"spreadsheet": ".ods", _OPEN + b"presentation": ".odp"}
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg", ".webp", ".wdp")
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
 """What Python raises for archives that are damaged."""

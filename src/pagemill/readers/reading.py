@@ -41,6 +41,8 @@ _OWN: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:read_html", _WEB)),
     **dict.fromkeys((".md", ".markdown"), ("html:read_markdown", _WEB)),
     ".epub": ("epub:read", _WEB),
+    **dict.fromkeys((".odt", ".ods", ".odp"), ("opendocument:read", _WEB)),
+    ".rtf": ("rich_text:read", _OFFICE),
     **dict.fromkeys((".eml", ".msg"), ("mail:read", "")),
     **dict.fromkeys((".csv", ".tsv"), ("text:read_separated", "")),
     **dict.fromkeys((".txt", ".text"), ("text:read_text", "")),
@@ -51,7 +53,6 @@ _HEAD = 4096
 _OLD = {".xls": ".csv", ".doc": ".txt"}
 """Suffixes that programs give to text, too; and what text is then."""
 _FOREIGN = {
-    b"{\\rtf": "RTF",
     b"mime-version:": "a web archive (MHTML)",
     b"schemas-microsoft-com:office:spreadsheet": "XML of Excel 2003",
     b"schemas.microsoft.com/office/word/2003": "XML of Word 2003",
@@ -146,6 +147,8 @@ def _disguised(head: bytes, suffix: str) -> str:
                 raise UnsupportedInputError(reason, remedy="Save it in the current format of Office.")
     if is_markup:
         return ".html"
+    if text.startswith(b"{\\rtf"):
+        return ".rtf"
     if b"\0" in text:
         raise CorruptInputError(f"its name ends with {suffix}, and it is no file of Office", remedy="Get it again.")
     return _OLD[suffix]
