@@ -17,6 +17,7 @@ from pagemill.errors import CorruptInputError
 from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
 from pagemill.readers.charts import chart_blocks
 from pagemill.readers.html import ordinal
+from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
 from pagemill.tables.table import Cell
 
@@ -231,7 +232,7 @@ class _Reader:
                 found.deleted += _gone(child)
             elif tag in (f"{_M}oMath", f"{_M}oMathPara"):
                 for formula in [child] if tag == f"{_M}oMath" else child.iterfind(f"{_M}oMath"):
-                    if latex := _latex(formula):
+                    if latex := latex_of_omml(formula).strip():
                         found.formulas.append(latex)
                         inline.formula(latex)
 
@@ -578,6 +579,13 @@ def _plain_rows(markup: str) -> Iterable[list[str]]:
     return ([each.text for each in cells if each.row == row] for row in range(table.rows if table else 0))
 
 
+def _choice(field: Any) -> str:
+    """The entry that a drop-down list of a form shows."""
+    entries = [each.get(f"{_W}val") or "" for each in field.iterfind(f"{_W}listEntry")]
+    at = _number(field.find(f"{_W}result"), _number(field.find(f"{_W}default"), 0))
+    return entries[at] if 0 <= at < len(entries) else ""
+
+
 def _switch(sources: list[Any], name: str) -> bool:
     """Whether a property is on: by the first that says."""
     found = next((each for source in sources if (each := source.find(f"{_W}{name}")) is not None), None)
@@ -638,12 +646,3 @@ def _field_link(instruction: str) -> Marks:
     match = _LINK.match(instruction)
     target = safe_target(match[1]) if match else None
     return ((Mark.LINK, target),) if target else ()
-
-
-def _latex(formula: Any) -> str:
-    """A formula as LaTeX; its characters where the converter is not there."""
-    try:
-        from dochan.ooxml.math import _omml_to_latex  # no public name; a test says when it goes
-    except ImportError:
-        return "".join(formula.itertext()).strip()
-    return str(_omml_to_latex(formula)).strip()

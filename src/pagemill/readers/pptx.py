@@ -30,6 +30,7 @@ from pagemill.readers.base import (
 from pagemill.readers.charts import chart_blocks
 from pagemill.readers.docx import DIAGRAM, info_of
 from pagemill.readers.html import ordinal
+from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -183,9 +184,7 @@ def _text(paragraph: Any) -> Inline:
         if child.tag == f"{_A}br":
             inline.add("\n")
         elif child.tag == f"{_M}oMath":
-            from pagemill.readers.docx import _latex
-
-            inline.formula(_latex(child))
+            inline.formula(latex_of_omml(child))
         else:
             inline.add("".join(each.text or "" for each in child.iterfind(f"{_A}t")), _marks(child, links.get(child)))
     return inline
