@@ -213,7 +213,9 @@ def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] |
     walk = _Walk(formulas, {} if pictures is None else pictures)
     root = tree.body or tree.root
     blocks = list(walk.blocks(root)) if root is not None else []
-    return Document(parts=list(in_parts(blocks)), info=_info(tree))
+    parts = list(in_parts(blocks))
+    parts[0].notes += [f"{walk.hidden:,} hidden elements with text are not read"] if walk.hidden else []
+    return Document(parts=parts, info=_info(tree))
 
 
 def _info(tree: Any) -> DocumentInfo:
@@ -236,6 +238,16 @@ class _Walk:
     def __init__(self, formulas: bool, pictures: dict[str, bytes]) -> None:
         self._formulas = formulas
         self._pictures = pictures
+        self.hidden = 0
+        """Elements with text that the page hides."""
+
+    def _is_left_out(self, node: Any) -> bool:
+        if node.tag in _SILENT:
+            return True
+        if not _is_hidden(node):
+            return False
+        self.hidden += bool(node.text(deep=True).strip())
+        return True
 
     def blocks(
         self, node: Any, depth: int = 0, items: int = 0, item: Callable[[Any], Iterator[Block]] | None = None
@@ -251,7 +263,7 @@ class _Walk:
         inline = Inline()
         for child in node.iter(include_text=True):
             tag = child.tag
-            if tag in _SILENT or _is_hidden(child):
+            if self._is_left_out(child):
                 continue
             if tag == "-text" or (tag in _INLINE and not self._holds_blocks(child)):
                 if tag in ("img", "picture"):
@@ -376,7 +388,7 @@ class _Walk:
             else:
                 self._add(node.text_content or "", marks, inline)
             return
-        if tag in _SILENT or _is_hidden(node):
+        if self._is_left_out(node):
             return
         if tag == "br":
             inline.end_line()

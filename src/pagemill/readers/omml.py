@@ -5,6 +5,7 @@ Specification: ECMA-376 Part 1, 22.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -169,7 +170,7 @@ def _lines(node: Any, depth: int) -> str:
     return rf"\begin{{aligned}}{_ROW_END.join(rows)}\end{{aligned}}"
 
 
-_WRITERS = {
+_WRITERS: dict[str, Callable[[Any, int], str]] = {
     **dict.fromkeys(("sSub", "sSup", "sSubSup", "sPre"), _scripts),
     **dict.fromkeys(("limLow", "limUpp"), _limit),
     "f": _fraction,

@@ -116,9 +116,11 @@ class _Writer:
             part = Part(blocks=[*self._blocks(page), *([note] if note else [])])
             part.notes += ["the slide is hidden"] if self._style(page, "presentation:visibility") == "hidden" else []
             yield part
-        for table in self._body.iterfind("table:table", _SPACES) if kind == "office:spreadsheet" else ():
+        sheets = self._body.findall("table:table", _SPACES) if kind == "office:spreadsheet" else ()
+        for table in sheets:
             name = _get(table, "table:name")
-            for part in in_parts(self._blocks(table, self._write(table, 0)), metadata={"sheet": name}):
+            title = f"<h2>{escape(name)}</h2>" if len(sheets) > 1 else ""
+            for part in in_parts(self._blocks(table, title + self._write(table, 0)), metadata={"sheet": name}):
                 is_hidden = self._style(table, "table:display") == "false"
                 part.notes += [f"the sheet {name!r} is hidden"] if is_hidden else []
                 yield part

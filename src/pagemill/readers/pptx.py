@@ -11,7 +11,7 @@ import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
-from pagemill.document.page import Mark
+from pagemill.document.page import Furniture, Mark
 from pagemill.errors import CorruptInputError
 from pagemill.readers.base import (
     DPI,
@@ -111,7 +111,13 @@ def _placeholder(shape: Any) -> str:
 
 def _shape(shape: Any, slide: Any, depth: int) -> Iterator[Block]:
     kind = _placeholder(shape)
-    if kind in _RUNNING or depth > _MOST_DEPTH:
+    if depth > _MOST_DEPTH:
+        return
+    if kind in _RUNNING:
+        label = Label.HEADER if kind == "HEADER" else Label.FOOTER
+        text = _lines(shape.text_frame.paragraphs) if shape.has_text_frame else Inline()
+        block = text.block(label=label, furniture=Furniture.PROVEN, box=_box(shape))
+        yield from (block,) if block else ()
         return
     for block in _content(shape, slide, kind, depth):
         yield block if block.box or depth else msgspec.structs.replace(block, box=_box(shape))

@@ -131,7 +131,8 @@ def test_sheets_with_rows_to_the_edge_of_the_sheet(tmp_path: Path):
     document = read(odf(tmp_path / "a.ods", "spreadsheet", body, style("Off", "table", 'table:display="false"')))
     first, second = document.parts
     assert first.metadata == {"sheet": "A"} and second.notes == ["the sheet 'B' is hidden"]
-    assert first.blocks[0].content == (
+    assert (first.blocks[0].content, first.blocks[0].level) == ("A", 2)
+    assert first.blocks[1].content == (
         "<table><tr><td>1,204.50 €</td><td></td><td></td></tr><tr><td>x</td><td></td><td>far</td></tr></table>"
     )
 

@@ -197,7 +197,6 @@ def test_web_pages_and_text_with_the_names_of_old_office_files_are_read(
 @pytest.mark.parametrize(
     ("name", "data", "what"),
     [
-        ("a.doc", b"{\\rtf1 x}", "RTF"),
         ("a.doc", b"Date: x\nMIME-Version: 1.0\n", "a web archive"),
         (
             "a.xls",
