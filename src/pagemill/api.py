@@ -64,6 +64,7 @@ class StreamKeywords(TypedDict, total=False):
     tables: str | None
     furniture: str
     inline_marks: bool
+    read_images: bool
     table_engine: str
     table_model: str | None
     pages: str | None

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "config": {"errors"},
     "checkpoints": {"errors", "config"},
     "imaging": {"errors", "checkpoints", "document"},
-    "readers": {"errors", "document", "imaging", "tables"},
+    "readers": {"errors", "document", "imaging", "formulas", "tables"},
     "sources": {"errors", "config", "document", "imaging", "readers"},
     "inference": {"errors", "_version"},
     "serving": {"errors", "processes", "config", "inference"},

@@ -128,6 +128,11 @@ class ParseSettings(Settings):
         results=True,
         help="Keep bold, italic, struck-out and fixed-width words, scripts and links of text layers.",
     )
+    read_images: bool = option(
+        default=False,
+        results=True,
+        help="Recognize the text of pictures inside of Office, HWP, web and mail files.",
+    )
     table_choice: TableEngineSettings = TableEngineSettings()
     recognition: RecognitionSettings = RecognitionSettings()
     describing: DescribeSettings = DescribeSettings()

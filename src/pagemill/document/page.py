@@ -330,7 +330,8 @@ class PageFacts(msgspec.Struct, kw_only=True):
     styles: tuple[Style, ...] = ()
     """Styles of the text layer, those with the most characters first."""
     text_source: str = ""
-    """``text-layer``, ``ocr``, ``document`` (read without pixels), or empty for a page without text."""
+    """``text-layer``, ``ocr``, ``document`` (read without pixels), several joined by ``+``, or empty for a page without
+    text."""
     confidence: float | None = None
     """As of a region: the mean over the lines whose confidence is known, lettering of pictures left out."""
     leaves_out: Furniture = Furniture.PROVEN

@@ -82,25 +82,32 @@ OWN_DOCUMENTS: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:read_html", _WEB)),
     **dict.fromkeys((".md", ".markdown"), ("html:read_markdown", _WEB)),
     ".epub": ("epub:read", _WEB),
+    **dict.fromkeys((".odt", ".ods", ".odp"), ("opendocument:read", _WEB)),
+    ".rtf": ("rich_text:read", _OFFICE),
+    **dict.fromkeys((".eml", ".msg"), ("mail:read", "")),
     **dict.fromkeys((".csv", ".tsv"), ("text:read_separated", "")),
     **dict.fromkeys((".txt", ".text"), ("text:read_text", "")),
 }
 """By suffix, what reads a document: function and extra of a module of :mod:`pagemill.readers`."""
 TEXT_DOCUMENTS = frozenset((".txt", ".text", ".md", ".markdown", ".csv", ".tsv"))
 """Suffixes of plain text, which also says what page images beside it show, or what a dataset is."""
+ARCHIVE = ".zip"
+"""Suffix of archives of documents."""
+CONTAINERS = frozenset((ARCHIVE, ".eml", ".msg"))
+"""Suffixes of files in which documents are."""
 
 
 @cache
 def document_suffixes() -> frozenset[str]:
     """Suffixes of all documents that installed readers read."""
-    return frozenset(OWN_DOCUMENTS) | {f".{name.lower()}" for name in installed(READERS)}
+    return frozenset((*OWN_DOCUMENTS, ARCHIVE)) | {f".{name.lower()}" for name in installed(READERS)}
 
 
 def promised(name: str | PurePath) -> FileFormat | None:
     """The format that a file name promises; None for a file of another kind."""
     suffix = PurePath(name).suffix.lower()
     found = SUFFIXES.get(suffix)
-    if found is None and (suffix in OWN_DOCUMENTS or (suffix and suffix in document_suffixes())):
+    if found is None and (suffix == ARCHIVE or suffix in OWN_DOCUMENTS or (suffix and suffix in document_suffixes())):
         return FileFormat.DOCUMENT
     return found
 
@@ -121,7 +128,7 @@ def sniff(head: bytes) -> FileFormat | None:
 
 DOCUMENTS = frozenset(
     (
-        *(".rtf", ".odt", ".pages", ".pps", ".odp", ".key", ".ods", ".numbers"),
+        *(".pages", ".pps", ".key", ".numbers"),
         *(".xps", ".djvu", ".ps", ".eps", ".tex", ".hml"),
     )
 )
@@ -130,9 +137,7 @@ IMAGES = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", "
 """Suffixes of images that other programs turn into PNG."""
 
 _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
-    (ZIP, b"vnd.oasis.opendocument", ".odt, .odp or .ods"),
     (ZIP, b"", ".zip"),
-    (b"{\\rtf", b"", ".rtf"),
     (b"%!PS", b"", ".ps"),
     (b"AT&TFORM", b"", ".djvu"),
     (b"GIF8", b"", ".gif"),
@@ -142,7 +147,7 @@ _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
 
 
 _MARKUP = (b"<!doctype html", b"<html")
-_NAMED_WITHIN = (b"word/", b"ppt/", b"xl/", b"[Content_Types].xml", b"hwp+zip", b"epub+zip")
+_NAMED_WITHIN = (b"word/", b"ppt/", b"xl/", b"[Content_Types].xml", b"hwp+zip", b"epub+zip", b"vnd.oasis.opendocument")
 
 
 def is_document(head: bytes, name: str) -> bool:
@@ -154,7 +159,7 @@ def is_document(head: bytes, name: str) -> bool:
     """
     if head.startswith(ZIP):
         return promised(name) is FileFormat.DOCUMENT or any(inner in head for inner in _NAMED_WITHIN)
-    if head.startswith(OLE):
+    if head.startswith((OLE, b"{\\rtf")):
         return True  # which one its directory tells
     if promised(name) is FileFormat.DOCUMENT:
         return True  # also a damaged one: its reader says so

@@ -14,11 +14,12 @@ from pagemill.errors import LanguageError, PagemillError, PageTimeoutError, Work
 from pagemill.export.markdown import strip_marks, with_markdown
 from pagemill.imaging.encode import PREVIEW_SIDE
 from pagemill.layout.base import DetectedRegion
-from pagemill.parsing.document_page import read_part
+from pagemill.parsing.document_page import read_part, record_of_part
 from pagemill.parsing.line_reading import read_again, read_by_lines
 from pagemill.parsing.model_reading import read_by_model
 from pagemill.parsing.page_run import DECODE, PageRun, PageServices, PageTicket
 from pagemill.parsing.photographs import unwarp_page
+from pagemill.parsing.picture_reading import read_pictures
 from pagemill.parsing.quality import assess
 from pagemill.parsing.record import Files, PreparedPage, begun_record
 from pagemill.parsing.text_layer_soundness import SOUND, UNSOUND, judge
@@ -129,7 +130,9 @@ async def _read(run: PageRun) -> PreparedPage:
     if isinstance(payload := run.ref.payload, ReadPart):
         run.start_limit()
         log.info("read from the structure of the file, without pixels")
-        return await run.compute(DECODE, read_part, run.ref, payload, run.settings)
+        part = await run.compute(DECODE, read_part, payload)
+        pictures = await read_pictures(run, part) if run.settings.read_images else {}
+        return await run.compute("analysis", record_of_part, run.ref, payload, part, run.settings, pictures)
     detected = await _decode(run, text_only_side=_text_only_side(run))
     await _judge_text_layer(run)
     if run.page.is_text_only:

@@ -8,7 +8,6 @@ nobody vouches for, and fetches nothing. Readers of others are entry points of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ import msgspec
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark, Span
 from pagemill.document.spans import tidy
+from pagemill.errors import TooLargeError
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 
 PAGE_SIZE = (816, 1056)
@@ -25,6 +25,10 @@ PART_CHARACTERS = 20_000
 """A document without pages is cut into parts of about so many characters, some seven printed pages."""
 TABLE_CELLS = 4_000
 """Most cells of a table on one page; the rest of it is on the next ones. Exports refuse tables of over 20,000."""
+_TABLE_SLOTS = 40_000
+"""Places of a table's grid from which it goes on on the next page: its cells may be far from each other."""
+_MOST_SLOTS = 1_000_000
+"""Places of a grid that cannot be cut, as its cells span all rows."""
 MOST_PARTS = 20_000
 """Of a document: its structure is derived from as many pages at most."""
 MOST_HEADINGS = 200
@@ -83,27 +87,59 @@ class Document(msgspec.Struct, kw_only=True):
     info: DocumentInfo = DocumentInfo()
 
 
-@dataclass(slots=True)
 class Inline:
-    """Text with marks, as it is collected."""
+    """Text with marks, as it is collected: in pieces, which are joined when the text is asked for."""
 
-    text: str = ""
-    spans: list[Span] = field(default_factory=list)
-    has_formula: bool = False
+    __slots__ = ("_length", "_pieces", "has_formula", "spans")
+
+    def __init__(self, text: str = "", spans: Iterable[Span] = (), has_formula: bool = False) -> None:
+        self._pieces = [text] if text else []
+        self._length = len(text)
+        self.spans = list(spans)
+        self.has_formula = has_formula
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self._pieces, self._length = [text] if text else [], len(text)
+
+    @property
+    def last(self) -> str:
+        """Its last character, in no time; empty where it has none."""
+        return self._pieces[-1][-1] if self._pieces else ""
 
     def add(self, text: str, marks: Iterable[tuple[Mark, str | None]] = ()) -> None:
         """Append text that has these marks."""
-        start, self.text = len(self.text), self.text + text
-        self.spans += (Span(start, len(self.text), mark, target) for mark, target in marks if text)
+        if not text:
+            return
+        start, self._length = self._length, self._length + len(text)
+        self._pieces.append(text)
+        self.spans += (Span(start, self._length, mark, target) for mark, target in marks)
+
+    def end_line(self, mark: str = "\n") -> None:
+        """Append a line break, or another mark, in place of the spaces at the end."""
+        while self.last == " ":
+            piece = self._pieces.pop()
+            kept = piece.rstrip(" ")
+            self._length -= len(piece) - len(kept)
+            self._pieces += [kept] if kept else []
+        self.add(mark)
 
     def formula(self, latex: str) -> None:
         """Append a formula inside of the text."""
-        self.text += f"${latex.strip().replace('$', '')}$"
+        self.add(f"${latex.strip().replace('$', '')}$")
         self.has_formula = True
 
     def extend(self, other: Inline) -> None:
         """Append what another one holds."""
-        start, self.text = len(self.text), self.text + other.text
+        start = self._length
+        self.add(other.text)
         self.spans += (
             msgspec.structs.replace(each, start=each.start + start, end=each.end + start) for each in other.spans
         )
@@ -111,7 +147,7 @@ class Inline:
 
     def block(self, **told: Any) -> Block | None:
         """The text as a block without white space at its ends; None where it has none."""
-        lead = len(self.text) - len(self.text.lstrip())
+        lead = self._length - len(self.text.lstrip())
         text = self.text.strip()
         if not text:
             return None
@@ -171,11 +207,18 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
     if not any(each.text for each in ordered):
         return
     pieces: list[list[Cell]] = [[]]
-    reach = 0
+    reach = rows = 0
+    columns: set[int] = set()
     for each in ordered:
         piece = pieces[-1]
-        if len(piece) >= TABLE_CELLS and each.row >= reach and each.row > piece[-1].row:
+        is_large = len(piece) >= TABLE_CELLS or rows * len(columns) >= _TABLE_SLOTS
+        if is_large and each.row >= reach and each.row > piece[-1].row:
             pieces.append(piece := [])
+            columns, rows = set(), 0
+        elif rows * len(columns) >= _MOST_SLOTS:
+            raise TooLargeError(f"a table has over {_MOST_SLOTS:,} places for cells", remedy="Split the table.")
+        rows += not piece or each.row > piece[-1].row
+        columns.add(each.column)
         piece.append(each)
         reach = max(reach, each.row + each.row_span)
     for number, piece in enumerate(pieces, 1):

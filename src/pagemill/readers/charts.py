@@ -20,8 +20,8 @@ def chart_blocks(root: Any) -> list[Block]:
         root: Element ``c:chartSpace``.
     """
     blocks: list[Block] = []
-    heading = root.find(f".//{_C}chart/{_C}title")
-    if heading is not None:
+    axes = [each for each in root.iter(f"{_C}title") if (each.getparent().tag or "").endswith("Ax")]
+    for heading in [*root.iterfind(f".//{_C}chart/{_C}title"), *axes]:
         title = Inline("".join(each.text or "" for each in heading.iter(f"{_A}t"))).block(label=Label.FIGURE_TITLE)
         blocks += [title] if title else []
     names: dict[int, str] = {}
@@ -39,6 +39,10 @@ def chart_blocks(root: Any) -> list[Block]:
         name = next((each.text or "" for each in series.iterfind(f"{_C}tx//{_C}v")), "")
         cells.append(cell(Inline(name), 0, columns, header=True))
         cells += (cell(Inline(text), at + 1, columns) for at, text in _points(series, "val", "yVal"))
+        if sizes := _points(series, "bubbleSize"):
+            columns += 1
+            cells.append(cell(Inline(name), 0, columns, header=True))
+            cells += (cell(Inline(text), at + 1, columns) for at, text in sizes)
         if len(cells) > _MOST_POINTS:
             break
     if columns:

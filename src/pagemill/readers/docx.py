@@ -17,6 +17,7 @@ from pagemill.errors import CorruptInputError
 from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
 from pagemill.readers.charts import chart_blocks
 from pagemill.readers.html import ordinal
+from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
 from pagemill.tables.table import Cell
 
@@ -47,6 +48,8 @@ _MOST_CHAIN = 20
 """Styles that are based on each other."""
 _INDENT = 360
 """Twentieths of a point by which a level of a list is indented that does not say."""
+_MOST_LEVELS = 9
+"""Of the numbering of a list, as Word has them."""
 _MOST_COLUMNS = 1_000
 
 
@@ -229,7 +232,7 @@ class _Reader:
                 found.deleted += _gone(child)
             elif tag in (f"{_M}oMath", f"{_M}oMathPara"):
                 for formula in [child] if tag == f"{_M}oMath" else child.iterfind(f"{_M}oMath"):
-                    if latex := _latex(formula):
+                    if latex := latex_of_omml(formula).strip():
                         found.formulas.append(latex)
                         inline.formula(latex)
 
@@ -250,7 +253,7 @@ class _Reader:
                 for base in child.iterfind(f"{_W}rubyBase"):
                     self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
-                if inline.text or child.get(f"{_W}type") not in ("page", "column"):
+                if inline.last or child.get(f"{_W}type") not in ("page", "column"):
                     inline.add("\n")
             elif name == "sym":
                 inline.add(_symbol(child), marks)
@@ -262,6 +265,11 @@ class _Reader:
                     self._field.append("")
                 elif kind == "end" and self._field:
                     self._field.pop()
+                if (box := child.find(f"{_W}ffData/{_W}checkBox")) is not None:
+                    is_set = _switch([box], "checked" if box.find(f"{_W}checked") is not None else "default")
+                    inline.add("☒" if is_set else "☐", marks)
+                elif (choice := child.find(f"{_W}ffData/{_W}ddList")) is not None:
+                    inline.add(_choice(choice), marks)
             elif name == "instrText" and self._field:
                 self._field[-1] += child.text or ""
             elif name in ("drawing", "pict", "object"):
@@ -307,7 +315,7 @@ class _Reader:
             for paragraph in note.iter(f"{_W}p"):
                 if _is_fallback(paragraph, note, boxes=False):
                     continue
-                text.add("\n" if text.text else "")
+                text.add("\n" if text.last else "")
                 text.extend(self._text(paragraph, _Found(), depth + 1))
         body = text.block()
         text = Inline(body.content or "", list(body.spans), text.has_formula) if body else Inline()
@@ -400,7 +408,7 @@ class _Reader:
             else:
                 after.append(block)
                 continue
-            inline.add("\n" if inline.text else "")
+            inline.add("\n" if inline.last else "")
             inline.extend(text)
         return inline
 
@@ -479,8 +487,8 @@ class _Reader:
             return None
         assert number is not None
         self._counts[number, at] = self._counts.get((number, at), level.start - 1) + 1
-        for deeper in [key for key in self._counts if key[0] == number and key[1] > at]:
-            del self._counts[deeper]
+        for deeper in range(at + 1, _MOST_LEVELS):
+            self._counts.pop((number, deeper), None)
         indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)
         own = next((value for each in indents if (value := each.get(f"{_W}left") or each.get(f"{_W}start"))), None)
         indent = int(float(own)) if own and re.fullmatch(r"-?\d+(\.\d+)?", own) else level.indent
@@ -571,6 +579,13 @@ def _plain_rows(markup: str) -> Iterable[list[str]]:
     return ([each.text for each in cells if each.row == row] for row in range(table.rows if table else 0))
 
 
+def _choice(field: Any) -> str:
+    """The entry that a drop-down list of a form shows."""
+    entries = [each.get(f"{_W}val") or "" for each in field.iterfind(f"{_W}listEntry")]
+    at = _number(field.find(f"{_W}result"), _number(field.find(f"{_W}default"), 0))
+    return entries[at] if 0 <= at < len(entries) else ""
+
+
 def _switch(sources: list[Any], name: str) -> bool:
     """Whether a property is on: by the first that says."""
     found = next((each for source in sources if (each := source.find(f"{_W}{name}")) is not None), None)
@@ -631,12 +646,3 @@ def _field_link(instruction: str) -> Marks:
     match = _LINK.match(instruction)
     target = safe_target(match[1]) if match else None
     return ((Mark.LINK, target),) if target else ()
-
-
-def _latex(formula: Any) -> str:
-    """A formula as LaTeX; its characters where the converter is not there."""
-    try:
-        from dochan.ooxml.math import _omml_to_latex  # no public name; a test says when it goes
-    except ImportError:
-        return "".join(formula.itertext()).strip()
-    return str(_omml_to_latex(formula)).strip()

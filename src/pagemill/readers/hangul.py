@@ -40,7 +40,8 @@ _FLAGS = (
 )
 _SHOWN_LINK = re.compile(r"(.*?) ?<((?:https?://|mailto:)[^<>\s]+)>", re.DOTALL)
 """How dochan writes the link of a spreadsheet's cell."""
-_SHOWN_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_SHOWN_PICTURE = re.compile(r"!\[[^\]]*\]\((?:xl/|xls/)?media/[^)]*\)|!\[[^\]]*\]\([^)]*/media/[^)]*\)")
+"""How it writes the place of a picture of a spreadsheet, which is there as a picture, too."""
 _COMMENT = "[comment: "
 """Likewise its comment."""
 _AUTHOR = "Author: "
@@ -74,10 +75,9 @@ def read(path: Path, password: str | None = None) -> Document:
     with path.open("rb") as file:
         is_package = file.read(4) == ZIP
     damaged = check_package(path) if is_package else []
-    final = {"revision_mode": "final"} if path.suffix.lower() in (".hwp", ".hwpx") else {}
     try:
-        found = Dochan(str(path), password=password, **final).doc
-    except ValueError:  # the file is of another kind than its name says
+        found = Dochan(str(path), password=password, revision_mode="final").doc
+    except ValueError:  # of another kind than HWP and HWPX, which alone have it
         found = Dochan(str(path), password=password).doc
     errors = [error.removeprefix("ERR: ") for error in found.errors if error.startswith("ERR:")]
     told = [error.removeprefix("WARN: ") for error in found.errors if not error.startswith("ERR:")]
@@ -87,7 +87,8 @@ def read(path: Path, password: str | None = None) -> Document:
         raise CorruptInputError(f"the file cannot be read: {'; '.join(errors[:3])}", remedy="Save it again.")
     hidden = _hidden_cells(path, found) if is_package else {}
     if found.source_format in _PAGES:
-        parts = [part for section in found.sections for part in _page(section, hidden)] or [Part()]
+        is_named = len(found.sections) > 1
+        parts = [part for section in found.sections for part in _page(section, hidden, is_named)] or [Part()]
     else:
         parts = list(in_parts(block for section in found.sections for block in _blocks(section.elements)))
     parts[0].warnings += [f"dochan: {error}" for error in errors[:_MOST_ERRORS]]
@@ -125,11 +126,14 @@ def _show_values() -> None:
     xls._with_formula_text = lambda value, formula: value or as_written_too(value, formula)
 
 
-def _page(section: Any, hidden: dict[str, dict[str, int]]) -> Iterator[Part]:
-    """A sheet or slide, in parts where it is long."""
+def _page(section: Any, hidden: dict[str, dict[str, int]], is_named: bool) -> Iterator[Part]:
+    """A sheet or slide, in parts where it is long; of several sheets each begins with its name."""
     about = section.provenance
     name = getattr(about, "sheet", None)
-    for part in in_parts(_blocks(section.elements), metadata={"sheet": name} if name else {}):
+    blocks = [*_blocks(section.elements)]
+    if name and is_named and blocks and (title := heading(Inline(name), 2)) is not None:
+        blocks.insert(0, title)
+    for part in in_parts(blocks, metadata={"sheet": name} if name else {}):
         if name and about.hidden:
             part.notes.append(f"the sheet {name!r} is hidden")
         for kind, count in hidden.get(getattr(about, "path", None) or "", {}).items():
@@ -199,6 +203,7 @@ def _captions(paragraphs: Iterable[Any]) -> Iterator[Block]:
 
 def _text(paragraph: Any) -> Inline:
     inline = Inline()
+    is_of_sheet = getattr(paragraph.provenance, "source_format", "") in ("xlsx", "xls")
     for run in paragraph.runs:
         marks: Marks = tuple((mark, None) for name, mark in _FLAGS if getattr(run, name))
         if run.equation is not None and run.equation.latex:
@@ -207,7 +212,7 @@ def _text(paragraph: Any) -> Inline:
             inline.add(str(run.note_ref), [(Mark.SUPERSCRIPT, None)])
         elif target := safe_target(run.link):
             inline.add(run.text, (*marks, (Mark.LINK, target)))
-        elif not _SHOWN_PICTURE.fullmatch(run.text):
+        elif not (is_of_sheet and _SHOWN_PICTURE.fullmatch(run.text)):
             shown = _SHOWN_LINK.fullmatch(run.text)
             if shown and safe_target(shown[2]):
                 inline.add(shown[1] or shown[2], (*marks, (Mark.LINK, shown[2])))
@@ -232,7 +237,7 @@ def _joined(blocks: Iterable[Any], depth: int = 0) -> Inline:
         else:
             continue
         if text.text:
-            inline.add("\n" if inline.text else "")
+            inline.add("\n" if inline.last else "")
             inline.extend(text)
     return inline
 

@@ -213,7 +213,9 @@ def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] |
     walk = _Walk(formulas, {} if pictures is None else pictures)
     root = tree.body or tree.root
     blocks = list(walk.blocks(root)) if root is not None else []
-    return Document(parts=list(in_parts(blocks)), info=_info(tree))
+    parts = list(in_parts(blocks))
+    parts[0].notes += [f"{walk.hidden:,} hidden elements with text are not read"] if walk.hidden else []
+    return Document(parts=parts, info=_info(tree))
 
 
 def _info(tree: Any) -> DocumentInfo:
@@ -236,6 +238,16 @@ class _Walk:
     def __init__(self, formulas: bool, pictures: dict[str, bytes]) -> None:
         self._formulas = formulas
         self._pictures = pictures
+        self.hidden = 0
+        """Elements with text that the page hides."""
+
+    def _is_left_out(self, node: Any) -> bool:
+        if node.tag in _SILENT:
+            return True
+        if not _is_hidden(node):
+            return False
+        self.hidden += bool(node.text(deep=True).strip())
+        return True
 
     def blocks(
         self, node: Any, depth: int = 0, items: int = 0, item: Callable[[Any], Iterator[Block]] | None = None
@@ -251,7 +263,7 @@ class _Walk:
         inline = Inline()
         for child in node.iter(include_text=True):
             tag = child.tag
-            if tag in _SILENT or _is_hidden(child):
+            if self._is_left_out(child):
                 continue
             if tag == "-text" or (tag in _INLINE and not self._holds_blocks(child)):
                 if tag in ("img", "picture"):
@@ -376,10 +388,10 @@ class _Walk:
             else:
                 self._add(node.text_content or "", marks, inline)
             return
-        if tag in _SILENT or _is_hidden(node):
+        if self._is_left_out(node):
             return
         if tag == "br":
-            inline.text = inline.text.rstrip(" ") + "\n"
+            inline.end_line()
             return
         if tag in ("img", "picture"):
             pictures.append(node)
@@ -392,17 +404,17 @@ class _Walk:
             self._add(node.text(deep=True), marks, inline)
             return
         is_block = inside and depth > 0 and tag not in _INLINE
-        if is_block and inline.text and not inline.text.endswith("\n"):
-            inline.text = inline.text.rstrip(" ") + ("\t" if tag in ("td", "th") else "\n")
+        if is_block and inline.last not in ("", "\n"):
+            inline.end_line("\t" if tag in ("td", "th") else "\n")
         verbatim = verbatim or tag in _VERBATIM
         for child in node.iter(include_text=True):
             self._collect(child, marks, inline, depth + 1, pictures, inside=inside, verbatim=verbatim)
-        if is_block and inline.text and not inline.text.endswith("\n") and tag not in ("td", "th"):
-            inline.text = inline.text.rstrip(" ") + "\n"
+        if is_block and inline.last not in ("", "\n") and tag not in ("td", "th"):
+            inline.end_line()
 
     def _add(self, text: str, marks: Marks, inline: Inline) -> None:
         text = _SPACE.sub(" ", text)
-        if not inline.text or inline.text[-1] in " \n\t":
+        if inline.last in ("", " ", "\n", "\t"):
             text = text.lstrip(" ")
         inline.add(text, marks)
         if self._formulas and _FORMULA.search(text):

@@ -23,14 +23,17 @@ MOST_UNPACKED = 512 * 2**20
 """Bytes of all members together. An archive of 500 slides with photographs has some 200 MB."""
 MOST_MEMBER = 128 * 2**20
 _CHUNK = 2**20
-_ENCRYPTED = 1
+ENCRYPTED = 1
 """Bit of a member's flags."""
 _RELATIONS = "_rels/.rels"
 _STRICT = b"http://purl.oclc.org/ooxml/officeDocument/relationships/officeDocument"
 _PARTS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"), ("Contents/section", ".hwpx"))
+_OPEN = b"application/vnd.oasis.opendocument."
 _TYPES = {b"application/hwp+zip": ".hwpx", b"application/epub+zip": ".epub"}
+_TYPES |= {_OPEN + b"text": ".odt", _OPEN + b"spreadsheet": ".ods", _OPEN + b"presentation": ".odp"}
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg", ".webp", ".wdp")
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
+"""What Python raises for archives that are damaged."""
 
 
 def kind_of_package(path: Path) -> str | None:
@@ -39,13 +42,13 @@ def kind_of_package(path: Path) -> str | None:
     Raises:
         CorruptInputError: It is damaged.
     """
-    with _opened(path) as archive:
+    with opened(path) as archive:
         names = archive.namelist()[:MOST_ENTRIES]
         if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
             try:
                 if (found := _TYPES.get(archive.read("mimetype").strip())) is not None:
                     return found
-            except _DAMAGED as error:
+            except DAMAGED as error:
                 raise CorruptInputError(f"the file is damaged: {error}", remedy="Get the file again.") from error
     return next((suffix for start, suffix in _PARTS if any(name.startswith(start) for name in names)), None)
 
@@ -61,14 +64,14 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
     """
     damaged: list[str] = []
     total = 0
-    with _opened(path) as archive:
+    with opened(path) as archive:
         members = archive.infolist()
         if len(members) > MOST_ENTRIES:
             raise TooLargeError(f"the file has {len(members):,} members; {MOST_ENTRIES:,} are the most")
         if len({member.filename for member in members}) < len(members):
             raise CorruptInputError("two members of the file have one name", remedy="Save it again.")
         for member in members:
-            if member.flag_bits & _ENCRYPTED:
+            if member.flag_bits & ENCRYPTED:
                 raise EncryptedError("the file is encrypted", remedy="Save it without a password.")
             try:
                 with archive.open(member) as file:
@@ -82,7 +85,7 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
                                 remedy="Save it with smaller pictures, or split it.",
                             )
                 total += size
-            except _DAMAGED as error:
+            except DAMAGED as error:
                 if not member.filename.lower().endswith(_PICTURES):
                     reason = f"{member.filename!r} in the file is damaged: {error}"
                     raise CorruptInputError(reason, remedy="Get the file again.") from error
@@ -96,7 +99,7 @@ def refuse_strict(path: Path | IO[bytes]) -> None:
     Raises:
         UnsupportedInputError: It is of that kind.
     """
-    with _opened(path) as archive:
+    with opened(path) as archive:
         if _STRICT in (archive.read(_RELATIONS) if _RELATIONS in archive.namelist() else b""):
             raise UnsupportedInputError(
                 "the file is Strict Open XML",
@@ -104,10 +107,15 @@ def refuse_strict(path: Path | IO[bytes]) -> None:
             )
 
 
-def _opened(path: Path | IO[bytes]) -> zipfile.ZipFile:
+def opened(path: Path | IO[bytes]) -> zipfile.ZipFile:
+    """An archive.
+
+    Raises:
+        CorruptInputError: It is damaged.
+    """
     try:
         return zipfile.ZipFile(path)
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise CorruptInputError(f"the file is damaged: {error}", remedy="Get the file again.") from error
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
-from pagemill.document.page import Mark
+from pagemill.document.page import Furniture, Mark
 from pagemill.errors import CorruptInputError
 from pagemill.readers.base import (
     DPI,
@@ -30,6 +30,7 @@ from pagemill.readers.base import (
 from pagemill.readers.charts import chart_blocks
 from pagemill.readers.docx import DIAGRAM, info_of
 from pagemill.readers.html import ordinal
+from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -110,7 +111,13 @@ def _placeholder(shape: Any) -> str:
 
 def _shape(shape: Any, slide: Any, depth: int) -> Iterator[Block]:
     kind = _placeholder(shape)
-    if kind in _RUNNING or depth > _MOST_DEPTH:
+    if depth > _MOST_DEPTH:
+        return
+    if kind in _RUNNING:
+        label = Label.HEADER if kind == "HEADER" else Label.FOOTER
+        text = _lines(shape.text_frame.paragraphs) if shape.has_text_frame else Inline()
+        block = text.block(label=label, furniture=Furniture.PROVEN, box=_box(shape))
+        yield from (block,) if block else ()
         return
     for block in _content(shape, slide, kind, depth):
         yield block if block.box or depth else msgspec.structs.replace(block, box=_box(shape))
@@ -183,9 +190,7 @@ def _text(paragraph: Any) -> Inline:
         if child.tag == f"{_A}br":
             inline.add("\n")
         elif child.tag == f"{_M}oMath":
-            from pagemill.readers.docx import _latex
-
-            inline.formula(_latex(child))
+            inline.formula(latex_of_omml(child))
         else:
             inline.add("".join(each.text or "" for each in child.iterfind(f"{_A}t")), _marks(child, links.get(child)))
     return inline
@@ -232,6 +237,6 @@ def _table(table: Any) -> Iterator[Block]:
 def _lines(paragraphs: Iterable[Any]) -> Inline:
     inline = Inline()
     for paragraph in paragraphs:
-        inline.add("\n" if inline.text else "")
+        inline.add("\n" if inline.last else "")
         inline.extend(_text(paragraph))
     return inline

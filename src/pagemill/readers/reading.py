@@ -36,7 +36,6 @@ _HEAD = 4096
 _OLD = {".xls": ".csv", ".doc": ".txt"}
 """Suffixes that programs give to text, too; and what text is then."""
 _FOREIGN = {
-    b"{\\rtf": "RTF",
     b"mime-version:": "a web archive (MHTML)",
     b"schemas-microsoft-com:office:spreadsheet": "XML of Excel 2003",
     b"schemas.microsoft.com/office/word/2003": "XML of Word 2003",
@@ -131,6 +130,8 @@ def _disguised(head: bytes, suffix: str) -> str:
                 raise UnsupportedInputError(reason, remedy="Save it in the current format of Office.")
     if is_markup:
         return ".html"
+    if text.startswith(b"{\\rtf"):
+        return ".rtf"
     if b"\0" in text:
         raise CorruptInputError(f"its name ends with {suffix}, and it is no file of Office", remedy="Get it again.")
     return _OLD[suffix]

@@ -60,8 +60,12 @@ class Decoded(NamedTuple):
 def read_text(path: Path, password: str | None = None) -> Document:
     """Paragraphs between blank lines; line breaks stay."""
     found = decoded(path)
-    blocks = (Inline(text).block() for text in _PARAGRAPH.split(found.text))
-    return found.told(Document(parts=list(in_parts(block for block in blocks if block))))
+    return found.told(Document(parts=list(in_parts(paragraphs(found.text)))))
+
+
+def paragraphs(text: str) -> Iterator[Block]:
+    """The paragraphs of a plain text."""
+    return (block for each in _PARAGRAPH.split(text) if (block := Inline(each).block()) is not None)
 
 
 def read_separated(path: Path, password: str | None = None) -> Document:

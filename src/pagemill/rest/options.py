@@ -23,7 +23,7 @@ PASSWORD = "password"
 """The option that is neither shown nor logged."""
 ENGINE = "recognition_engine"
 _SOURCE = ("pages", PASSWORD, "image_column", "id_column", "skip_duplicates")
-_PARSE = ("languages", "text_layer", "photographs", "tables", "crops", "inline_marks")
+_PARSE = ("languages", "text_layer", "photographs", "tables", "crops", "inline_marks", "read_images")
 ALLOWED = (*_PARSE, ENGINE, *_SOURCE)
 """Keys of the options of a job."""
 _MAX_TEXT = 1000

@@ -356,8 +356,9 @@ class JobResults:
 
 
 def _documents_of(reader: RunReader, file: JobFile) -> list[str]:
-    rows = reader.query("SELECT doc_id FROM documents WHERE uri LIKE ? ORDER BY document", (f"%/{file.file}",))
-    return [doc_id for (doc_id,) in rows]
+    """The document of a file and those inside of it, or those of a dataset."""
+    query = "SELECT doc_id FROM documents WHERE uri LIKE ? OR uri LIKE ? ORDER BY document"
+    return [doc_id for (doc_id,) in reader.query(query, (f"%/{file.file}", f"%/{file.file}#%"))]
 
 
 def _unique(name: str, suffix: str, taken: set[str]) -> str:

@@ -214,8 +214,10 @@ def _format(source: Source) -> FileFormat | None:
 
 def _address(item: Item) -> str:
     """The address of a file, independent of the working directory."""
-    if isinstance(item.content, Path) or (item.content is None and not is_url(item.uri)):
-        return os.path.abspath(item.content or item.uri)  # noqa: PTH100 - Path.resolve would follow links
+    if isinstance(item.content, Path):
+        return os.path.abspath(item.content)  # noqa: PTH100 - Path.resolve would follow links
+    if (item.content is None or item.inside) and not is_url(item.uri):
+        return os.path.abspath(item.uri)  # noqa: PTH100
     return item.uri
 
 

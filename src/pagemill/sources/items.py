@@ -44,6 +44,8 @@ class Item:
     root: str | None = None
     """Folder, pattern or dataset in which it was found, as given by the user; None for a file that the user named
     directly."""
+    inside: bool = False
+    """It is in another file, whose name comes first in ``uri``."""
 
     @property
     def table(self) -> str:

@@ -13,12 +13,13 @@ from pathlib import Path, PurePath
 
 from pagemill.errors import InputError, MissingInputError, PagemillError, UnsupportedInputError, unreadable
 from pagemill.imaging.formats import HEAD_BYTES, TEXT_DOCUMENTS, FileFormat, is_document, promised, sniff
+from pagemill.sources.contained import container_of, unpacked
 from pagemill.sources.download import DatasetCopy, not_here
 from pagemill.sources.hub import DatasetAddress
 from pagemill.sources.items import Item, SkippedFiles, base_name, is_url, natural_key
 from pagemill.sources.remote import expand_url
 
-_READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Office, HWP, HTML, Markdown, CSV, text, Arrow, Parquet"
+_READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Office, HWP, HTML, Markdown, CSV, text, mail, ZIP, Arrow, Parquet"
 _RUN = ".pagemill"
 """A folder that contains a folder of this name is the output of a run."""
 _CARD = "README.md"
@@ -56,6 +57,13 @@ def expand(
         download: Folder with local copies of datasets on the Hub, which are read instead.
     """
     skipped = skipped or SkippedFiles()
+    for item in _files(inputs, recursive, skipped, download):
+        yield from (item,) if item.inside else unpacked(item, skipped)
+
+
+def _files(
+    inputs: Iterable[str | Path | bytes], recursive: bool, skipped: SkippedFiles, download: Path | None
+) -> Iterator[Item]:
     for origin, given in enumerate(inputs):
         if isinstance(given, bytes):
             yield Item(uri="<bytes>", name="document", origin=origin, content=given)
@@ -128,6 +136,9 @@ class _Search:
         try:
             mode = path.stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
+            if (container := container_of(text, self.origin)) is not None:
+                yield from (each for each in unpacked(container, self.skipped) if each.uri == text)
+                return
             if not glob.has_magic(text):
                 raise MissingInputError(f"{text!r} does not exist", remedy="Check the path.") from None
             yield from self._glob(path, text)

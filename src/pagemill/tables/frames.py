@@ -54,7 +54,7 @@ def data_frame(package: str, grid: Sequence[Sequence[str]], header_rows: int) ->
 def column_names(header: Sequence[Sequence[str]], columns: int) -> list[str]:
     """Names of columns, each once: the header cells above each other, joined by `` / ``; else ``column_1``."""
     seen: Counter[str] = Counter()
-    names: list[str] = []
+    names: dict[str, None] = {}
     for column in range(columns):
         # A cell over several rows is repeated in each of them.
         parts = [text for text, _ in groupby(" ".join(row[column].split()) for row in header) if text]
@@ -62,5 +62,5 @@ def column_names(header: Sequence[Sequence[str]], columns: int) -> list[str]:
         while name in names:
             seen[name] += 1
             name = f"{name}_{seen[name] + 1}"
-        names.append(name)
-    return names
+        names[name] = None
+    return list(names)

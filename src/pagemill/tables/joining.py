@@ -27,10 +27,10 @@ def join_tables(first: Table, rest: Table) -> Table:
         cells = [cell for cell in cells if cell.row < first.rows - 1] + [
             _joined(cell, more) for cell, more in zip(ours[-1], theirs[repeated], strict=True)
         ]
-    down = first.rows - repeated - broken
+    down, heads = first.rows - repeated - broken, rest.header_rows
     # A head that is not repeated is a head of that part alone: Markdown has one at the top only.
     cells += [
-        replace(cell, row=cell.row + down, header=cell.header and cell.row >= rest.header_rows)
+        replace(cell, row=cell.row + down, header=cell.header and cell.row >= heads)
         for cell in rest.cells
         if cell.row >= repeated + broken
     ]

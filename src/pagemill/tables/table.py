@@ -133,8 +133,9 @@ class Table:
         """
         rows = {row: list(cells) for row, cells in groupby(self.cells, key=lambda cell: cell.row)}
         markup = [f"<tr>{''.join(map(Cell.to_html, rows.get(row, ())))}</tr>" for row in range(self.rows)]
-        head, body = "".join(markup[: self.header_rows]), "".join(markup[self.header_rows :])
-        if any(cell.row < self.header_rows < cell.row + cell.row_span for cell in self.cells):
+        heads = self.header_rows
+        head, body = "".join(markup[:heads]), "".join(markup[heads:])
+        if any(cell.row < heads < cell.row + cell.row_span for cell in self.cells):
             body = head + body
         elif head:
             body = f"<thead>{head}</thead>" + (f"<tbody>{body}</tbody>" if body else "")

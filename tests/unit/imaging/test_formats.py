@@ -38,10 +38,8 @@ OLE, ZIP = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PK\x03\x04"
 @pytest.mark.parametrize(
     ("head", "suffix", "expected"),
     [
-        (b"", ".odt", ".odt"),
-        (ZIP + b"...mimetypeapplication/vnd.oasis.opendocument.text", "", ".odt, .odp or .ods"),
+        (b"", ".pages", ".pages"),
         (ZIP + b"...letter.txt", ".dat", ".zip"),
-        (b"{\\rtf1", "", ".rtf"),
         (b"GIF89a", ".x", ".gif"),
         (b"What is it?", ".dat", None),
     ],

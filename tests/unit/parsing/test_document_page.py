@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.unit.parsing.test_page import REF, Services, failing, lines_of
 
 from pagemill.config.settings import ParseSettings
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
-from pagemill.document.page import WHOLE_PAGE, PageResult
+from pagemill.document.page import WHOLE_PAGE, PageResult, Status
 from pagemill.document.structure import structured
-from pagemill.errors import CorruptInputError
+from pagemill.errors import CorruptInputError, LanguageError
 from pagemill.export.markdown import page_markdown
-from pagemill.parsing.document_page import ALTERNATIVE, read_part
+from pagemill.parsing.document_page import ALTERNATIVE, read_part, record_of_part
+from pagemill.parsing.page import parse_page
 from pagemill.readers.base import Block, Inline, Part, Picture, cell, heading, list_item, tables
+from pagemill.recognition.reader import ReadPage
 from pagemill.sources.base import DocumentRef, PageRef, ReadPart
 
 
@@ -22,7 +26,7 @@ def record_of(part: Part, folder: Path, number: int = 1, settings: ParseSettings
     path = folder / f"parts{number}"
     path.write_bytes(b"before" + data + b"after")
     payload = ReadPart(path=path, offset=6, length=len(data), reader="foo")
-    return read_part(ref(number, payload), payload, settings or ParseSettings()).record
+    return record_of_part(ref(number, payload), payload, read_part(payload), settings or ParseSettings(), {}).record
 
 
 def ref(number: int, payload: ReadPart) -> PageRef:
@@ -69,7 +73,46 @@ def test_a_damaged_part_is_an_error_of_its_page(tmp_path: Path):
     (tmp_path / "parts").write_bytes(b"\xc1\xc1")
     payload = ReadPart(path=tmp_path / "parts", offset=0, length=2, reader="foo")
     with pytest.raises(CorruptInputError):
-        read_part(ref(1, payload), payload, ParseSettings())
+        read_part(payload)
+
+
+async def pictured(folder: Path, services: Services, **settings: object) -> PageResult:
+    """The record of a part with text and two pictures, one of them with a place."""
+    picture = Picture(b"\xff\xd8jpeg")
+    part = Part(
+        blocks=[
+            Block(content="Before"),
+            Block(label=Label.IMAGE, picture=picture, box=(100, 100, 180, 220)),
+            Block(label=Label.IMAGE, picture=picture),
+            Block(content="After"),
+        ]
+    )
+    (folder / "parts").write_bytes(data := msgspec.msgpack.encode(part))
+    payload = ReadPart(path=folder / "parts", offset=0, length=len(data), reader="docx")
+    page = await parse_page(
+        replace(REF, payload=payload), services, ParseSettings(crops=False, read_images=True, **settings)
+    )
+    return page.record
+
+
+async def test_the_text_of_pictures_is_behind_them(tmp_path: Path):
+    services = Services(read=ReadPage(lines=lines_of(0.9, text="Total: 12")))
+    record = await pictured(tmp_path, services)
+    assert record.status is Status.DONE and not record.errors
+    assert [region.index for region in record.regions] == list(range(6))
+    assert record.markdown.split("\n\n") == ["Before", "Total: 12", "Total: 12", "After"]
+    assert (record.text_source, record.regions[2].engine) == ("document+ocr", "e")
+    x0, y0, x1, y1 = record.regions[2].bbox
+    assert 100 <= x0 < x1 <= 180 and 100 <= y0 < y1 <= 220
+    assert record.regions[4].source == WHOLE_PAGE
+
+
+async def test_a_picture_that_cannot_be_read_costs_no_text(tmp_path: Path):
+    services = Services(before_reading=failing(LanguageError("no engine reads Thai", remedy="Install one.")))
+    record = await pictured(tmp_path, services)
+    assert record.status is Status.DONE
+    assert [(error.category, error.region) for error in record.errors] == [("language", 1), ("language", 2)]
+    assert record.markdown.startswith("Before\n") and record.markdown.endswith("\nAfter")
 
 
 def table_part(text: str, *, continues: bool = False) -> Part:

@@ -341,6 +341,7 @@ def test_hidden_rows_and_comments_are_found_in_linear_time():
 
 def test_xlsx_sheets_are_pages_and_hidden_ones_are_named(sheets: Document):
     assert [part.metadata for part in sheets.parts] == [{"sheet": "Sales"}, {"sheet": "Secret"}]
+    assert headings(sheets) == [(2, "Sales"), (2, "Secret")]
     assert sheets.parts[0].notes == ["1 rows of the sheet are hidden"]
     assert sheets.parts[1].notes == ["the sheet 'Secret' is hidden"]
 
@@ -566,3 +567,19 @@ def test_long_tables_are_cut_between_rows(tmp_path: Path):
     tables = [part.blocks[0] for part in parts]
     assert [table.continues for table in tables] == [True, True, False]
     assert sum((table.content or "").count("<tr>") for table in tables) == 5001
+
+
+def test_doc_is_read_with_its_heading_and_table():
+    found = read(Path(__file__).parent / "files" / "notice.doc", "hangul:read")
+    assert headings(found) == [(1, made.NOTICE_TITLE)]
+    assert texts(found) == list(made.NOTICE_TEXTS)
+    (table,) = texts(found, Label.TABLE)
+    assert all(each in (table or "") for row in made.NOTICE_ROWS for each in row)
+
+
+def test_text_that_looks_like_a_picture_stays_text(tmp_path: Path):
+    body = made._p("![a](b.png)") + made._p("![image](media/image1.png)")
+    assert texts(read(made.hangul(tmp_path / "a.hwpx", body), "hangul:read")) == [
+        "![a](b.png)",
+        "![image](media/image1.png)",
+    ]

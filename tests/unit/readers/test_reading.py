@@ -15,6 +15,7 @@ from hostile import BOMB, FILE, damaged, repacked
 
 from pagemill import plugins
 from pagemill.document.labels import Label
+from pagemill.document.page import Mark
 from pagemill.errors import (
     CorruptInputError,
     EncryptedError,
@@ -24,7 +25,8 @@ from pagemill.errors import (
     UnsupportedInputError,
 )
 from pagemill.readers import packages
-from pagemill.readers.base import Block, Document, Part
+from pagemill.readers.base import Block, Document, Inline, Part, cell, tables
+from pagemill.readers.html import of_markup as load_markup
 from pagemill.readers.reading import load, read_document
 
 MADE = {".docx": made.word, ".pptx": made.slides, ".xlsx": made.sheets, ".hwpx": made.hangul, ".epub": made.book}
@@ -196,7 +198,6 @@ def test_web_pages_and_text_with_the_names_of_old_office_files_are_read(
 @pytest.mark.parametrize(
     ("name", "data", "what"),
     [
-        ("a.doc", b"{\\rtf1 x}", "RTF"),
         ("a.doc", b"Date: x\nMIME-Version: 1.0\n", "a web archive"),
         (
             "a.xls",
@@ -297,3 +298,27 @@ def test_one_notice_says_the_same_in_each_format(tmp_path: Path, make: Any):
 
 def test_every_own_reader_is_there():
     assert all(callable(load(name)) for name in {*READERS.values(), "html:read_html", "text:read_text"})
+
+
+def test_text_of_many_pieces_is_collected_in_linear_time():
+    inline = Inline()
+    for number in range(300_000):  # with a string that grows this took minutes
+        inline.add("ab ", [(Mark.BOLD, None)] if not number else ())
+    inline.end_line()
+    block = inline.block()
+    assert block is not None and len(block.content or "") == 3 * 300_000 - 1
+    assert [(span.start, span.end) for span in block.spans] == [(0, 2)]
+
+
+def test_cells_over_all_rows_are_written_in_linear_time():
+    rows = "".join("<tr><td rowspan=300>a</td><td>b</td></tr>" for _ in range(300))
+    (part,) = load_markup(f"<table>{rows}</table>").parts
+    assert (part.blocks[0].content or "").count("<td") > 600
+
+
+def test_cells_far_from_each_other_are_in_several_tables():
+    pieces = list(tables([cell(Inline("x"), number, number) for number in range(2000)]))
+    assert 5 < len(pieces) < 20 and all(piece.continues for piece in pieces[:-1])
+    tall = [cell(Inline("x"), 0, 0, 3000), *(cell(Inline("x"), number, number + 1) for number in range(2999))]
+    with pytest.raises(TooLargeError):
+        list(tables(tall))

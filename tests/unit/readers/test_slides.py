@@ -9,12 +9,13 @@ from typing import Any
 import made_documents as made
 import pptx
 from lxml import etree
-from pptx.chart.data import CategoryChartData, XyChartData
+from pptx.chart.data import BubbleChartData, CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 from test_formats import blocks, read, texts
 
 from pagemill.document.labels import Label
+from pagemill.document.page import Furniture
 from pagemill.readers.base import Document
 
 NAMES = (
@@ -106,3 +107,36 @@ def test_categories_in_levels_are_joined(tmp_path: Path):
     data.add_series("Sales", (1.5, 2.5, 3.5))
     rows = chart(tmp_path, XL_CHART_TYPE.COLUMN_CLUSTERED, data)
     assert rows[1:] == [["East / e1", "1.5"], ["East / e2", "2.5"], ["West / w1", "3.5"]]
+
+
+def test_bubbles_have_their_sizes(tmp_path: Path):
+    data = BubbleChartData()
+    series = data.add_series("S")
+    series.add_data_point(1, 10, 5)
+    series.add_data_point(2, 20, 7)
+    assert chart(tmp_path, XL_CHART_TYPE.BUBBLE, data) == [["", "S", "S"], ["1", "10", "5"], ["2", "20", "7"]]
+
+
+def test_axes_have_their_titles(tmp_path: Path):
+    def fill(page: Any) -> None:
+        data = CategoryChartData()
+        data.categories = ["a"]
+        data.add_series("S", [1])
+        made_chart = page.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, Inches(3), Inches(3), data).chart
+        made_chart.value_axis.axis_title.text_frame.text = "Tons"
+        made_chart.category_axis.axis_title.text_frame.text = "Port"
+
+    assert texts(slide(tmp_path, fill), Label.FIGURE_TITLE) == ["Port", "Tons"]
+
+
+def test_footers_of_slides_are_furniture(tmp_path: Path):
+    def fill(page: Any) -> None:
+        add(
+            page,
+            f'<p:sp {NAMES}><p:nvSpPr><p:cNvPr id="9" name="f"/><p:cNvSpPr/><p:nvPr><p:ph type="ftr" idx="11"/>'
+            "</p:nvPr></p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/><a:p><a:r><a:t>Confidential</a:t></a:r></a:p>"
+            "</p:txBody></p:sp>",
+        )
+
+    (foot,) = blocks(slide(tmp_path, fill))
+    assert (foot.content, foot.label, foot.furniture) == ("Confidential", Label.FOOTER, Furniture.PROVEN)

@@ -11,6 +11,7 @@ from test_formats import blocks, headings, items, read, texts
 
 from pagemill.document.labels import Label
 from pagemill.readers.base import Document
+from pagemill.readers.html import of_markup
 
 
 def web(folder: Path, text: str, name: str = "a.html") -> Document:
@@ -68,3 +69,9 @@ def test_footnotes_of_markdown_stay(tmp_path: Path):
 def test_an_open_tag_in_markdown_does_not_swallow_the_rest(tmp_path: Path, tag: str):
     assert texts(web(tmp_path, f"Use the <{tag}> tag.\n\nMore.\n", "a.md")) == [f"Use the <{tag}> tag.", "More."]
     assert texts(web(tmp_path, f"A <{tag}>x</{tag}>b.\n\n<{tag}>y</{tag}>\n\nMore.\n", "a.md"))[-1] == "More."
+
+
+def test_what_a_page_hides_is_counted():
+    found = of_markup('<p>a<span hidden>b</span></p><div style="display: none"> </div><div hidden>c</div>')
+    assert [block.content for part in found.parts for block in part.blocks] == ["a"]
+    assert found.parts[0].notes == ["2 hidden elements with text are not read"]

@@ -85,3 +85,36 @@ def test_a_text_box_in_a_footnote_is_there_once(tmp_path: Path):
     found = word(tmp_path, f'<w:r {NAMES}><w:t>Claim</w:t><w:footnoteReference w:id="2"/></w:r>', fill)
     (note,) = texts(found, Label.FOOTNOTE)
     assert (note or "").count("boxed") == 1
+
+
+def field_char(inside: str) -> str:
+    return f'<w:r {NAMES}><w:fldChar w:fldCharType="begin"><w:ffData>{inside}</w:ffData></w:fldChar></w:r>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "shown"),
+    [
+        ("<w:checkBox><w:default w:val='0'/></w:checkBox>", "☐"),
+        ("<w:checkBox><w:default w:val='1'/></w:checkBox>", "☒"),
+        ("<w:checkBox><w:default w:val='1'/><w:checked w:val='0'/></w:checkBox>", "☐"),
+        ("<w:checkBox><w:checked/></w:checkBox>", "☒"),
+        ("<w:ddList><w:result w:val='1'/><w:listEntry w:val='A'/><w:listEntry w:val='B'/></w:ddList>", "B"),
+        ("<w:ddList><w:result w:val='7'/><w:listEntry w:val='A'/></w:ddList>", ""),
+    ],
+)
+def test_fields_of_forms_show_what_is_chosen(tmp_path: Path, inside: str, shown: str):
+    found = word(
+        tmp_path, field_char(inside), lambda made_: made.add(made_.paragraphs[0], f"<w:r {NAMES}><w:t>!</w:t></w:r>")
+    )
+    assert texts(found) == [f"{shown}!"]
+
+
+def test_content_controls_are_read_as_they_are_shown(tmp_path: Path):
+    control = "<w:sdt><w:sdtPr/><w:sdtContent>{}</w:sdtContent></w:sdt>"
+    markup = f"<w:r {NAMES}><w:t>Name: </w:t></w:r>"
+
+    def fill(document: Any) -> None:
+        run = control.format("<w:r><w:t>Kim ☒</w:t></w:r>")
+        made.add(document.paragraphs[0], run.replace("<w:sdt>", f"<w:sdt {NAMES}>", 1))
+
+    assert texts(word(tmp_path, markup, fill)) == ["Name: Kim ☒"]

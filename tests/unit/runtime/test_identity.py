@@ -170,6 +170,7 @@ OTHERS = {
     "tables": "rules",
     "crops": False,
     "inline_marks": False,
+    "read_images": True,
     "structure": "pixels",
     "furniture": "likely",
     "layout_engine": "other",

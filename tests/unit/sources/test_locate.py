@@ -275,12 +275,12 @@ def skipped_in(*inputs: str | Path, recursive: bool = True) -> dict[str, int]:
 
 
 def test_files_of_other_kinds_in_folders_are_counted_by_suffix(folder: Path):
-    for name in ("a.gif", "sub/b.GIF", "sub/c.odt", "README", ".hidden.gif"):
+    for name in ("a.gif", "sub/b.GIF", "sub/c.pages", "README", ".hidden.gif"):
         (folder / name).touch()
-    assert skipped_in(folder) == {".gif": 2, ".odt": 1, ".txt": 1, "no suffix": 1}
+    assert skipped_in(folder) == {".gif": 2, ".pages": 1, ".txt": 1, "no suffix": 1}
     assert skipped_in(folder, recursive=False) == {".gif": 1, ".txt": 1, "no suffix": 1}
-    assert skipped_in(f"{folder}/s*") == {".gif": 1, ".odt": 1}
-    assert skipped_in(f"file://{folder}") == {".gif": 2, ".odt": 1, ".txt": 1, "no suffix": 1}
+    assert skipped_in(f"{folder}/s*") == {".gif": 1, ".pages": 1}
+    assert skipped_in(f"file://{folder}") == {".gif": 2, ".pages": 1, ".txt": 1, "no suffix": 1}
 
 
 def test_text_about_other_files_is_none_of_the_documents_of_a_folder(tmp_path: Path):

@@ -56,7 +56,7 @@ export class HomeView {
       { class: "drop" },
       icon("upload"),
       make("p", { class: "invitation" }, tr("Drop files or a folder here")),
-      make("p", { class: "hint" }, tr("PDF, images, Office, HWP, HTML, Markdown, CSV, text")),
+      make("p", { class: "hint" }, tr("PDF, images, Office, HWP, HTML, Markdown, CSV, text, mail, ZIP")),
       make("div", { class: "buttons" }, choose("choose-files", tr("Choose files"), files), choose("choose-folder", tr("Choose a folder"), folder)),
       files,
       folder,

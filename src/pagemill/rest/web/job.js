@@ -158,7 +158,9 @@ export class JobView {
   /** The document of the page shown, or the first. */
   currentDocument() {
     const { documents } = this.job;
-    return documents.find((each) => each.id === this.pages.get(this.page)?.document) ?? documents[0];
+    const page = this.pages.get(this.page); // maybe of a document inside of a file
+    const inside = page && { id: page.document, name: page.name };
+    return documents.find((each) => each.id === page?.document) ?? inside ?? documents[0];
   }
 
   downloadAll() {
@@ -233,7 +235,8 @@ export class JobView {
 
   /** The pages with a heading before those of each document, where there are several. */
   withHeadings(pages) {
-    if ((this.job?.documents.length ?? 0) < 2) return pages;
+    const isOne = (this.job?.documents.length ?? 0) < 2 && pages.every((each) => each.document === pages[0].document);
+    if (isOne) return pages;
     this.headings ??= new Map();
     const items = [];
     for (const [at, page] of pages.entries()) {

@@ -4,7 +4,7 @@ export const korean = {
   // Start
   "New job": "새 작업",
   "Drop files or a folder here": "파일이나 폴더를 여기에 놓으세요",
-  "PDF, images, Office, HWP, HTML, Markdown, CSV, text": "PDF, 이미지, Office, HWP, HTML, Markdown, CSV, 텍스트",
+  "PDF, images, Office, HWP, HTML, Markdown, CSV, text, mail, ZIP": "PDF, 이미지, Office, HWP, HTML, Markdown, CSV, 텍스트, 메일, ZIP",
   "Choose files": "파일 선택",
   "Choose a folder": "폴더 선택",
   "Languages of the pages": "문서 언어",

@@ -1,0 +1,188 @@
+"""Formulas of Office (OMML) as LaTeX.
+
+Specification: ECMA-376 Part 1, 22.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from pagemill.formulas.signs import ACCENTS, DELIMITERS, FUNCTIONS, LIMIT_FUNCTIONS, WIDE, joined, latex_of, letter_of
+
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_MOST_DEPTH = 64
+_ROW_END = r" \\ "
+_MATRICES = {("(", ")"): "pmatrix", ("[", "]"): "bmatrix", ("|", "|"): "vmatrix", (r"\{", "."): "cases"}
+_STYLES = {"double-struck": "d", "script": "c", "fraktur": "f"}
+_BARS = {"‾": "overline", "¯": "overline", "\u0305": "overline", "\u0332": "underline", "←": "overleftarrow"}
+_BARS |= {"→": "overrightarrow", "^": "hat", "~": "tilde", "˙": "dot", "´": "acute", "`": "grave"}
+_GROUPS = {"⏞": "overbrace", "⏟": "underbrace", "⏜": "overparen", "⏝": "underparen"}
+
+
+def latex_of_omml(formula: Any) -> str:
+    """LaTeX of an element ``m:oMath``."""
+    return _all(formula, 0)
+
+
+def _all(node: Any, depth: int) -> str:
+    """The elements inside of one, in order."""
+    if node is None or depth > _MOST_DEPTH:
+        return ""
+    pieces = (_one(child, depth + 1) for child in node if isinstance(child.tag, str))
+    return reduce(joined, pieces, "")
+
+
+def _one(node: Any, depth: int) -> str:
+    name = node.tag.removeprefix(_M)
+    if name == "r":
+        return _run(node)
+    if name.endswith("Pr"):
+        return ""
+    write = _WRITERS.get(name)
+    return write(node, depth) if write else _all(node, depth)
+
+
+def _part(node: Any, name: str, depth: int) -> str:
+    return _all(node.find(f"{_M}{name}"), depth)
+
+
+def _said(node: Any, name: str, default: str = "") -> str:
+    """A property of an element: its value, also where that is empty."""
+    found = node.find(f"{_M}{node.tag.removeprefix(_M)}Pr/{_M}{name}")
+    return default if found is None else str(found.get(f"{_M}val") or "")
+
+
+def _is_on(node: Any, name: str) -> bool:
+    return _said(node, name, "0") not in ("0", "false", "off")
+
+
+def _run(node: Any) -> str:
+    text = "".join(each.text or "" for each in node.iterfind(f"{_M}t"))
+    properties = node.find(f"{_M}rPr")
+    if properties is not None and properties.find(f"{_M}nor") is not None:
+        return rf"\text{{{_escaped(text)}}}" if text.strip() else " "
+    if text.strip() in FUNCTIONS:
+        return f"\\{text.strip()}"
+    script = None if properties is None else properties.find(f"{_M}scr")
+    style = None if properties is None else properties.find(f"{_M}sty")
+    look = _STYLES.get(script.get(f"{_M}val") or "", "r") if script is not None else "r"
+    if look == "r" and style is not None and style.get(f"{_M}val") in ("b", "bi"):
+        look = "b"
+    # Between a fraction and text, a space in the run is one that its author typed.
+    pieces = (" " if char.isspace() else latex_of(*letter_of(char, look)) for char in text if char != "\u2061")
+    return reduce(joined, pieces, "")
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{char}" if char in "#$%&_{}" else char for char in text)
+
+
+def _fraction(node: Any, depth: int) -> str:
+    kind, above, below = _said(node, "type"), _part(node, "num", depth), _part(node, "den", depth)
+    if kind == "lin":
+        return f"{{{above}}}/{{{below}}}"
+    if kind == "noBar":
+        return rf"\begin{{matrix}}{above}{_ROW_END}{below}\end{{matrix}}"
+    return rf"\frac{{{above}}}{{{below}}}"
+
+
+def _scripts(node: Any, depth: int) -> str:
+    low, high = _part(node, "sub", depth), _part(node, "sup", depth)
+    scripts = (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
+    base = _part(node, "e", depth)
+    if node.tag == f"{_M}sPre":
+        return f"{{}}{scripts}{base}"
+    return f"{{{base}}}{scripts}" if len(base) > 1 and not base.isalpha() else f"{base}{scripts}"
+
+
+def _root(node: Any, depth: int) -> str:
+    degree = "" if _is_on(node, "degHide") else _part(node, "deg", depth)
+    return rf"\sqrt{f'[{degree}]' if degree else ''}{{{_part(node, 'e', depth)}}}"
+
+
+def _operator(node: Any, depth: int) -> str:
+    sign = latex_of(_said(node, "chr", "∫") or "∫", "r")
+    low = "" if _is_on(node, "subHide") else _part(node, "sub", depth)
+    high = "" if _is_on(node, "supHide") else _part(node, "sup", depth)
+    scripts = (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
+    return f"{sign}{scripts} {_part(node, 'e', depth)}"
+
+
+def _delimited(node: Any, depth: int) -> str:
+    first, last = (_delimiter(_said(node, name, sign)) for name, sign in (("begChr", "("), ("endChr", ")")))
+    between = latex_of(_said(node, "sepChr", "|")[:1] or "|", "r")
+    inside = between.join(_all(each, depth) for each in node.iterfind(f"{_M}e"))
+    matrix = _MATRICES.get((first, last))
+    for kind in ("matrix", "aligned"):
+        start, end = rf"\begin{{{kind}}}", rf"\end{{{kind}}}"
+        is_one = inside.startswith(start) and inside.endswith(end) and inside.count(start) == 1
+        if matrix and is_one and (matrix == "cases") == (kind == "aligned"):
+            return rf"\begin{{{matrix}}}{inside[len(start) : -len(end)]}\end{{{matrix}}}"
+    return joined(rf"\left{first}", inside) + rf"\right{last}"
+
+
+def _delimiter(sign: str) -> str:
+    return DELIMITERS.get(sign, sign or ".")
+
+
+def _function(node: Any, depth: int) -> str:
+    name = _part(node, "fName", depth)
+    name = rf"\operatorname{{{name}}}" if name.isalpha() else name
+    return joined(name, _part(node, "e", depth))
+
+
+def _limit(node: Any, depth: int) -> str:
+    base, limit = _part(node, "e", depth), _part(node, "lim", depth)
+    mark = "_" if node.tag == f"{_M}limLow" else "^"
+    if base.removeprefix("\\") in LIMIT_FUNCTIONS or base.startswith((r"\underbrace", r"\overbrace")):
+        return f"{base}{mark}{{{limit}}}"
+    return rf"\{'underset' if mark == '_' else 'overset'}{{{limit}}}{{{base}}}"
+
+
+def _accent(node: Any, depth: int) -> str:
+    base = _part(node, "e", depth)
+    sign = _said(node, "chr", "\u0302")
+    name = ACCENTS.get(sign) or _BARS.get(sign, "hat")
+    return rf"\{WIDE.get(name, name) if len(base) > 1 and not base.startswith(chr(92)) else name}{{{base}}}"
+
+
+def _bar(node: Any, depth: int) -> str:
+    return rf"\{'underline' if _said(node, 'pos', 'bot') == 'bot' else 'overline'}{{{_part(node, 'e', depth)}}}"
+
+
+def _group(node: Any, depth: int) -> str:
+    sign, base = _said(node, "chr", "⏟"), _part(node, "e", depth)
+    if sign in _GROUPS or sign in _BARS:
+        return rf"\{_GROUPS.get(sign) or _BARS[sign]}{{{base}}}"
+    over = "underset" if _said(node, "pos", "bot") == "bot" else "overset"
+    return rf"\{over}{{{latex_of(sign[:1], 'r')}}}{{{base}}}"
+
+
+def _matrix(node: Any, depth: int) -> str:
+    rows = (" & ".join(_all(each, depth) for each in row.iterfind(f"{_M}e")) for row in node.iterfind(f"{_M}mr"))
+    return rf"\begin{{matrix}}{_ROW_END.join(rows)}\end{{matrix}}"
+
+
+def _lines(node: Any, depth: int) -> str:
+    rows = (_all(each, depth).replace(r"\&", "&") for each in node.iterfind(f"{_M}e"))  # at which they are aligned
+    return rf"\begin{{aligned}}{_ROW_END.join(rows)}\end{{aligned}}"
+
+
+_WRITERS: dict[str, Callable[[Any, int], str]] = {
+    **dict.fromkeys(("sSub", "sSup", "sSubSup", "sPre"), _scripts),
+    **dict.fromkeys(("limLow", "limUpp"), _limit),
+    "f": _fraction,
+    "rad": _root,
+    "nary": _operator,
+    "d": _delimited,
+    "func": _function,
+    "acc": _accent,
+    "bar": _bar,
+    "groupChr": _group,
+    "m": _matrix,
+    "eqArr": _lines,
+    "borderBox": lambda node, depth: rf"\boxed{{{_part(node, 'e', depth)}}}",
+    "phant": lambda node, depth: _part(node, "e", depth) if _said(node, "show", "1") not in ("0", "off") else "",
+}

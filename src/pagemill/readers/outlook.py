@@ -1,0 +1,133 @@
+"""Messages of Outlook (MSG) as messages of the Internet: their properties are streams of an OLE file.
+
+Specification: https://learn.microsoft.com/openspecs/exchange_server_protocols/ms-oxmsg
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
+from pagemill.readers.text import text_of
+
+_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC = "0037", "0C1A", "5D01", "0E04", "0E03"
+_BODY, _HTML, _RICH = "1000", "1013", "1009"
+_DATA, _FILE, _SHORT_FILE, _SHOWN_AS, _CONTENT_ID, _TYPE = "3701", "3707", "3704", "3001", "3712", "370E"
+_TIMES = (0x0039_0040, 0x0E06_0040)
+"""Properties of when it was sent, or else came."""
+_CODE_PAGE = 0x3FDE_0003
+"""Property of the encoding of its HTML."""
+_UTF_8 = 65001
+_HEADS = (32, 24)
+"""Bytes before the properties of a message, and of one inside of another."""
+_EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
+_MOST_DEPTH = 20
+_MOST_ATTACHMENTS = 1_000
+
+
+def message_of(path: Path) -> EmailMessage:
+    """Read a message.
+
+    Raises:
+        CorruptInputError: It is damaged.
+        MissingDependencyError: The package that opens OLE files is not installed.
+    """
+    try:
+        from dochan.cfb import OleFileIO
+    except ImportError:
+        raise lacks_extra(f"messages of Outlook need the package dochan: {path.name}", "office") from None
+    try:
+        with OleFileIO(str(path)) as ole:
+            names = ["/".join(each) for each in ole.listdir(streams=True, storages=True)]
+            return _Reader(ole, names).message("", 0)
+    except OSError as error:  # as the package calls its errors
+        raise CorruptInputError(f"the message is damaged: {error}", remedy="Save it again.") from error
+
+
+class _Reader:
+    def __init__(self, ole: Any, names: list[str]) -> None:
+        self._ole = ole
+        self._names = names
+        self._known = set(names)
+
+    def message(self, folder: str, depth: int) -> EmailMessage:
+        """The message in a storage of the file."""
+        if depth > _MOST_DEPTH:
+            raise TooLargeError("messages are nested too deep", remedy="Save its attachments.")
+        fixed = self._fixed(folder, _HEADS[depth > 0])
+        found = EmailMessage()
+        sender, address = self._text(folder, _SENDER), self._text(folder, _SENDER_ADDRESS)
+        sender = f"{sender} <{address}>" if address and address != sender else sender
+        told = {"Subject": self._text(folder, _SUBJECT), "From": sender}
+        told |= {"To": self._text(folder, _TO).rstrip("\0"), "Cc": self._text(folder, _CC).rstrip("\0")}
+        sent = next((fixed[each] for each in _TIMES if fixed.get(each)), None)
+        if sent is not None:
+            with suppress(OverflowError):
+                told["Date"] = format_datetime(_EPOCH + timedelta(microseconds=int.from_bytes(sent, "little") // 10))
+        for name, value in told.items():
+            # Not by the class: it checks addresses, which are whatever Outlook shows.
+            found._headers.append((name, " ".join(value.split())))  # type: ignore[attr-defined]
+        plain, html = self._text(folder, _BODY), self._html(folder, fixed)
+        found.set_content(plain)
+        if html:
+            found.add_alternative(html, subtype="html")
+        elif not plain and self._stream(folder, _RICH, "0102"):
+            found.set_content("[The text of this message is RTF, which is not read.]")
+        for place in self._folders(folder, "__attach_version1.0_")[:_MOST_ATTACHMENTS]:
+            self._attach(found, place, depth)
+        return found
+
+    def _attach(self, found: EmailMessage, place: str, depth: int) -> None:
+        name = self._text(place, _FILE) or self._text(place, _SHORT_FILE) or self._text(place, _SHOWN_AS)
+        inner = f"{place}/__substg1.0_{_DATA}000D"
+        if inner in self._known:
+            if f"{inner}/__properties_version1.0" in self._known:
+                found.add_attachment(self.message(inner, depth + 1))
+            return
+        kind = self._text(place, _TYPE) or mimetypes.guess_type(name)[0] or ""
+        major, _, minor = kind.partition("/")
+        if not minor.isascii() or not minor or major in ("multipart", "message"):
+            major, minor = "application", "octet-stream"
+        content_id = self._text(place, _CONTENT_ID)
+        found.add_attachment(
+            self._stream(place, _DATA, "0102"),
+            maintype=major,
+            subtype=minor,
+            filename=name or None,
+            cid=f"<{content_id}>" if content_id else None,
+        )
+
+    def _folders(self, folder: str, start: str) -> list[str]:
+        start = f"{folder}/{start}" if folder else start
+        return [each for each in self._names if each.startswith(start) and "/" not in each[len(start) :]]
+
+    def _stream(self, folder: str, name: str, kind: str) -> bytes:
+        path = f"{folder}/__substg1.0_{name}{kind}".lstrip("/")
+        return bytes(self._ole.openstream(path).read()) if path in self._known else b""
+
+    def _text(self, folder: str, name: str) -> str:
+        if data := self._stream(folder, name, "001F"):
+            return data.decode("utf-16-le", "replace")
+        data = self._stream(folder, name, "001E")
+        return text_of(data.rstrip(b"\0")).text if data else ""
+
+    def _html(self, folder: str, fixed: dict[int, bytes]) -> str:
+        data = self._stream(folder, _HTML, "0102")
+        page = int.from_bytes(fixed.get(_CODE_PAGE, b"")[:4], "little")
+        said = "utf-8" if page == _UTF_8 else f"cp{page}" if page else None
+        return text_of(data, said).text if data else self._text(folder, _HTML)
+
+    def _fixed(self, folder: str, head: int) -> dict[int, bytes]:
+        """The properties that have 8 bytes at most, by type and name."""
+        path = f"{folder}/__properties_version1.0".lstrip("/")
+        data = self._ole.openstream(path).read()[head:] if path in self._known else b""
+        return {
+            int.from_bytes(data[at : at + 4], "little"): bytes(data[at + 8 : at + 16])
+            for at in range(0, len(data) - 15, 16)
+        }

@@ -1,0 +1,115 @@
+"""Documents inside of files: of archives their members, of mail the message and its attachments.
+
+``archive.zip#reports/a.docx`` is the address of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from pagemill.errors import MissingInputError, PagemillError, TooLargeError
+from pagemill.imaging.formats import ARCHIVE, CONTAINERS, HEAD_BYTES, is_document, promised, sniff
+from pagemill.readers.containers import Budget, Member, of_archive
+from pagemill.readers.mail import attached, read_message
+from pagemill.readers.packages import kind_of_package
+from pagemill.sources.items import Content, Item, SkippedFiles
+from pagemill.sources.remote import copy_to_disk, unreachable
+
+_MARK = "#"
+_MOST_DEPTH = 3
+"""Files inside of each other: mail in an archive that is attached to mail."""
+_MOST_BYTES = 2**30
+"""Of a file that is fetched for what is in it."""
+
+
+def container_of(text: str, origin: int) -> Item | None:
+    """The file that an address of what is inside of it begins with; None for any other address."""
+    starts = (text[:at] for at, char in enumerate(text) if char == _MARK)
+    paths = ((start, Path(start).expanduser()) for start in starts)
+    found = next(((start, path) for start, path in paths if _is_container(path.name) and path.is_file()), None)
+    return None if found is None else Item(uri=found[0], name=found[1].name, origin=origin, content=found[1])
+
+
+def _is_container(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in CONTAINERS
+
+
+def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, depth: int = 0) -> Iterator[Item]:
+    """The documents of a file: of an archive what is in it, of mail itself and its attachments, else itself.
+
+    Args:
+        item: The file.
+        skipped: Gets what is no document.
+        budget: What is left of that for the outermost file.
+        depth: How many files it is inside of.
+    """
+    if item.content is None or not _is_container(item.name):
+        yield item
+        return
+    budget = budget or Budget()
+    found = is_mail = not item.name.lower().endswith(ARCHIVE)
+    if is_mail:
+        yield item
+    try:
+        with _on_disk(item.content) as path:
+            if not is_mail and kind_of_package(path):
+                yield item
+                return
+            for member in _attached(path) if is_mail else of_archive(path, budget):
+                inner = _inner(item, member, skipped)
+                if inner is None:
+                    continue
+                found = True
+                if is_mail:
+                    budget.spend(len(member.data))
+                if depth >= _MOST_DEPTH:
+                    raise TooLargeError(f"{inner.name!r} is too deep in other files", remedy="Unpack them.")
+                yield from unpacked(inner, skipped, budget, depth + 1)
+        if not found:
+            raise MissingInputError(f"{item.name!r} holds no document", remedy="Check what is in it.")
+    except PagemillError as error:
+        yield replace(item, content=None, error=error)
+    except Exception as error:  # filesystems of others raise all sorts
+        yield replace(item, content=None, error=unreachable(item.uri, error))
+
+
+@contextmanager
+def _on_disk(content: Content) -> Iterator[Path]:
+    """The content as a file."""
+    if isinstance(content, Path):
+        yield content
+    else:
+        copy = copy_to_disk(content, None, max_bytes=_MOST_BYTES)  # goes away with the object
+        yield copy.path
+
+
+def _attached(path: Path) -> Iterator[Member]:
+    """The attachments of a message; none of one that cannot be read, of which its reader says why."""
+    try:
+        message = read_message(path)
+    except PagemillError:
+        return iter(())
+    return attached(message)
+
+
+def _inner(item: Item, member: Member, skipped: SkippedFiles) -> Item | None:
+    """A member as a file to read; None for what is no document."""
+    name = PurePosixPath(member.name.replace("\\", "/")).name or "document"
+    data = member.data
+    if member.error is None and promised(name) is None:
+        head = data[:HEAD_BYTES]
+        if PurePosixPath(name).suffix or not (sniff(head) or is_document(head, name)):
+            skipped.add(name)
+            return None
+    return Item(
+        uri=f"{item.uri}{_MARK}{member.name}",
+        name=name,
+        origin=item.origin,
+        content=None if member.error else data,
+        error=member.error,
+        root=item.root,
+        inside=True,
+    )

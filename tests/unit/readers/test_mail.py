@@ -1,0 +1,126 @@
+"""Messages of the Internet and of Outlook, and their attachments."""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from pathlib import Path
+
+import made_documents as made
+import pytest
+from ole_files import ole
+
+from pagemill.document.page import Mark
+from pagemill.errors import CorruptInputError
+from pagemill.readers.base import Block, Document
+from pagemill.readers.mail import attached, read, read_message
+
+
+def eml(folder: Path, message: EmailMessage | bytes) -> Path:
+    path = folder / "a.eml"
+    path.write_bytes(message if isinstance(message, bytes) else bytes(message))
+    return path
+
+
+def letter(text: str = "Plain text.\n\nSecond paragraph.\n") -> EmailMessage:
+    message = EmailMessage()
+    message["Subject"], message["From"], message["To"] = "점검 결과", "Kim <kim@example.org>", "lee@example.org"
+    message["Date"] = "Thu, 26 Nov 2026 10:00:00 +0900"
+    message.set_content(text)
+    return message
+
+
+def blocks(document: Document) -> list[Block]:
+    return [block for part in document.parts for block in part.blocks]
+
+
+def test_a_plain_message(tmp_path: Path):
+    document = read(eml(tmp_path, letter()))
+    title, said, *text = blocks(document)
+    assert (title.content, title.level, document.info.author) == ("점검 결과", 1, "Kim <kim@example.org>")
+    assert said.content == "From: Kim <kim@example.org>\nTo: lee@example.org\nDate: Thu, 26 Nov 2026 10:00:00 +0900"
+    assert [block.content for block in text] == ["Plain text.", "Second paragraph."]
+    assert document.info.created == "2026-11-26T10:00:00+09:00"
+
+
+def test_of_alternatives_the_last_one_is_read_with_its_pictures(tmp_path: Path):
+    message = letter()
+    message.add_alternative('<p>So <b>bold</b></p><img src="cid:x" alt="A field">', subtype="html")
+    message.get_payload()[1].add_related(made.png().read(), "image", "png", cid="<x>")
+    message.add_attachment(b"a,b\n1,2\n", maintype="text", subtype="csv", filename="표.csv")
+    path = eml(tmp_path, message)
+    document = read(path)
+    text, picture = blocks(document)[2:]
+    assert text.content == "So bold" and [span.mark for span in text.spans] == [Mark.BOLD]
+    assert picture.picture is not None and picture.picture.data.startswith(b"\x89PNG")
+    assert document.parts[0].notes == ["attachments, which are documents of their own: 표.csv"]
+    assert [(each.name, each.data) for each in attached(read_message(path))] == [("표.csv", b"a,b\n1,2\n")]
+
+
+def test_a_message_inside_of_another_is_an_attachment(tmp_path: Path):
+    message = letter()
+    message.add_attachment(letter("Inner."))
+    (inner,) = attached(read_message(eml(tmp_path, message)))
+    assert inner.name == "점검 결과.eml"
+    assert blocks(read(eml(tmp_path, inner.data)))[-1].content == "Inner."
+
+
+def test_headers_in_bytes_of_a_korean_mailer(tmp_path: Path):
+    raw = "Subject: 회의 자료를 보냅니다\nContent-Type: text/plain; charset=euc-kr\n\n본문 글\n".encode("euc-kr")
+    assert [block.content for block in blocks(read(eml(tmp_path, raw)))] == ["회의 자료를 보냅니다", "본문 글"]
+
+
+def test_a_message_that_is_cut_off_has_a_warning(tmp_path: Path):
+    message = letter()
+    message.add_attachment(b"x" * 3000, maintype="image", subtype="png", filename="a.png")
+    document = read(eml(tmp_path, bytes(message)[:-2000]))
+    assert document.parts[0].warnings == ["the message is damaged: CloseBoundaryNotFoundDefect"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\nno header", bytes(300)])
+def test_what_is_no_message_is_refused(tmp_path: Path, data: bytes):
+    with pytest.raises(CorruptInputError):
+        read(eml(tmp_path, data))
+
+
+def test_long_headers_take_no_long_time(tmp_path: Path):
+    hostile = b"Subject: a\nContent-Type: multipart/mixed; " + b'x="' * 200_000 + b"\n\ntext\n"
+    assert blocks(read(eml(tmp_path, hostile)))
+
+
+def stream(name: str, value: str) -> dict[str, bytes]:
+    return {f"__substg1.0_{name}001F": value.encode("utf-16-le")}
+
+
+def outlook(subject: str, *, html: str = "", depth: int = 0) -> dict[str, bytes]:
+    ticks = int((datetime(2026, 11, 26, 1, tzinfo=UTC) - datetime(1601, 1, 1, tzinfo=UTC)).total_seconds()) * 10**7
+    fixed = bytes(24 if depth else 32) + struct.pack("<IIQ", 0x0039_0040, 6, ticks)
+    found = stream("0037", subject) | stream("0C1A", "Kim") | stream("5D01", "kim@example.org")
+    found |= stream("0E04", "Lee") | stream("1000", "Plain text.\r\n")
+    found |= {"__substg1.0_10130102": html.encode()} if html else {}
+    return found | {"__properties_version1.0": fixed}
+
+
+def test_a_message_of_outlook(tmp_path: Path):
+    place = "__attach_version1.0_#0000000{}/"
+    files = {f"{place.format(0)}{key}": value for key, value in stream("3707", "표.csv").items()}
+    files[f"{place.format(0)}__substg1.0_37010102"] = b"a,b\n1,2\n"
+    inner = {f"{place.format(1)}__substg1.0_3701000D/{key}": value for key, value in outlook("Inner", depth=1).items()}
+    path = tmp_path / "a.msg"
+    path.write_bytes(ole(outlook("점검 결과", html="<p>So <b>bold</b></p>") | files | inner))
+    document = read(path)
+    assert [block.content for block in blocks(document)] == [
+        "점검 결과",
+        "From: Kim <kim@example.org>\nTo: Lee\nDate: Thu, 26 Nov 2026 01:00:00 +0000",
+        "So bold",
+    ]
+    table, message = attached(read_message(path))
+    assert (table.name, table.data) == ("표.csv", b"a,b\n1,2\n")
+    assert message.name == "Inner.eml" and b"Plain text." in message.data
+
+
+def test_a_damaged_message_of_outlook_is_refused(tmp_path: Path):
+    (tmp_path / "a.msg").write_bytes(ole(outlook("a"))[:700])
+    with pytest.raises(CorruptInputError):
+        read(tmp_path / "a.msg")
