@@ -147,9 +147,9 @@ class Client:
         """Delete a job with its files; one that runs is cancelled first."""
         self._call(lambda: self._client.remove(id))
 
-    def retry(self, id: str) -> Job:
-        """Parse the failed pages of a job again."""
-        return self._call(lambda: self._client.retry(id))
+    def retry(self, id: str, *, password: str | None = None) -> Job:
+        """Parse the failed pages of a job again, with a password for files that are encrypted."""
+        return self._call(lambda: self._client.retry(id, password=password))
 
     def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if not self._stop.alive:

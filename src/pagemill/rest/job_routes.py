@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from pagemill.errors import UsageError
 from pagemill.rest.errors import UnavailableError
 from pagemill.rest.jobs import MAX_NUMBER, JobState
-from pagemill.rest.models import ERRORS, Job, Jobs, NewJob
+from pagemill.rest.models import ERRORS, Job, Jobs, NewJob, Retry
 from pagemill.rest.parameters import ONLY_KNOWN
 from pagemill.rest.sending import MAX_NAME, sending
 from pagemill.rest.server import Server
@@ -104,9 +104,9 @@ def router(server: Server) -> APIRouter:
         return await server.job(row if row.has_ended else await server.cancel(id, owner))
 
     @routes.post("/{id}/retry", status_code=202)
-    async def retry_job(id: str, owner: str = owner_of) -> Job:
-        """Parse the failed pages of a job again. 409 if it has not ended, or no page failed."""
-        return await server.job(await server.retry(id, owner))
+    async def retry_job(id: str, how: Retry | None = None, owner: str = owner_of) -> Job:
+        """Parse the failed pages of a job again, with a password if one is sent. 409 if it runs, or no page failed."""
+        return await server.job(await server.retry(id, owner, None if how is None else how.password))
 
     @routes.get("/{id}/events", response_class=StreamingResponse)
     async def watch(

@@ -57,7 +57,7 @@ class JobPages(BaseModel):
     """How far a job is."""
 
     total: int | None = Field(description="Pages in the input; null while nobody knows.")
-    finished: int = Field(description="Pages that ended, failed ones included.")
+    finished: int = Field(description="Pages that ended, also failed ones and files that were not opened.")
     failed: int
 
 
@@ -66,7 +66,7 @@ class JobDocumentModel(BaseModel):
 
     id: str
     name: str
-    pages: int | None
+    pages: int | None = Field(description="0 for a file that could not be opened; null while it is not known.")
 
 
 class Job(BaseModel):
@@ -114,6 +114,7 @@ class Page(BaseModel):
     page_number: int | None
     page_idx: int
     status: Literal["running", "waiting", "done", "failed", "skipped"]
+    title: str | None = Field(description="Its first heading, else the beginning of its text.")
     confidence: float | None
     errors: list[PageError]
     width: int | None
@@ -145,6 +146,13 @@ class NewJob(BaseModel):
     sources: list[Source]
     options: dict[str, Any] = {}
     collection: str | None = None
+
+
+class Retry(BaseModel):
+    """How failed pages are parsed again."""
+
+    model_config = ConfigDict(extra="forbid")
+    password: str | None = Field(default=None, max_length=1000, description="Of files that are encrypted.")
 
 
 class Snippet(BaseModel):
@@ -197,6 +205,7 @@ class Options(BaseModel):
     version: str
     languages: list[str]
     engines: list[str]
+    suffixes: list[str] = Field(description="Of files that are read, by their names; others by their first bytes.")
     options: list[dict[str, Any]]
     formats: dict[str, str] = Field(description="Of documents: the suffix of the address, and the name.")
     limits: dict[str, int]

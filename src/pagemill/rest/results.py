@@ -19,6 +19,7 @@ from pagemill.document.names import safe_name
 from pagemill.document.page import DOUBTS, DocumentInfo, PageResult
 from pagemill.errors import OutputError, PagemillError
 from pagemill.export.formats import About, ExportFormat, served_formats
+from pagemill.export.report import page_title
 from pagemill.imaging.encode import encode_webp
 from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.rest.archives import zipped
@@ -142,19 +143,19 @@ class JobResults:
                 " JOIN documents d USING (document) WHERE p.record > ? ORDER BY p.record LIMIT ?",
                 (last, limit),
             )
-            return [
-                (
-                    f"{record}@{run}",
-                    {
-                        "n": source * PAGES_OF_A_SOURCE + page,
-                        "document": doc_id,
-                        "page_number": number,
-                        "status": _STATES[PageState(state)],
-                        "errors": self._decoded(reader, record).errors if state == PageState.FAILED else [],
-                    },
-                )
-                for record, source, page, state, doc_id, number in rows
-            ]
+            events = []
+            for record, source, page, state, doc_id, number in rows:
+                found = self._decoded(reader, record)
+                told = {
+                    "n": source * PAGES_OF_A_SOURCE + page,
+                    "document": doc_id,
+                    "page_number": number,
+                    "status": _STATES[PageState(state)],
+                    "title": page_title(found) if state == PageState.DONE else None,
+                    "errors": found.errors if state == PageState.FAILED else [],
+                }
+                events.append((f"{record}@{run}", told))
+            return events
 
     def record_json(self, n: int) -> bytes:
         """The record of a page, as in ``ocr_results.jsonl``.
@@ -300,6 +301,7 @@ class JobResults:
             "page_number": number,
             "page_idx": position,
             "status": _STATES[PageState(state)],
+            "title": None,
             "confidence": None,
             "errors": [],
             "width": None,
@@ -308,6 +310,7 @@ class JobResults:
         if record is not None:
             found = self._decoded(reader, record)
             told |= {
+                "title": page_title(found) if state == PageState.DONE else None,
                 "confidence": found.confidence,
                 "errors": msgspec.to_builtins(found.errors),
                 "width": found.width,

@@ -13,6 +13,7 @@ from pagemill._version import __version__
 from pagemill.config.options import options_of
 from pagemill.config.settings import ParseSettings
 from pagemill.export.formats import served_formats
+from pagemill.imaging.formats import SUFFIXES, document_suffixes
 from pagemill.rest.jobs import JobState
 from pagemill.rest.models import Options
 from pagemill.rest.options import ALLOWED, engines_of
@@ -58,6 +59,7 @@ def router(server: Server) -> APIRouter:
             version=__version__,
             languages=await server.pipeline.languages(),
             engines=engines_of(server.settings),
+            suffixes=sorted(SUFFIXES.keys() | document_suffixes()),
             options=[
                 {
                     "key": each.key,
