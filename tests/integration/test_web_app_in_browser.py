@@ -478,6 +478,23 @@ def test_pages_are_found_by_number_thumbnail_and_title(browser: Chromium, server
     assert browser.evaluate("sheet.clientWidth") == width
 
 
+def test_the_http_interface_can_be_read_and_tried(browser: Chromium, server: str, tmp_path: Path) -> None:
+    browser.open(server)
+    browser.wait_for("document.querySelector('.languages')")
+    browser.open(f"{server}/docs")
+    browser.wait_for("document.querySelectorAll('.operation').length > 25")
+    (send,) = browser.evaluate("[...document.querySelectorAll('.operation')].map((e, at) => [e.id, at])"
+                               ".filter(([id]) => id.startsWith('send_')).map(([id]) => '#' + id)")  # fmt: skip
+    browser.evaluate(f"document.querySelector('{send}').open = true")
+    browser.wait_for(f"document.querySelector('{send} pre')?.textContent.includes('curl -F files=@report.pdf')")
+    browser.choose_files(f"{send} input[type=file]", scans(tmp_path / "scans", 10))
+    browser.evaluate(f"document.querySelector('{send} .primary').click()")
+    browser.wait_for(f"document.querySelector('{send} .answer strong')?.innerText.startsWith('202')")
+    assert '"name": "scan-10.png"' in text(browser, f"{send} .answer pre")
+    browser.resize(390, 800, mobile=True)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_more_jobs_than_one_request_lists(browser: Chromium, script: ScriptedEngines, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     store_cancelled_jobs(tmp_path / "data", 510)

@@ -112,7 +112,7 @@ def router(server: Server) -> APIRouter:
     async def version() -> dict[str, str]:
         return {"pagemill": __version__}
 
-    @routes.get("/v1/capabilities")
+    @routes.get("/v1/capabilities", dependencies=[owner_of])
     async def capabilities() -> dict[str, Any]:
         """What this server does of docling-serve's: sources, targets, formats, limits."""
         limits = server.settings.limits

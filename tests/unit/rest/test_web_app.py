@@ -31,13 +31,14 @@ MODULES = {
 
 @pytest.fixture
 def client():
-    app = FastAPI()
+    app = FastAPI(docs_url=None)
     app.include_router(web_app.router(SimpleNamespace()))
     return TestClient(app)
 
 
-def test_the_page_and_its_modules_are_served_under_a_strict_policy(client):
-    page = client.get("/")
+@pytest.mark.parametrize("address", ["/", "/docs"])
+def test_the_page_and_its_modules_are_served_under_a_strict_policy(client, address):
+    page = client.get(address)
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy

@@ -27,7 +27,7 @@ export class HomeView {
     this.more = make("button", { type: "button", class: "more-jobs", hidden: true, onclick: () => this.loadMore() }, tr("Show more"));
     this.listProblem = make("div");
     const heading = make("h2", {}, tr("Jobs"));
-    this.nodes = [make("main", { class: "home" }, this.form, make("section", { "aria-label": tr("Jobs") }, heading, this.listProblem, this.jobs, this.more))];
+    this.nodes = [make("main", { class: "home" }, this.form, make("section", { "aria-label": tr("Jobs") }, heading, this.listProblem, this.jobs, this.more), make("p", { class: "interface" }, make("a", { href: "/docs" }, tr("HTTP interface"))))];
     this.rows = new Map(); // job id: its parts
     this.shown = JOBS_AT_ONCE;
     document.title = "pagemill";

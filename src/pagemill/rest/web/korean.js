@@ -33,6 +33,7 @@ export const korean = {
   "Jobs": "작업",
   "All jobs": "모든 작업",
   "Show more": "더 보기",
+  "HTTP interface": "HTTP 인터페이스",
   "No jobs yet. Drop a document above to make one.": "아직 작업이 없습니다. 위에 문서를 놓으면 작업이 만들어집니다.",
   "waiting": "대기 중",
   "running": "처리 중",
