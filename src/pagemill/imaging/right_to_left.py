@@ -101,10 +101,11 @@ def repeated_marks(glyphs: Glyphs) -> Flags:
     Args:
         glyphs: As PDFium gives them: the characters of one glyph have its pen position.
     """
-    is_mark = np.array([unicodedata.category(chr(code)) == "Mn" for code in glyphs.codes.tolist()], dtype=bool)
     repeated = np.zeros(len(glyphs.codes), dtype=bool)
-    if not is_mark.any():
+    marks = [code for code in np.unique(glyphs.codes).tolist() if unicodedata.category(chr(code)) == "Mn"]
+    if not marks:
         return repeated
+    is_mark = np.isin(glyphs.codes, marks)
     members: dict[tuple[float, float], list[int]] = {}
     for i in np.flatnonzero(~glyphs.is_space).tolist():
         members.setdefault((glyphs.origins[i, 0], glyphs.origins[i, 1]), []).append(i)

@@ -277,6 +277,8 @@ def _slants(line: TextLine) -> bool:
 
 def is_unmapped(line: TextLine) -> bool:
     """Whether most characters of a line, or of a word in it, have no Unicode value; a single one may be a bullet."""
+    if "\ufffd" not in line.text:
+        return False
     parts = (line.text.replace(" ", ""), *line.text.split())
     return any(2 * part.count("\ufffd") > max(2, len(part)) for part in parts)
 
