@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from pagemill.document.page import PageResult
@@ -59,10 +60,12 @@ class _Scope(PageIndex):
 
     def allowed(self, filters: Filters) -> Allowed:
         """The pages of the scope, in one of the languages."""
+        tags = None if self._tags is None else msgspec.json.encode(self._tags).decode()
+        condition = f"{_SCOPE} AND (?4 IS NULL OR language IN (SELECT value FROM json_each(?4)))"
+        found = self._view.query(f"SELECT page FROM pages WHERE {condition}", (*self._names, tags))
         pages = np.zeros(self._view.one("SELECT ifnull(max(page), 0) FROM pages") + 1, dtype=np.int64)
-        for page, language in self._view.each(f"SELECT page, language FROM pages WHERE {_SCOPE}", self._names):
-            if self._tags is None or language in self._tags:
-                pages[page] = page
+        numbers = np.array(found, dtype=np.int64).ravel()
+        pages[numbers] = numbers
         return Allowed(pages, None)
 
     def vectors_of(self, part: IndexPart) -> Iterator[MappedVectors]:
