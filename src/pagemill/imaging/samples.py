@@ -167,7 +167,9 @@ def upright(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def _decode_plain_png(data: bytes, image: PillowImage.Image) -> Pixels | None:
-    """Decode 8-bit RGB or grey without transparency with the png crate, 3 to 8 times as fast as libpng and Pillow.
+    """Decode 8-bit RGB or grey without transparency with the png crate, 4 to 8 times as fast as OpenCV and Pillow.
+
+    An A4 page at 200 dpi takes 11 ms of CPU time, 42 with OpenCV, 57 with Pillow: worth its 15 MB.
 
     None for all others, and where it fails: Pillow reads what only lacks its end, and names other damage.
     """
