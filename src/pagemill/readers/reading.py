@@ -12,6 +12,7 @@ import msgspec
 from pagemill import plugins
 from pagemill.document.labels import Label
 from pagemill.document.page import DocumentInfo
+from pagemill.document.shown import count
 from pagemill.errors import (
     CorruptInputError,
     MissingDependencyError,
@@ -187,7 +188,7 @@ def _finish_pictures(part: Part, left: int) -> int:
             block.picture = msgspec.structs.replace(picture, data=data)
         kept.append(block)
     part.blocks = kept
-    part.notes += (f"{count:,} pictures are not kept: {reason}" for reason, count in lost.items() if reason != "small")
+    part.notes += (f"{count(n, 'picture')} left out: {reason}" for reason, n in lost.items() if reason != "small")
     return left
 
 
