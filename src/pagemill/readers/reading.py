@@ -31,7 +31,7 @@ from pagemill.readers.packages import kind_of_package
 Read = Callable[[Path, str | None], Document]
 
 MOST_BYTES = 2**30
-"""Of all parts of a document with their pictures."""
+"""Size of all parts of a document with their pictures."""
 MOST_PICTURES = 5_000
 _HEAD = 4096
 _OLD = {".xls": ".csv", ".doc": ".txt"}

@@ -64,7 +64,7 @@ class LibraryHit(NamedTuple):
     run: str
     """The name under which its run was added."""
     page_id: str
-    """Of the page in its run."""
+    """Id of the page in its run."""
     found: SearchHit
     """Its ``page_id`` and ``doc_id`` begin with the name of the run."""
 
