@@ -256,7 +256,7 @@ class Content(msgspec.Struct, kw_only=True):
     continues: bool = False
     """The text goes on in the next text region (column or page break inside a paragraph)."""
     description: Description | None = None
-    """Description of a figure, chart, table or formula, if one was requested. An error of the component ``describe`` has
+    """Description of a figure, chart, table or formula, if one was requested. An error of component ``describe`` has
     the reason if there is none."""
     lines: tuple[TextLine, ...] = ()
 

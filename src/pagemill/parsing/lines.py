@@ -359,6 +359,6 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
             kept.append(line)
     errors = []
     if broken:
-        message = f"{count(broken, 'line')} of text left out: not finite boxes"
+        message = f"{count(broken, 'line')} of text left out: box not finite"
         errors.append(PageError(component="recognition", category="invalid_geometry", message=message))
     return kept, errors
