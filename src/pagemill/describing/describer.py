@@ -135,6 +135,7 @@ class Describer:
         served = await self._client.find_model(self._wanted_model, [self._card.name, self._card.repository])
         context = served.max_model_len or self._card.server.max_model_len
         answer = min(self._card.sampling.max_tokens, _ANSWER_TOKENS, context // 2)
+        # The image must leave room for prompt and answer, or the server refuses the request.
         room = max(context - answer - _PROMPT_TOKENS, 0) * self._card.image.token_pixels
         self._card = card_for_json(self._card, max(room, _SMALLEST_IMAGE), answer)
         self.served_model = served.name
@@ -188,6 +189,7 @@ class Describer:
 
     def _key(self, element: ElementRequest) -> bytes:
         pixels = str(self._card.image.max_pixels)
+        # Without the text around it: a picture on every page, such as a map, is described once.
         what = "\0".join((PROMPT_VERSION, self._card.name, self.served_model, element.kind, pixels))
         return hashlib.sha256(what.encode() + hashlib.sha256(element.picture).digest()).digest()
 

@@ -36,7 +36,7 @@ class Look(NamedTuple):
     straight: bool = False
     """Its glyphs stand on one level line of page space, from the left."""
     colour: int = 0
-    """Of the fill, as it looks on white."""
+    """Colour of the fill, as it looks on white."""
     is_filled: bool = False
     """It is filled, and nothing else."""
 

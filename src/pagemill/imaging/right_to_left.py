@@ -23,7 +23,7 @@ from pagemill.imaging.types import Flags, Floats, Indices
 # All in units of the font size (em).
 _SAME_LINE = 0.25
 _SCRIPT_SIZE, _RAISED, _SCRIPT_GAP = 0.85, 0.6, 0.3
-"""Of superscripts and subscripts: their size over that of the line, how far off the baseline, how far from a letter."""
+"""Superscripts and subscripts: their size over that of the line, how far off the baseline, how far from a letter."""
 _BESIDE = 0.25
 """How far a mark may be beside its letter."""
 _REPEATED = 0.5
@@ -202,7 +202,7 @@ def _parted(glyphs: Glyphs, chain: Indices, rtl: Flags) -> set[frozenset[int]]:
     """Neighbours as displayed with white space between them in the content, whose gap may be none (wide boxes)."""
     shown = chain[~glyphs.is_space[chain]].tolist()
     first, last = list(range(len(shown))), list(range(len(shown)))
-    """Of the word of other letters that each is in, as places in the content."""
+    """Bounds of the word of other letters that each is in, as places in the content."""
     left = glyphs.boxes[:, 0]
     forward = [not (rtl[a] or rtl[b]) and left[a] < left[b] for a, b in pairwise(shown)]
     for i, same in enumerate(forward):

@@ -47,7 +47,7 @@ class Evidence:
     """Thin level and upright lines in pixels."""
     links: Sequence[Link] = ()
     faces: Sequence[tuple[bool, bool, bool]] = field(default_factory=tuple)
-    """Of each face whether it is bold, italic, of fixed pitch."""
+    """Whether each face is bold, italic, of fixed pitch."""
     tags: Sequence[str] = ("",)
     """Structure types that styles refer to."""
 

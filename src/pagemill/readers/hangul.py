@@ -60,7 +60,7 @@ _MOST_INFO = 2**20
 _HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\b[^<>]*\bhidden=\"(?:1|true)\"")
 _MOST_ERRORS = 20
 _MOST_CELLS = 600_000
-"""Of a sheet, empty ones included."""
+"""Cells of a sheet, including empty ones."""
 _NUMBER = re.compile(r"[\d.,%\s-]+")
 _PAGES = frozenset({"xlsx", "xls", "pptx", "ppt"})
 """Formats whose sections are sheets or slides."""

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from pagemill.document.page import PageResult
+from pagemill.document.shown import count as counted
 from pagemill.embedding.contents import chunk_row, document_digest
 from pagemill.embedding.vectors import FOLDER as VECTORS
 from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow
@@ -227,7 +228,7 @@ class _IndexBuilder:
         if stale := [str(file.rows[place].key) for place in np.flatnonzero(numbers[0] == 0)]:
             examples = "; ".join(stale[:_EXAMPLES]) + ("; ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
-                f"{len(stale)} vectors of {part.plural} belong to changed or removed pages: {examples}",
+                f"{counted(len(stale), 'vector')} of {part.plural} of changed or removed pages: {examples}",
                 remedy=f"Update the vectors, then the index: pagemill embed {self.reader.path}",
             )
         identity = file.info.identity

@@ -13,7 +13,7 @@ from pagemill.retrieval import tokens
 from pagemill.store.database import Database, version_of
 
 FOLDER = "index"
-"""Of the run directory."""
+"""Folder in the run directory."""
 FILE = f"{FOLDER}/index.sqlite"
 LOCK = f"{FOLDER}/lock"
 APPLICATION_ID = 0x504D4958
@@ -21,7 +21,7 @@ APPLICATION_ID = 0x504D4958
 FORMAT = 7000 + tokens.VERSION
 """Version of the schema and of the tokens."""
 DESCRIPTION_WEIGHT = 0.5
-"""Of a word in a model's description; one on the page weighs 1. Not measured."""
+"""Weight of a word in a model's description; one on the page weighs 1. Not measured."""
 _BUSY_S = 10.0
 
 _SCHEMA = f"""

@@ -49,7 +49,7 @@ class AsksBody(Protocol):
     """What sends the body of a chat completion."""
 
     async def ask(self, body: bytes) -> Answer:
-        """As :meth:`pagemill.inference.chat.ChatClient.ask`."""
+        """See :meth:`pagemill.inference.chat.ChatClient.ask`."""
 
 
 class WriteBody(Protocol):
