@@ -12,20 +12,26 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import httpx
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
-from forked_command import PATIENCE_S, run_forked
+from forked_command import PATIENCE_S, run_forked, start
+from pagemill_process import wait_for
 from shared_runs import made_once
 from stub_process import StubProcess
 
 from pagemill.cli import cli
 from pagemill.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.context import ForkServerProcess
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 PROTOCOL = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -68,6 +74,17 @@ def called(*arguments: object, status: ExitCode = ExitCode.OK, messages: Path | 
     if messages is not None:
         messages.write_text(ended.stderr)
     return ended.stdout
+
+
+@contextmanager
+def started(*arguments: object, log: Path) -> Iterator[ForkServerProcess]:
+    """A command that goes on; what it prints is in ``log``."""
+    run = start([str(each) for each in arguments], os.environ, log, log / "log", log / "log")
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.join()
 
 
 def some_pages(name: str, pages: list[int], target: Path, box: tuple[float, float, float, float] | None = None) -> Path:
@@ -141,24 +158,11 @@ def test_parse_again(finished: Path, out: Path):
 def test_watch(tmp_path: Path):
     (tmp_path / "inbox").mkdir()
     some_pages("report.pdf", [0], tmp_path / "inbox" / "report.pdf")
-    command = [
-        sys.executable,
-        "-m",
-        "pagemill",
-        "watch",
-        tmp_path / "inbox",
-        "-o",
-        tmp_path / "out",
-        "--interval",
-        "0.2",
-    ]
-    with subprocess.Popen([*map(str, command), "-q"], start_new_session=True) as watching:
-        deadline = time.monotonic() + PATIENCE_S
-        while not (tmp_path / "out" / "documents" / "report.md").exists() and time.monotonic() < deadline:
-            time.sleep(0.2)
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(PATIENCE_S) in (ExitCode.OK, ExitCode.INTERRUPTED)
-    assert (tmp_path / "out" / "documents" / "report.md").exists()
+    with started("watch", tmp_path / "inbox", "-o", tmp_path / "out", "--interval", "0.2", "-q", log=tmp_path) as run:
+        wait_for((tmp_path / "out" / "documents" / "report.md").exists, "the document")
+        os.kill(run.pid, signal.SIGINT)
+        run.join(PATIENCE_S)
+        assert run.exitcode in (ExitCode.OK, ExitCode.INTERRUPTED)
     called("verify", tmp_path / "out")
 
 
@@ -313,15 +317,15 @@ def test_mcp(tmp_path: Path):
 
 
 def test_serve(tmp_path: Path):
-    command = [sys.executable, "-m", "pagemill", "serve", "--port", "0", "--data", str(tmp_path / "data")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        address = next(word for line in process.stdout for word in line.split() if word.startswith("http://"))
+    log = tmp_path / "log"
+    with started("serve", "--port", "0", "--data", tmp_path / "data", log=tmp_path) as run:
+        wait_for(lambda: log.exists() and "http://" in log.read_text(), "the address")
+        address = next(word for word in log.read_text().split() if word.startswith("http://"))
         assert httpx.get(f"{address}/readyz", timeout=60).status_code == 200
         assert "<title>pagemill" in httpx.get(address, timeout=60).text
-        process.send_signal(signal.SIGTERM)
-        process.stdout.read()
-        assert process.wait(60) == 0
+        os.kill(run.pid, signal.SIGTERM)
+        run.join(PATIENCE_S)
+        assert run.exitcode == 0
 
 
 def test_plan():
