@@ -12,26 +12,20 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import httpx
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
-from forked_command import PATIENCE_S, run_forked, start
+from forked_command import ForkedCommand, run_forked
 from pagemill_process import wait_for
 from shared_runs import made_once
 from stub_process import StubProcess
 
 from pagemill.cli import cli
 from pagemill.errors import ExitCode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from multiprocessing.context import ForkServerProcess
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 PROTOCOL = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -74,17 +68,6 @@ def called(*arguments: object, status: ExitCode = ExitCode.OK, messages: Path | 
     if messages is not None:
         messages.write_text(ended.stderr)
     return ended.stdout
-
-
-@contextmanager
-def started(*arguments: object, log: Path) -> Iterator[ForkServerProcess]:
-    """A command that goes on; what it prints is in ``log``."""
-    run = start([str(each) for each in arguments], os.environ, log, log / "log", log / "log")
-    try:
-        yield run
-    finally:
-        run.kill()
-        run.join()
 
 
 def some_pages(name: str, pages: list[int], target: Path, box: tuple[float, float, float, float] | None = None) -> Path:
@@ -158,11 +141,11 @@ def test_parse_again(finished: Path, out: Path):
 def test_watch(tmp_path: Path):
     (tmp_path / "inbox").mkdir()
     some_pages("report.pdf", [0], tmp_path / "inbox" / "report.pdf")
-    with started("watch", tmp_path / "inbox", "-o", tmp_path / "out", "--interval", "0.2", "-q", log=tmp_path) as run:
+    with ForkedCommand("watch", tmp_path / "inbox", "-o", tmp_path / "out", "--interval", "0.2", "-q") as run:
         wait_for((tmp_path / "out" / "documents" / "report.md").exists, "the document")
-        os.kill(run.pid, signal.SIGINT)
-        run.join(PATIENCE_S)
-        assert run.exitcode in (ExitCode.OK, ExitCode.INTERRUPTED)
+        run.send_signal(signal.SIGINT)
+        run.communicate()
+        assert run.returncode in (ExitCode.OK, ExitCode.INTERRUPTED)
     called("verify", tmp_path / "out")
 
 
@@ -317,15 +300,14 @@ def test_mcp(tmp_path: Path):
 
 
 def test_serve(tmp_path: Path):
-    log = tmp_path / "log"
-    with started("serve", "--port", "0", "--data", tmp_path / "data", log=tmp_path) as run:
-        wait_for(lambda: log.exists() and "http://" in log.read_text(), "the address")
-        address = next(word for word in log.read_text().split() if word.startswith("http://"))
+    with ForkedCommand("serve", "--port", "0", "--data", tmp_path / "data") as run:
+        wait_for(lambda: "http://" in "".join(run.printed()), "the address")
+        address = next(word for word in "".join(run.printed()).split() if word.startswith("http://"))
         assert httpx.get(f"{address}/readyz", timeout=60).status_code == 200
         assert "<title>pagemill" in httpx.get(address, timeout=60).text
-        os.kill(run.pid, signal.SIGTERM)
-        run.join(PATIENCE_S)
-        assert run.exitcode == 0
+        run.send_signal(signal.SIGTERM)
+        run.communicate()
+        assert run.returncode == 0
 
 
 def test_plan():
