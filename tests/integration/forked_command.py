@@ -75,6 +75,7 @@ class ForkedCommand:
     def __exit__(self, *_: object) -> None:
         self.kill()
         self._process.join()
+        self._folder.cleanup()
 
     @property
     def returncode(self) -> int | None:
@@ -106,9 +107,10 @@ def run_forked(
     *arguments: object, env: Mapping[str, str] = os.environ, cwd: str | Path = ".", timeout: float = PATIENCE_S
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as :func:`subprocess.run` does."""
-    command = ForkedCommand(*arguments, env=env, cwd=cwd)
-    printed = command.communicate(timeout)
-    return subprocess.CompletedProcess(command.args, command.returncode or 0, *printed)
+    with ForkedCommand(*arguments, env=env, cwd=cwd) as command:
+        printed = command.communicate(timeout)
+        assert command.returncode is not None
+        return subprocess.CompletedProcess(command.args, command.returncode, *printed)
 
 
 def _run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr: str) -> None:
