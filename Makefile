@@ -12,6 +12,8 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Editable installs of the tools, beside the core; `make run` does without them.
 TOOLS := $(patsubst %/pyproject.toml,--editable %,$(wildcard packages/*/pyproject.toml))
+# Dependency groups for the tests; continuous integration adds those of its other steps.
+TEST_GROUPS ?= test lint
 PYPROJECTS := pyproject.toml $(wildcard packages/*/pyproject.toml)
 # Compiled test modules are kept, whatever the environment says: each process that runs tests reads all of them.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
@@ -69,7 +71,7 @@ lint: $(VENV)/.installed-test
 typecheck: $(VENV)/.installed-test
 	$(BIN)/mypy
 
-# Code lines and tokens per distribution and package, without blanks, comments and docstrings.
+# Code lines and tokens per distribution and package, and of the tests, without blanks, comments and docstrings.
 lines:
 	@$(PYTHON) scripts/count-lines
 
@@ -93,7 +95,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml hatch_build.py
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed $(PYPROJECTS)
-	$(BIN)/python -m pip install --quiet $(TOOLS) --group test --group lint
+	$(BIN)/python -m pip install --quiet $(TOOLS) $(TEST_GROUPS:%=--group %)
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed $(PYPROJECTS)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 
-import pytest
 from markdown_pages import PAGES, blocks, name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_python_blocks_compile_and_import_what_exists(page):
-    for block in blocks(page):
+def test_python_blocks_compile_and_import_what_exists():
+    for page, block in ((name(each), block) for each in PAGES for block in blocks(each)):
         if block.language != "python":
             continue
-        compile(block.code, name(page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        compile(block.code, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         for node in ast.walk(ast.parse(block.code)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pagemill"):
                 module = importlib.import_module(node.module or "")

@@ -39,6 +39,7 @@ _CONTEXT.set_forkserver_preload(
         "pagemill.serving.server",
         "pandas",  # pyarrow imports it where it is installed
         "pyarrow.parquet",
+        *("filelock", "fsspec", "httpx", "tqdm.auto", "yaml"),  # half of what huggingface_hub costs
         "pytest",  # the main module, which multiprocessing imports
     ]
 )

@@ -154,6 +154,7 @@ async def test_a_hang_ends_at_the_time_limit(pdf: Path, faulty: list[str]):
         assert (await service.decode(PdfPage(path=pdf, page_index=0))).pixels.size
 
 
+@pytest.mark.slow
 async def test_time_limits_hold_when_other_work_has_all_threads_of_the_event_loop(pdf: Path, faulty: list[str]):
     none_free = ThreadPoolExecutor(1)
     none_free.shutdown()  # a request for a thread fails, instead of waiting for ever
@@ -284,6 +285,7 @@ def test_a_huge_image_takes_little_memory(tmp_path: Path, payload: str):
     assert int(peak) < 700 * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_process_that_keeps_much_memory_is_replaced(pdf: Path, tmp_path: Path):
     script = tmp_path / "hoarder.py"
@@ -338,6 +340,7 @@ def children() -> set[int]:
     return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_nothing_is_left_behind(pdf: Path, faulty: list[str]):
     async def run() -> None:

@@ -26,6 +26,7 @@ LIARS = {
 }
 
 
+@pytest.mark.slow
 def test_documents_without_pages_fail_once_each(tmp_path: Path):
     for name, data in LIARS.items():
         (tmp_path / f"{name}.pdf").write_bytes(data)
@@ -38,6 +39,7 @@ def test_documents_without_pages_fail_once_each(tmp_path: Path):
             assert ("1,000,000" in message) == (name != "missing-objects")
 
 
+@pytest.mark.slow
 def test_pages_that_are_there_are_read_and_one_failure_stands_for_the_others(tmp_path: Path):
     path = tmp_path / "liar.pdf"
     for announced in (4, 1_000_000):
@@ -147,6 +149,7 @@ def test_what_nobody_can_repair_says_that_it_was_tried(tmp_path: Path):
     assert "pagemill-" not in ended.failed["noise"]
 
 
+@pytest.mark.slow
 def test_a_locked_file_is_still_locked(tmp_path: Path):
     path = tmp_path / "locked.pdf"
     with pikepdf.open(io.BytesIO(pages(2))) as document:

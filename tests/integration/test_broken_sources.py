@@ -205,6 +205,7 @@ def test_a_limited_run_later_does_not_remove_the_failure(tmp_path: Path):
     assert run(out, shard, limit=6).exit_code is ExitCode.PAGES_FAILED
 
 
+@pytest.mark.slow
 def test_a_run_that_lacks_rows_is_published_only_as_a_part(tmp_path: Path):
     shard = parquet(tmp_path / "shard.parquet", rows(8), rows_of_group=4)
     damage_row_group(shard, 1)

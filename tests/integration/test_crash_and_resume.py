@@ -20,12 +20,12 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
 ]
 
-KILLS, SCALE = (100, 10) if os.environ.get("PAGEMILL_TEST_LARGE") else (16, 4)
+KILLS, SCALE = (100, 10) if os.environ.get("PAGEMILL_TEST_LARGE") else (12, 3)
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """Pages of all kinds of sources: 311, or 125."""
+    """Pages of all kinds of sources: 311, or 94."""
     maker = CorpusMaker(tmp_path_factory.mktemp("inputs"))
     for pages in (6 * SCALE, 1, 7 * SCALE, 5 * SCALE):
         maker.pdf(pages)
@@ -66,7 +66,7 @@ def test_a_run_killed_at_many_random_instants_ends_as_one_that_was_not(
 def test_killing_whole_runs_costs_no_page_an_attempt(corpus: Corpus, surroundings: dict[str, str], tmp_path: Path):
     out, log = tmp_path / "out", tmp_path / "log"
     arguments = ["parse", *corpus.paths[:2], "-o", out, *OPTIONS, "--max-attempts", "1"]
-    for lines in (3, 8, 13, 18):
+    for lines in (3, 6, 10, 14):
         kill_when_written(lines, out, arguments, surroundings, log)
     assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
     found = records(out)

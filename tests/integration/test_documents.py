@@ -68,6 +68,7 @@ def test_a_folder_of_documents(folder: Path, tmp_path: Path):
     assert (out / "documents" / "prices.md").read_text(encoding="utf-8").count("hidden text") == 1
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_after_a_kill(tmp_path: Path):
     long = "".join(f"<h2>Chapter {number}</h2><p>{f'word{number} ' * 3000}</p>" for number in range(40))
     (tmp_path / "long.html").write_text(long, encoding="utf-8")
@@ -88,6 +89,7 @@ def test_a_run_is_resumed_after_a_kill(tmp_path: Path):
     assert verified.returncode == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_tables_that_are_cut_are_one_in_the_document(tmp_path: Path):
     (tmp_path / "a.csv").write_text("a,b\n" + "".join(f"{n},x\n" for n in range(5000)), encoding="utf-8")
     out = tmp_path / "out"
@@ -156,6 +158,7 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield world
 
 
+@pytest.mark.slow
 async def test_documents_through_rest_and_the_web_app(world: World, folder: Path) -> None:
     files = [("files", (name, (folder / name).read_bytes())) for name in ("report.docx", "notice.hwpx", "plain.txt")]
     answer = await world.client.post("/v1/jobs", files=files)
@@ -169,6 +172,7 @@ async def test_documents_through_rest_and_the_web_app(world: World, folder: Path
     assert image.status_code >= 400 and "without images" in image.text
 
 
+@pytest.mark.slow
 async def test_documents_through_doclings_api(world: World, folder: Path) -> None:
     source = {
         "kind": "file",
@@ -186,6 +190,7 @@ async def test_documents_through_doclings_api(world: World, folder: Path) -> Non
     assert document["json_content"]["origin"]["filename"] == "report.docx"
 
 
+@pytest.mark.slow
 def test_documents_through_mcp(folder: Path, tmp_path: Path):
     asked = [
         {"id": 1, "method": "initialize", "params": PROTOCOL},

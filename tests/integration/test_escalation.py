@@ -21,6 +21,8 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("inputs") / "scan.pdf"
     with pdfium.PdfDocument.new() as document, pdfium.PdfDocument(SAMPLES / "report-scan.pdf") as sample:
         document.import_pages(sample, pages=[0])
+        width, height = document[0].get_size()
+        document[0].set_mediabox(0, height / 2, width, height)  # its upper half
         document.save(path)
     return path
 

@@ -1,7 +1,7 @@
 """A process that dies, or a disk that fails, before any single step of a run: the next one ends as if nothing had been.
 
 A step is a change to the directory: a file made, written, cut, renamed, deleted or flushed, or a statement of SQLite.
-PAGEMILL_TEST_LARGE=1 tries each of them; else every seventh.
+PAGEMILL_TEST_LARGE=1 tries each of them; else every eleventh.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
 
-STRIDE = 1 if os.environ.get("PAGEMILL_TEST_LARGE") else 7
+STRIDE = 1 if os.environ.get("PAGEMILL_TEST_LARGE") else 11
 
 
 class Lives:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -18,6 +19,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
 ]
 
+SCALE = 5 if os.environ.get("PAGEMILL_TEST_LARGE") else 2
+"""Pages of each fault in a run with many."""
 TOGETHER = (
     Fault.SEGFAULT,
     Fault.OOM_KILL,
@@ -47,8 +50,9 @@ def check(ended: FaultRun, surroundings: dict[str, str], tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_seven_faults_at_five_percent_of_the_pages_each(surroundings: dict[str, str], tmp_path: Path):
-    faults = spread(100, images=40, each=5, faults=TOGETHER, seed=3)
-    check(parse_with_faults(tmp_path, surroundings, faults, pages=100, images=40), surroundings, tmp_path)
+    faults = spread(20 * SCALE, images=8 * SCALE, each=SCALE, faults=TOGETHER, seed=3)
+    ended = parse_with_faults(tmp_path, surroundings, faults, pages=20 * SCALE, images=8 * SCALE)
+    check(ended, surroundings, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +67,9 @@ def test_a_fault_alone(fault: Fault, surroundings: dict[str, str], tmp_path: Pat
 
 @pytest.mark.slow
 def test_faults_that_the_process_survives_cost_the_neighbours_nothing(surroundings: dict[str, str], tmp_path: Path):
-    faults = spread(60, images=30, each=3, faults=HARMLESS, seed=5)
+    faults = spread(20 * SCALE, images=10 * SCALE, each=SCALE, faults=HARMLESS, seed=5)
     # None of them hangs: on a busy machine a short time limit would cost sound pages an attempt.
-    ended = parse_with_faults(tmp_path, surroundings, faults, pages=60, images=30, page_timeout_s=600)
+    ended = parse_with_faults(tmp_path, surroundings, faults, pages=20 * SCALE, images=10 * SCALE, page_timeout_s=600)
     check(ended, surroundings, tmp_path)
     neighbours = [record for page, record in zip(ended.pages, ended.records, strict=True) if page.fault is Fault.NONE]
     assert {record["attempts"] for record in neighbours} == {1}
@@ -74,7 +78,7 @@ def test_faults_that_the_process_survives_cost_the_neighbours_nothing(surroundin
 
 @pytest.mark.slow
 def test_where_every_page_kills_its_process_they_fail_one_by_one(surroundings: dict[str, str], tmp_path: Path):
-    faults = dict.fromkeys(range(8), Fault.OOM_KILL)
-    ended = parse_with_faults(tmp_path, surroundings, faults, pages=8, images=4)
+    faults = dict.fromkeys(range(4), Fault.OOM_KILL)
+    ended = parse_with_faults(tmp_path, surroundings, faults, pages=4, images=2)
     assert ended.violations() == [], ended.messages[-3000:]
     assert ended.status == ExitCode.CRASH, ended.messages[-3000:]

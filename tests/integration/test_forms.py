@@ -99,6 +99,7 @@ def test_xfa_is_named_in_the_record(parsed: dict[str, dict]):
     assert parsed["missing"].get("errors", []) == []
 
 
+@pytest.mark.slow
 def test_a_form_made_by_another_library(tmp_path: Path):
     canvas = pytest.importorskip("reportlab.pdfgen.canvas")
     path = tmp_path / "reportlab.pdf"

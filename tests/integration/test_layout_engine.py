@@ -32,6 +32,7 @@ def test_columns_of_text_are_found_and_lie_inside_the_page(page: np.ndarray) -> 
     assert all(0 <= r.box[0] < r.box[2] <= 1000 and 0 <= r.box[1] < r.box[3] <= 1400 for r in regions)
 
 
+@pytest.mark.slow
 def test_threads_get_the_same_answer(page: np.ndarray) -> None:
     engine = create()
     expected = engine.detect([page])

@@ -102,9 +102,8 @@ def test_a_copy_on_this_disk(shell: Shell, layout: Layout):
     assert "queries: 3, from" in shell.run("embed", "out", "--queries", "auto")
 
 
-@pytest.mark.parametrize("selection", [f":{CORPUS}", f"@main:{CORPUS}/test"])
-def test_one_configuration(shell: Shell, selection: str):
-    said = shell.run("parse", f"{ADDRESS}{selection}", "-o", "out", *LINES)
+def test_one_configuration(shell: Shell):
+    said = shell.run("parse", f"{ADDRESS}@main:{CORPUS}/test", "-o", "out", *LINES)
     assert "without images" not in said
     assert shell.page_ids("out") == PAGE_IDS
     assert "queries: 3, from" in shell.run("embed", "out", "--queries", "auto")

@@ -122,39 +122,31 @@ async def records(runs: Sequence[Sequence[Any]], threads: int, in_flight: int = 
     return encoded
 
 
-async def test_a_record_is_the_same_alone_among_others_and_with_more_threads():
-    pages = [page_image(seed) for seed in range(3)]
-    alone = await records([[page] for page in pages], 1)
-    assert all(b"mill" in record or b"paper" in record for record in alone)
-    assert await records([pages, pages[::-1]], 2) == [*alone, *alone[::-1]]
-
-
-def rendered(name: str) -> list[bytes]:
-    """The pages of a sample as PNG."""
-    images = []
+def half_a_page(name: str) -> bytes:
+    """The upper half of the first page of a sample as PNG."""
+    buffer = io.BytesIO()
     with pypdfium2.PdfDocument(SAMPLES / name) as document:
-        for page in document:
-            buffer = io.BytesIO()
-            page.render(scale=1.5).to_pil().save(buffer, "PNG", compress_level=1)
-            images.append(buffer.getvalue())
-    return images
+        page = document[0].render(scale=1.5).to_pil()
+        page.crop((0, 0, page.width, page.height // 2)).save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
 
 
-@pytest.mark.skipif("ko" not in installed_languages(), reason="nothing reads Korean here")
-async def test_samples_read_the_same_alone_turned_round_with_more_threads_and_in_larger_batches(monkeypatch):
-    pages = [*rendered("report.pdf")[:4], *rendered("notice-ko.pdf")[:2], *(page_image(seed) for seed in range(2))]
+async def test_pages_read_the_same_alone_turned_round_with_more_threads_and_in_larger_batches(monkeypatch):
+    korean = "ko" in installed_languages()
+    pages = [half_a_page("report.pdf"), *[half_a_page("notice-ko.pdf")] * korean, page_image(0)]
     for engine in (RapidOcrRecognizer, TesseractRecognizer):
         monkeypatch.setattr(engine, "max_batch", 1)
     alone = await records([[page] for page in pages], 1, 1)
-    assert b"\xea" in b"".join(alone), "no Korean was read"
+    assert b"mill" in alone[-1] or b"paper" in alone[-1]
+    assert (b"\xea" in b"".join(alone)) == korean, "no Korean was read"
     for engine in (RapidOcrRecognizer, TesseractRecognizer):
         monkeypatch.setattr(engine, "max_batch", 8)
-    assert await records([pages, pages[::-1]], 2, 8) == [*alone, *alone[::-1]]
+    assert await records([pages[::-1]], 2, 8) == alone[::-1]
 
 
 async def test_the_pages_of_a_document_are_the_same_with_one_thread_and_in_another_order_of_documents():
-    paths = [SAMPLES / "report.pdf", SAMPLES / "notice-ko.pdf", SAMPLES / "pages.tiff"]
-    in_order = await records([[path] for path in paths], 1, 1)
-    assert len(in_order) > len(paths)
-    together = await records([paths], 2, 8)
+    documents = [SAMPLES / "report.pdf", SAMPLES / "notice-ko.pdf", page_image(1)]
+    in_order = await records([[document] for document in documents], 1, 1)
+    assert len(in_order) > len(documents)
+    together = await records([documents], 2, 8)
     assert together == in_order

@@ -60,6 +60,7 @@ def test_inputs_that_do_not_exist_are_refused_before_anything_is_created(inputs:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_an_input_that_vanishes_between_two_runs_is_no_misspelling(inputs: Path, tmp_path: Path):
     """It is a failed page, as a remote file would be; a name that the run has never met is refused."""
     for name in ("one.png", "two.png"):
@@ -98,6 +99,7 @@ def test_a_bad_option_ends_the_run_before_the_output_is_touched(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_korean_is_read_without_a_program(tmp_path: Path):
     environment = {**ENVIRONMENT, "PATH": str(tmp_path)}
     ended = parse(SAMPLES / "notice-ko-scan.pdf", "-o", tmp_path / "out", env=environment)
@@ -277,6 +279,7 @@ def test_a_run_survives_that_nobody_takes_its_messages(inputs: Path, tmp_path: P
         assert len(records(tmp_path / out)) == 3
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar_and_is_left_as_it_was(inputs: Path, tmp_path: Path):
     pty = pytest.importorskip("pty")
     master, slave = pty.openpty()

@@ -67,13 +67,12 @@ def decoders(process: subprocess.Popen[str]) -> list[int]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_drains_the_run_and_the_same_command_goes_on(
-    inputs: Path, tmp_path: Path, surroundings: dict[str, str], number: signal.Signals
+    inputs: Path, tmp_path: Path, surroundings: dict[str, str]
 ):
     out = tmp_path / "out"
     process = start(out, surroundings, inputs / "some.tiff")
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == ExitCode.INTERRUPTED
     assert "in flight" in stderr
@@ -113,17 +112,14 @@ def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
-def test_a_worker_that_dies_is_replaced(
-    inputs: Path, tmp_path: Path, surroundings: dict[str, str], number: signal.Signals
-):
+def test_a_worker_that_dies_is_replaced(inputs: Path, tmp_path: Path, surroundings: dict[str, str]):
     out = tmp_path / "out"
     process = start(out, surroundings, inputs / "some.tiff")
     first = worker(process)
-    os.kill(first, number)
+    os.kill(first, signal.SIGSEGV)
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == ExitCode.OK
-    assert number.name in stderr
+    assert "SIGSEGV" in stderr
     assert "Resuming" not in stderr
     assert all_once(out, SOME)
     retried = [record for record in records(out) if record["attempts"] > 1]

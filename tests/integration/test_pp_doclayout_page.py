@@ -35,7 +35,9 @@ class Breaks:
         return [broken if is_wide else sound for is_wide in wide]
 
 
-@pytest.mark.parametrize(("how", "said"), [("nan", "no numbers"), ("raises", "BFloat16")])
+@pytest.mark.parametrize(
+    ("how", "said"), [("nan", "no numbers"), pytest.param("raises", "BFloat16", marks=pytest.mark.slow)]
+)
 def test_the_page_fails_and_its_neighbours_do_not(how, said, tmp_path, monkeypatch):
     load = engines.load
 

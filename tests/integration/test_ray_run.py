@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from coded_pages import CorpusMaker
@@ -13,6 +14,7 @@ from ray_drill import RayDrill, Victim
 from run_contents import contents, differences
 
 pytestmark = [pytest.mark.integration, needs_ray]
+SCALE = 2 if os.environ.get("PAGEMILL_TEST_LARGE") else 1
 LOCAL = ("--ray", "local", "--threads", "1")
 
 
@@ -52,13 +54,13 @@ def test_embedded_cluster(packages, tmp_path):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """200 pages; one ends every worker that parses it, another fails in company only."""
+    """100 pages, or 200; one ends every worker that parses it, another fails in company only."""
     faults = {17: Fault.SEGFAULT, 70: Fault.TRANSIENT}
     maker = CorpusMaker(tmp_path_factory.mktemp("corpus"), faults)
-    maker.pdf(120)
-    maker.images(20)
-    maker.tiff(10)
-    maker.parquet(50)
+    maker.pdf(60 * SCALE)
+    maker.images(10 * SCALE)
+    maker.tiff(5 * SCALE)
+    maker.parquet(25 * SCALE)
     return maker.corpus()
 
 
@@ -73,8 +75,8 @@ def test_cluster_of_four_nodes_loses_and_doubles_nothing(packages, corpus, tmp_p
     out = tmp_path / "out"
     with SmallCluster(3, variables) as cluster:
         command = ["parse", *corpus.paths, "-o", out, *OPTIONS, "--ray", cluster.address, "--threads", "1"]
-        drill = RayDrill(cluster, command, variables, out, tmp_path / "ray.log", pages=200)
-        assert drill.go(workers=4, nodes=1, drivers=1, seed=4) == 3, drill.log.read_text()
+        drill = RayDrill(cluster, command, variables, out, tmp_path / "ray.log", pages=100 * SCALE)
+        assert drill.go(workers=2 * SCALE, nodes=1, drivers=1, seed=4) == 3, drill.log.read_text()
     found, expected = contents(out), contents(plain)
     for run_of_two in (found, expected):  # which signal ended the process is known on one machine only
         (crash,) = (page["errors"].pop() for page in run_of_two["records"] if page["status"] == "failed")
@@ -82,4 +84,4 @@ def test_cluster_of_four_nodes_loses_and_doubles_nothing(packages, corpus, tmp_p
         for suffix in ("json", "md"):  # which show the error
             del run_of_two["documents"][f"{corpus.paths[0].stem}.{suffix}"]
     assert not differences(found, expected), drill.log.read_text()
-    assert drill.killed == {Victim.WORKER: 4, Victim.NODE: 1, Victim.DRIVER: 1}
+    assert drill.killed == {Victim.WORKER: 2 * SCALE, Victim.NODE: 1, Victim.DRIVER: 1}

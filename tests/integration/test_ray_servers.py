@@ -22,11 +22,20 @@ def options(world, replicas):
 
 
 async def test_one_server_for_each_place(tmp_path):
-    """CPUs stand for accelerators."""
+    import ray
+
     world = World(tmp_path)
     try:
-        with SmallCluster(2, world.environment()) as cluster:
-            with pytest.raises(UsageError, match="the cluster has 2"):
+        with SmallCluster(2, world.environment(), gpus=1) as cluster:
+            async with ClusterServers(options(world, "auto"), cluster.address, tell=world.tell):
+                free = {}  # servers with a GPU leave all CPUs to the workers
+                async with asyncio.timeout(PATIENCE_S):
+                    while "GPU" in free or not free:  # the view of the cluster is some time behind
+                        free = await asyncio.to_thread(ray.available_resources)
+                        await asyncio.sleep(0.1)
+                assert free["CPU"] == 2
+            world.events.clear()
+            with pytest.raises(UsageError, match="the cluster has 2"):  # CPUs stand for accelerators
                 async with ClusterServers(options(world, "3"), cluster.address, tell=world.tell, gpus=0):
                     pass
             async with ClusterServers(options(world, "auto"), cluster.address, tell=world.tell, gpus=0) as servers:
@@ -39,22 +48,5 @@ async def test_one_server_for_each_place(tmp_path):
                     assert cluster.kill_actor(b"ray::ServerActor")
                 with pytest.raises(ServerError, match="gone"):
                     await asyncio.wait_for(waiting, PATIENCE_S)
-    finally:
-        world.clear()
-
-
-async def test_servers_with_a_gpu_leave_all_cpus_to_the_workers(tmp_path):
-    import ray
-
-    world = World(tmp_path)
-    try:
-        with SmallCluster(1, world.environment(), gpus=1) as cluster:
-            async with ClusterServers(options(world, "auto"), cluster.address, tell=world.tell):
-                free = {}
-                async with asyncio.timeout(PATIENCE_S):
-                    while "GPU" in free or not free:  # the view of the cluster is some time behind
-                        free = await asyncio.to_thread(ray.available_resources)
-                        await asyncio.sleep(0.1)
-                assert free["CPU"] == 1
     finally:
         world.clear()

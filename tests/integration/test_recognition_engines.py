@@ -115,7 +115,7 @@ async def test_english_reads_without_error_and_words_lie_on_their_ink():
 
 @needs_korean
 @pytest.mark.parametrize(
-    "languages", [None, *(pytest.param(names, marks=pytest.mark.slow) for names in (["ko"], ["ko", "en"]))]
+    "languages", [None, *(pytest.param(names, marks=pytest.mark.slow) for names in (["ko", "en"],))]
 )
 async def test_korean_reads_by_detection_and_by_name(languages):
     result = await Engines().read(render(KOREAN, "korean"), languages)
@@ -134,15 +134,17 @@ async def test_korean_and_english_on_one_page():
 
 @needs_korean
 @pytest.mark.slow
-@pytest.mark.parametrize("degrees", [90, 180, 270])
-async def test_turned_pages_come_upright(degrees):
-    for lines, script in ((ENGLISH, "latin"), (KOREAN, "korean")):
-        turned = np.ascontiguousarray(np.rot90(render(lines, script), degrees // 90))
-        result = await Engines().read(turned)
-        assert result.rotation == degrees
-        assert character_error_rate(text_of(result), "\n".join(lines)) < 0.05
+@pytest.mark.parametrize(
+    ("degrees", "lines", "script"), [(90, KOREAN, "korean"), (180, ENGLISH, "latin"), (270, KOREAN, "korean")]
+)
+async def test_turned_pages_come_upright(degrees, lines, script):
+    turned = np.ascontiguousarray(np.rot90(render(lines, script), degrees // 90))
+    result = await Engines().read(turned)
+    assert result.rotation == degrees
+    assert character_error_rate(text_of(result), "\n".join(lines)) < 0.05
 
 
+@pytest.mark.slow
 async def test_a_script_without_an_engine_is_an_error_and_never_garbage():
     with pytest.raises(LanguageError):
         await Engines(korean=False).read(render(KOREAN, "korean"))
@@ -193,6 +195,7 @@ def test_coverage_follows_from_the_dictionary():
     assert not offer.languages & {"ko", "ru", "ar", "hi", "th", "el"}
 
 
+@pytest.mark.slow
 def test_odd_line_images_are_answered_in_order():
     _, recognizer = loaded()
     odd = [np.full(shape, 255, np.uint8) for shape in ((1, 1, 3), (3, 900, 3), (900, 3, 3), (48, 9000, 3))]
@@ -224,7 +227,8 @@ def test_small_type_on_a_large_page_is_found():
     assert found["COURIER"] == 1
 
 
-@pytest.mark.parametrize("noise", [pytest.param(0, marks=pytest.mark.slow), 6])
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0, 6])
 def test_a_few_words_on_an_empty_page_are_found(noise: int):
     path = next(Path("/usr/share/fonts/truetype", name) for name in FONTS["latin"])
     image = Image.new("RGB", (1700, 2200), (248, 248, 248))
@@ -278,6 +282,7 @@ def test_odd_line_images_do_not_break_tesseract():
     assert [one.text for one in (read[0], *read[2:])] == [""] * 4
 
 
+@pytest.mark.slow
 @needs_korean
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="the program tesseract is not installed")
 def test_library_and_program_read_the_same(monkeypatch, capfd):

@@ -6,6 +6,7 @@ Pages are drawn; a script is skipped where Debian's font for it is not installed
 from __future__ import annotations
 
 import functools
+import os
 import subprocess
 
 import numpy as np
@@ -130,6 +131,9 @@ PAGES = {
 }
 READ_BY_THE_FIRST = {"LATIN", "CJK", "HIRAGANA"}
 OTHERS = sorted(PAGES.keys() - READ_BY_THE_FIRST)
+LARGE = bool(os.environ.get("PAGEMILL_TEST_LARGE"))
+SOME = OTHERS if LARGE else ["ARABIC", "CYRILLIC", "HANGUL", "THAI", "VIETNAMESE"]
+"""Of each kind of look-alike one: reading a page takes seconds."""
 LEFTWARDS = {"ARABIC", "HEBREW"}
 
 
@@ -209,7 +213,7 @@ def test_the_detector_tells_every_script_and_which_way_is_up():
         assert sum(share for name, share in upside_down.items() if name[0] == "~") > 0.5, script
 
 
-@pytest.mark.parametrize("script", OTHERS)
+@pytest.mark.parametrize("script", SOME)
 async def test_a_script_without_its_package_is_never_done_without_a_word(script):
     read = reading()
     try:
@@ -222,7 +226,7 @@ async def test_a_script_without_its_package_is_never_done_without_a_word(script)
         assert (page.script, page.foreign) == (script, len(page.lines))
 
 
-@pytest.mark.parametrize("script", OTHERS)
+@pytest.mark.parametrize("script", SOME)
 async def test_the_same_with_a_package_for_another_script(script):
     """An engine for another script is not taken for it, however sure it is of what it reads."""
     other = "ko" if script != "HANGUL" else "th"
@@ -251,7 +255,7 @@ async def test_a_script_with_its_package_is_read(script):
 
 @pytest.mark.parametrize(
     ("script", "degrees"),
-    [*((script, 180) for script in sorted(PAGES)), *((script, 0) for script in ("ARABIC", "CJK", "THAI"))],
+    [*((script, 180) for script in (sorted(PAGES) if LARGE else ["LATIN", *SOME])), ("CJK", 0), ("THAI", 0)],
 )
 async def test_a_page_is_turned_upright_though_nothing_reads_it(script, degrees):
     read = reading()

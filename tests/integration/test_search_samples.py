@@ -49,8 +49,8 @@ def test_docjson_gives_the_records_back(samples: Path) -> None:
 def test_the_right_page_comes_first(samples: Path) -> None:
     right = []
     for query in queries_of(QUERIES):
-        first = json.loads(pagemill_command("search", samples, query["query"], "--json", "--top", 1))
-        if first["page_id"] in query["relevant"]:
+        (first,) = pagemill.search(samples, query["query"], top=1)
+        if first.page_id in query["relevant"]:
             right.append(query)
     assert len(right) >= 19, [query["id"] for query in right]
     assert sum(query["domain"] == "ko" for query in right) == 7

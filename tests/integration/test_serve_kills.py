@@ -21,7 +21,7 @@ from serving_world import own_ports
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-KILLS = 100 if os.environ.get("PAGEMILL_TEST_LARGE") else 12
+KILLS = 100 if os.environ.get("PAGEMILL_TEST_LARGE") else 8
 CLIENTS = 3
 WORKER_KILLS = 2
 """Of one server: a worker that is killed more often is taken for killed by its pages."""

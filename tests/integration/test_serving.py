@@ -218,6 +218,7 @@ async def test_one_that_is_killed_again_and_again_is_given_up_with_the_end_of_it
     assert str(world.log) not in str(raised.value.remedy)
 
 
+@pytest.mark.slow
 async def test_deaths_after_a_long_life_do_not_add_up(world: World):
     async with ModelServers([world.spec()], patience=replace(QUICK, quick_life_s=0, quick_deaths=1), tell=world.tell):
         for life in range(4):
@@ -226,6 +227,7 @@ async def test_deaths_after_a_long_life_do_not_add_up(world: World):
         await until(lambda: len(world.told(What.READY)) == 5, "the last life")
 
 
+@pytest.mark.slow
 async def test_of_two_servers_one_may_be_given_up(world: World, tmp_path: Path):
     other = World(tmp_path / "other")
     try:

@@ -29,8 +29,11 @@ class Halves:
     name = "halves"
     max_batch = 2
 
+    def __init__(self, lower):
+        self.lower = lower
+
     def detect(self, pages):
-        return [[half(page, 0, Label.DOC_TITLE), half(page, 1, Label.ABSTRACT)] for page in pages]
+        return [[half(page, 0, Label.DOC_TITLE), half(page, 1, self.lower)] for page in pages]
 
     def close(self):
         pass
@@ -85,13 +88,17 @@ def create_reader(settings):
     return Echo()
 
 def create(settings):
-    return Halves()
+    return Halves(Label.ABSTRACT)
+
+def create_formulas(settings):
+    return Halves(Label.DISPLAY_FORMULA)
 
 def offers():
     return [RecognizerOffer(name="parrot", languages=Parrot.languages, create=Parrot)]
 """
 ENTRY_POINTS = """[pagemill.layout_engines]
 halves = third_party_engines:create
+formulas = third_party_engines:create_formulas
 [pagemill.text_engines]
 parrot = third_party_engines:offers
 [pagemill.formula_engines]
@@ -156,10 +163,14 @@ def test_the_region_engine_of_another_package(packages, page, tmp_path):
     assert "the first is refused" in run.stdout
 
 
-def test_the_formula_engine_of_another_package(packages, tmp_path):
-    """Without an engine this scanned page gives the signs of its formula on their lines, with a warning."""
-    scan = Path(__file__).parents[2] / "samples" / "report-scan.pdf"
-    run = parse(packages, scan, "--pages", "2", "-o", tmp_path / "out")
+def test_the_formula_engine_of_another_package(packages, page, tmp_path):
+    """Without an engine this page gives the signs of its formula on their lines, with a warning."""
+    with Image.open(page) as image:
+        image.load()
+    image.paste("white", (0, 300, 900, 600))
+    ImageDraw.Draw(image).text((80, 420), "a + b = 2c - d", fill="black", font=ImageFont.load_default(40))
+    image.save(page)
+    run = parse(packages, page, "--layout-engine", "formulas", "-o", tmp_path / "out")
     assert run.returncode == 0, run.stderr
     record = json.loads((tmp_path / "out" / "ocr_results.jsonl").read_text(encoding="utf-8"))
     (formula,) = [region for region in record["regions"] if region["label"] == "display_formula"]
@@ -173,5 +184,5 @@ def test_an_unknown_engine_is_told_before_the_output_is_touched(packages, page, 
     run = parse(packages, page, "--layout-engine", "absent", "-o", tmp_path / "out")
     assert run.returncode == 2
     assert "there is no layout engine 'absent'" in run.stderr
-    assert "Installed: halves, onnx, pp-doclayout-v3" in run.stderr
+    assert "Installed: formulas, halves, onnx, pp-doclayout-v3" in run.stderr
     assert not (tmp_path / "out").exists()

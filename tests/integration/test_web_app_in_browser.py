@@ -282,12 +282,12 @@ def test_two_users_see_their_own_jobs_at_once(
         assert complaints(other) == []
 
 
-def test_five_thousand_pages_are_few_elements(browser: Chromium, script: ScriptedEngines, tmp_path: Path) -> None:
+def test_many_pages_are_few_elements(browser: Chromium, script: ScriptedEngines, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    job = store_job(data, "archive.pdf", [synthetic_page(index, doc="0001") for index in range(5000)])
+    job = store_job(data, "archive.pdf", [synthetic_page(index, doc="0001") for index in range(600)])
     with web_server(data) as server:
         browser.open(f"{server}/#/jobs/{job}")
-        browser.wait_for("document.querySelector('.segments small').innerText === '5,000'")
+        browser.wait_for("document.querySelector('.segments small').innerText === '600'")
         browser.wait_for("document.querySelector('.region')")
         at_first = browser.evaluate("document.querySelectorAll('*').length")
         assert at_first < 600
@@ -296,10 +296,10 @@ def test_five_thousand_pages_are_few_elements(browser: Chromium, script: Scripte
             browser.evaluate("new Promise((resume) => requestAnimationFrame(() => requestAnimationFrame(resume)))")
             assert 10 < count(browser, ".virtual .row") < 60
             assert browser.evaluate("document.querySelectorAll('*').length") < at_first + 100
-        assert "Page 5000" in text(browser, ".virtual .space")
+        assert "Page 600" in text(browser, ".virtual .space")
         browser.evaluate("document.querySelector('.virtual').focus()")
         browser.press("End")
-        browser.wait_for("where.textContent === 'archive.pdf, Page 5000'")
+        browser.wait_for("where.textContent === 'archive.pdf, Page 600'")
         browser.press("Home")
         browser.wait_for("where.textContent === 'archive.pdf, Page 1'")
 

@@ -55,6 +55,7 @@ def test_a_cell_that_overflows_its_table_keeps_its_words(tmp_path: Path):
     assert "<td>total 4711 EUR including VAT</td>" in table
 
 
+@pytest.mark.slow
 def test_the_words_of_a_picture_are_searched_and_not_in_the_markdown(tmp_path: Path):
     page = FormPage()
     prose(page, 780)

@@ -3,8 +3,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from pagemill import errors
 from pagemill.errors import ExitCode, PagemillError
 
@@ -16,7 +14,7 @@ def test_the_table_in_the_docs_is_the_enumeration() -> None:
     assert [(int(code), name) for code, name, _ in rows] == [(code.value, code.name) for code in ExitCode]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in vars(errors).values() if isinstance(kind, type)])
-def test_errors_carry_an_exit_code_that_is_not_success(kind: type) -> None:
-    if issubclass(kind, PagemillError):
-        assert kind("message").exit_code not in {ExitCode.OK, ExitCode.PAGES_FAILED}
+def test_errors_carry_an_exit_code_that_is_not_success() -> None:
+    for kind in vars(errors).values():
+        if isinstance(kind, type) and issubclass(kind, PagemillError):
+            assert kind("message").exit_code not in {ExitCode.OK, ExitCode.PAGES_FAILED}, kind

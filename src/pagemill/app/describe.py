@@ -18,6 +18,7 @@ from pagemill.describing.describer import DescribeCounts, Describer
 from pagemill.describing.elements import pictures, requests_for, take, wanted
 from pagemill.document.page import Description, PageResult
 from pagemill.errors import DamagedRunError, ExitCode, PagemillError, first_of
+from pagemill.export.markdown import with_markdown
 from pagemill.recognition.base import Problem
 from pagemill.runtime.describing import describe
 from pagemill.store.lock import DESCRIBING
@@ -170,6 +171,7 @@ class _Describing:
     ) -> None:
         if any(answer is not None for answer in answers.values()):
             await asyncio.to_thread(take, page, answers)
+            await asyncio.to_thread(with_markdown, page)
             async with self.writing:  # of one thread at a time, and not while the directory is closed
                 writing = asyncio.ensure_future(asyncio.to_thread(self.run.replace_page, page))
                 try:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pagemill._version import __version__
 from pagemill.app.export_content import ExportContent
 from pagemill.app.export_options import ExportOptions
-from pagemill.app.export_writers import FOLDER_WRITERS, STREAM_WRITERS
 from pagemill.document.page import PageResult
 from pagemill.errors import UsageError
 from pagemill.export.target import whole_file, whole_folder
@@ -36,14 +35,14 @@ class Exporter:
         """What was exported so far."""
         self._out = reader.path
         self._options = options
+        self._format = options.traits
 
     def to_table(self, uri: str) -> dict[str, int]:
         """Write the export into a table; see :func:`pagemill.app.export_lance.export_to_lance`."""
-        from pagemill.app.export_lance import export_to_lance
-
+        assert self._format.to_table is not None
         if "://" not in uri:
             self._refuse_overlap(Path(uri))
-        return export_to_lance(self._content, uri)
+        return self._format.to_table(self._content, uri)
 
     def to_path(self, target: Path) -> None:
         """Write the export to a file or folder, which appears when it is complete.
@@ -59,13 +58,16 @@ class Exporter:
         if options.is_file:
             with whole_file(target, overwrite=options.overwrite) as stream:
                 root = f"{Path(os.path.relpath(out, place.parent)).as_posix()}/"
-                STREAM_WRITERS[options.format](self._content, stream, root)
+                self._to_file(stream, root)
             return
         manifest: dict[str, Any] = {"generator": "pagemill", "version": __version__, "format": options.format}
         with whole_folder(target, overwrite=options.overwrite, manifest=manifest) as folder:
             if options.with_crops:
                 (folder / "crops").mkdir()
-            FOLDER_WRITERS[options.format](self._content, folder)
+            if self._format.to_folder is not None:
+                self._format.to_folder(self._content, folder)
+            elif self._format.text is not None:
+                self._content.write_each(folder, self._format.suffix, self._format.text)
             manifest |= {"pages": self.outcome.pages, "documents": self.outcome.documents}
 
     def _refuse_overlap(self, target: Path) -> tuple[Path, Path]:
@@ -89,4 +91,8 @@ class Exporter:
                 f"--format {self._options.format} cannot be written to a stream",
                 remedy="Choose a target with -o; or add --single to --format markdown.",
             )
-        STREAM_WRITERS[self._options.format](self._content, stream, "")
+        self._to_file(stream, "")
+
+    def _to_file(self, stream: BinaryIO, crops_root: str) -> None:
+        assert self._format.to_file is not None
+        self._format.to_file(self._content, stream, crops_root)

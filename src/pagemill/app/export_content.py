@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pagemill.document.labels import Label
+from pagemill.document.names import file_stem
 from pagemill.document.page import Furniture, Status
 from pagemill.errors import DamagedRunError, ExitCode, InputError
+from pagemill.export.formats import About
 from pagemill.export.markdown import strip_marks, with_markdown
+from pagemill.store.files import encoded
 from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
@@ -98,6 +101,24 @@ class ExportContent:
                     kept.append(crop)
             yield msgspec.structs.replace(page, image_crops=kept)
 
+    @property
+    def name(self) -> str:
+        """Of the run."""
+        return self.reader.path.resolve().name
+
+    def about(self, doc_id: str) -> About:
+        """A document as a whole; ``crops/`` is beside its file."""
+        return About(self.reader.info(doc_id), self.reader.is_provisional(doc_id))
+
+    def write_each(
+        self, folder: Path, suffix: str, text: Callable[[Iterator[PageResult], About], Iterable[str]]
+    ) -> None:
+        """Write each document into a file of the folder."""
+        for doc_id, pages in self.documents():
+            about = self.about(doc_id)
+            with (folder / f"{file_stem(doc_id)}{suffix}").open("wb") as stream:
+                stream.writelines(encoded(text(self.with_crops(folder, pages), about)))
+
     def picture(self, crop: ImageCrop) -> bytes | None:
         """The file of a crop; None, after noting the damage, if it is not as the record says."""
         try:
@@ -119,6 +140,7 @@ class ExportContent:
             self.tell(page)
         if not self.options.inline_marks:
             strip_marks(page)
+            with_markdown(page)
         return page
 
     def _chosen(self, page: PageResult) -> PageResult:

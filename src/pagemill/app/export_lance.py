@@ -19,6 +19,7 @@ from pagemill.document.page import PageResult
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import Part, VectorFile
 from pagemill.errors import DifferentRunError, MissingInputError, NoSpaceError, OutputError, lacks_extra
+from pagemill.export.formats import ExportFormat
 from pagemill.export.parquet import page_schema, row_groups
 from pagemill.retrieval.tokens import indexed
 from pagemill.store.rows import plain
@@ -177,3 +178,6 @@ def _lance_errors(uri: str) -> Iterator[None]:
             remedy="Check its address, the credentials of the object store in the environment, and the free space. "
             "Repeat the command to complete the export.",
         ) from error
+
+
+FORMAT = ExportFormat(ending="-lance", to_table=export_to_lance)

@@ -1,9 +1,8 @@
-"""The formats of an export, and the options that go with them."""
+"""The options of an export."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import ClassVar
@@ -14,62 +13,17 @@ from pagemill.config.modes import FurnitureMode
 from pagemill.config.options import Settings, option, options_of
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import UsageError
+from pagemill.export.formats import ExportFormat, export_format
 
-
-class Format(StrEnum):
-    """Export format."""
-
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    MARKDOWN = "markdown"
-    DOCJSON = "docjson"
-    DOCLINGDOCUMENT = "doclingdocument"
-    CHUNKS = "chunks"
-    HTML = "html"
-    CSV_TABLES = "csv-tables"
-    PDF = "pdf"
-    HOCR = "hocr"
-    ALTO = "alto"
-    LANCE = "lance"
-    TXT = "txt"
-    DOCTAGS = "doctags"
-    COCO = "coco"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormatTraits:
-    """What sets a format apart. What writes it is in :mod:`pagemill.app.export_writers`."""
-
-    ending: str
-    """Of the default target: ``.jsonl`` of a file, ``-html`` of a folder."""
-    crops: bool | None = None
-    """Whether the crops are included by default; None where that cannot be chosen."""
-    own: frozenset[str] = frozenset()
-    """Names of the options that go with this format and not with every other."""
-
-
-TRAITS: dict[Format, FormatTraits] = {
-    Format.JSONL: FormatTraits(ending=".jsonl"),
-    Format.PARQUET: FormatTraits(ending=".parquet", crops=False),
-    Format.MARKDOWN: FormatTraits(ending="-markdown", crops=True, own=frozenset({"single"})),
-    Format.DOCJSON: FormatTraits(ending="-docjson", crops=True),
-    Format.DOCLINGDOCUMENT: FormatTraits(ending="-docling", crops=True, own=frozenset({"page_images", "sources"})),
-    Format.CHUNKS: FormatTraits(ending=".chunks.jsonl", own=frozenset({"parquet", "chunks"})),
-    Format.HTML: FormatTraits(ending="-html", crops=True),
-    Format.CSV_TABLES: FormatTraits(ending="-tables", own=frozenset({"bom"})),
-    Format.PDF: FormatTraits(ending="-pdf", own=frozenset({"sources"})),
-    Format.HOCR: FormatTraits(ending="-hocr"),
-    Format.ALTO: FormatTraits(ending="-alto"),
-    Format.LANCE: FormatTraits(ending="-lance"),
-    Format.TXT: FormatTraits(ending="-txt"),
-    Format.DOCTAGS: FormatTraits(ending="-doctags"),
-    Format.COCO: FormatTraits(ending=".coco.json"),
+_OWN_OPTIONS = {
+    "single": ("markdown",),
+    "parquet": ("chunks",),
+    "chunks": ("chunks",),
+    "page_images": ("doclingdocument",),
+    "sources": ("doclingdocument", "pdf"),
+    "bom": ("csv-tables",),
 }
-_SINGLE = FormatTraits(ending=".md")
-"""Of Markdown in one file."""
-_PARQUET_CHUNKS = FormatTraits(ending=".chunks.parquet")
-_TEXT = (".jsonl", ".md", ".coco.json")
-"""Endings of files that can also be written to a stream."""
+"""Options that go with some formats only."""
 
 
 def _status(name: str) -> Status | None:
@@ -86,7 +40,7 @@ class ExportOptions(Settings):
 
     RESULTS: ClassVar = False
 
-    format: Format = option(
+    format: str = option(
         "-f", "--format", help="What to write.", shown_default="bring the files in OUT itself up to date"
     )
     """None: the command line writes no export then."""
@@ -136,15 +90,17 @@ class ExportOptions(Settings):
         Settings.__post_init__(self)
         if self.format is None:
             return
-        for name in frozenset().union(*(traits.own for traits in TRAITS.values())) - TRAITS[self.format].own:
-            if self._says(name):
-                takers = " or ".join(kind for kind, traits in TRAITS.items() if name in traits.own)
+        self.traits  # noqa: B018 - raises where there is no such format
+        for name, formats in _OWN_OPTIONS.items():
+            if self.format not in formats and self._says(name):
                 flags = [each.flags[-1] for each in options_of(ExportOptions) if each.key == name]
                 if not flags:  # those of settings in these settings
                     kind = type(getattr(self, name))
                     flags = [each.flags[-1] for each in options_of(kind) if each.key not in ImageSources.NOT_NEEDED]
-                raise UsageError(f"{', '.join(flags)} goes with --format {takers}, not with {self.format}")
-        if self.crops is not None and self.traits.crops is None:
+                raise UsageError(
+                    f"{', '.join(flags)} goes with --format {' or '.join(formats)}, not with {self.format}"
+                )
+        if self.crops is not None and (self.single or self.traits.crops is None):
             one_file = " in one file" if self.single else ""
             raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")
 
@@ -156,11 +112,14 @@ class ExportOptions(Settings):
         return bool(value != getattr(_NONE, name))
 
     @property
-    def traits(self) -> FormatTraits:
-        """What the format is like, with these options."""
-        if self.parquet:
-            return _PARQUET_CHUNKS
-        return _SINGLE if self.single else TRAITS[self.format]
+    def traits(self) -> ExportFormat:
+        """The format."""
+        return export_format(self.format)
+
+    @property
+    def ending(self) -> str:
+        """Of the default target: that of the format, with these options."""
+        return ".chunks.parquet" if self.parquet else ".md" if self.single else self.traits.ending
 
     def wants_document(self, doc_id: str) -> bool:
         """Whether pages of a document are wanted at all."""
@@ -182,22 +141,22 @@ class ExportOptions(Settings):
     @property
     def is_file(self) -> bool:
         """Whether the export is one file rather than a folder."""
-        return self.traits.ending.startswith(".")
+        return self.ending.startswith(".")
 
     @property
     def is_text(self) -> bool:
         """Whether the export can also be written to a stream."""
-        return self.traits.ending.endswith(_TEXT)
+        return self.is_file and not self.ending.endswith(".parquet")
 
     @property
     def with_crops(self) -> bool:
         """Whether crops are included."""
-        return bool(self.traits.crops if self.crops is None else self.crops)
+        return bool(not self.single and (self.traits.crops if self.crops is None else self.crops))
 
     def default_target(self, out: Path) -> Path:
         """The default target: beside the run directory, with its name."""
         out = out.resolve()
-        return out.with_name(f"{out.name}{self.traits.ending}")
+        return out.with_name(f"{out.name}{self.ending}")
 
 
 _NONE = ExportOptions()

@@ -12,6 +12,7 @@ from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.document.names import file_stem
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import MissingInputError, PagemillError
+from pagemill.export.formats import ExportFormat
 from pagemill.export.pdf_images import PdfImage, as_stored, is_lossy, of_pixels
 from pagemill.export.searchable_pdf import CopiedPdf, ImagePdf
 from pagemill.sources.base import PdfPage
@@ -159,3 +160,6 @@ class _Writing:
         else:
             outcome.left_out.append((document.doc_id, document.error.message, document.error.remedy))
             self.first_error = self.first_error or document.error
+
+
+FORMAT = ExportFormat(ending="-pdf", to_folder=write_pdfs)

@@ -15,13 +15,15 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 import click
 
+from pagemill import plugins
 from pagemill._version import __version__
-from pagemill.cli import plugins
 from pagemill.errors import ExitCode, MissingDependencyError, PagemillError, is_no_space, unwritable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+COMMANDS = "pagemill.commands"
+"""Entry points of other packages: each is a ``click.Command``."""
 _SECTIONS = {
     "Parse": {
         "parse": "Parse documents into text, tables, Markdown and JSON records; resume a run.",
@@ -67,7 +69,7 @@ _WIDTH = max(map(len, [*_COMMANDS, *_TOOLS]))  # the sections of --help are in l
 
 def _added() -> dict[str, plugins.Plugin]:
     """The commands of other packages, by name, those of ours first; none replaces one of this package."""
-    found = plugins.installed()
+    found = plugins.installed(COMMANDS)
     return {name: found[name] for name in dict.fromkeys([*_TOOLS, *found]) if name in found and name not in _COMMANDS}
 
 
@@ -82,7 +84,7 @@ class _LazyGroup(click.Group):
             command: click.Command = importlib.import_module(f"pagemill.cli.{cmd_name.replace('-', '_')}").command
             return command
         if plugin := _added().get(cmd_name):
-            return plugin.load(cmd_name)
+            return plugin.load(f"the command {cmd_name!r}", click.Command)  # type: ignore[no-any-return]
         if tool := _TOOLS.get(cmd_name):
             from pagemill.installation import install_tool
 

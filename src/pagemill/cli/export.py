@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from pagemill.app.export import Exporter
-from pagemill.app.export_options import ExportOptions, Format
+from pagemill.app.export_options import ExportOptions
 from pagemill.app.exporters import default_exporters
 from pagemill.app.options import ImageSources
 from pagemill.cli.options import Name, given, quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages, print_failures
 from pagemill.cli.wording import number, short
 from pagemill.errors import ExitCode
+from pagemill.export.formats import format_names
 from pagemill.sources.items import is_url
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import refresh
@@ -29,7 +30,10 @@ _MAX_DAMAGES = 20
 @takes(
     options=ExportOptions,
     leave_out=ImageSources.NOT_NEEDED,
-    changes={"status": {"type": click.Choice(["done", "failed", "all"])}},
+    changes={
+        "format": {"type": click.Choice(format_names())},
+        "status": {"type": click.Choice(["done", "failed", "all"])},
+    },
 )
 @click.option(
     *("-o", "--output"),
@@ -53,7 +57,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
     pagemill export out --format jsonl --status failed -o - | jq .errors
     """  # noqa: D301 - click wants the control character
     console = messages(quiet=quiet)
-    if options.format is Format.CHUNKS and output is not None and output.lower().endswith(".parquet"):
+    if options.format == "chunks" and output is not None and output.lower().endswith(".parquet"):
         options = replace(options, parquet=True)
     if options.format is None:
         if output or given(ExportOptions):
@@ -71,9 +75,9 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
             exporter = Exporter(reader, options, lambda page: bar.advance())
             target = None if output == "-" else output or str(options.default_target(out))
             missing = {}
-            if options.format is Format.LANCE:
+            if options.traits.to_table is not None:
                 if target is None:
-                    raise click.UsageError("--format lance cannot be written to a stream")
+                    raise click.UsageError(f"--format {options.format} cannot be written to a stream")
                 missing = exporter.to_table(target)
             elif target is not None:
                 if is_url(target):

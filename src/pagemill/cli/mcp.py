@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from pagemill.cli.options import FOLDER
+from pagemill.client import AsyncClient
 from pagemill.config.model_files import own_cache
 from pagemill.errors import UsageError, lacks_extra
 from pagemill.mcp.documents import Documents
@@ -61,11 +63,12 @@ def command(root: Path | None, server: str | None, cache: Path | None, http: boo
 
 def _documents(root: Path | None, server: str | None, cache: Path) -> Documents:
     if server is not None:
-        from pagemill.mcp.remote import RemoteDocuments
-
-        return RemoteDocuments(server, root, key=os.environ.get(SERVER_KEY_VARIABLE))
+        return Documents(AsyncClient(server, key=os.environ.get(SERVER_KEY_VARIABLE)), root)
     if root is None:
-        raise UsageError("no folder is named", remedy="Name the folder whose files may be read with --root.")
-    from pagemill.mcp.local import LocalDocuments
+        raise UsageError("--root is missing", remedy="Pass the folder that assistants may read.")
+    for package in ("httpx", "fastapi", "python_multipart"):
+        if find_spec(package) is None:
+            raise lacks_extra(f"the package {package} is not installed", "mcp")
+    from pagemill.mcp.in_process import client_in_process
 
-    return LocalDocuments(root, cache)
+    return Documents(client_in_process(root, cache), root)

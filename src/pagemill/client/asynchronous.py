@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LONG_POLL_S = 30.0
-FORMATS = ("md", "json", "html", "docling.json")
-"""Of documents: Markdown, DocJSON, HTML, DoclingDocument."""
 
 
 class AsyncClient:
@@ -50,12 +48,21 @@ class AsyncClient:
         key: API key; None for a server without keys.
         timeout_s: Time limit of connecting, and of each wait for data.
         retries: How often a request is repeated.
+        transport: Carries the requests, such as to a server in this process; None for the network.
 
     Raises:
         MissingDependencyError: httpx is not installed.
     """
 
-    def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 120.0, retries: int = 4) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        timeout_s: float = 120.0,
+        retries: int = 4,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         try:
             import h11
             import httpx
@@ -70,7 +77,7 @@ class AsyncClient:
         self._retries = retries
         self._timeout_s = timeout_s
         # Redirects are not followed: one to another host would get the key.
-        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout_s)
+        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout_s, transport=transport)
 
     async def __aenter__(self) -> Self:
         """Nothing is opened before the first request."""
@@ -85,7 +92,11 @@ class AsyncClient:
         await self._http.aclose()
 
     async def submit(
-        self, *sources: Source, collection: str | None = None, options: Mapping[str, Any] | None = None
+        self,
+        *sources: Source,
+        collection: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        idempotency: str | None = None,
     ) -> Job:
         """Send a job; it is stored durably when this returns.
 
@@ -93,11 +104,13 @@ class AsyncClient:
             sources: Paths, or pairs of a name and the content; or URLs, if the server fetches some.
             collection: What the job belongs to, for the search.
             options: As of ``pagemill.parse``, such as ``{"languages": ["ko", "en"], "pages": "1-3"}``.
+            idempotency: A key of the caller: as long as the server keeps the job that was sent with it, that job is
+                returned. None for a new job.
 
         Raises:
             PagemillError: A file cannot be read, the server refuses the job, or it does not answer.
         """
-        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        headers = {"Idempotency-Key": idempotency or uuid.uuid4().hex}
         for attempt in range(self._retries + 1):
             with ExitStack() as stack:  # files are read again from their beginning
                 body = body_of(sources, options or {}, collection, stack)
@@ -193,10 +206,8 @@ class AsyncClient:
         Args:
             id: Of the job.
             document: Its id, as in ``job.documents``.
-            format: One of ``FORMATS``.
+            format: ``md``, ``json`` (DocJSON), ``html``, ``docling.json``, or another one that the server offers.
         """
-        if format not in FORMATS:
-            raise UsageError(f"there is no format {format!r}", remedy=f"Choose one of {', '.join(FORMATS)}.")
         return (await self._request("GET", f"/v1/jobs/{id}/documents/{document}.{format}")).text
 
     async def download(self, id: str, path: str | Path) -> Path:

@@ -119,6 +119,8 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     page_number: int | None = None
     box: Box | None = None
     """Of the best region, in pixels of the page."""
+    bbox_2d: tuple[int, int, int, int] | None = None
+    """The same in thousandths of the page."""
     region_id: int | None = None
     label: str | None = None
 

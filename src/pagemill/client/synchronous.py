@@ -69,9 +69,17 @@ class Client:
         if self._thread is not current_thread():
             self._thread.join()
 
-    def submit(self, *sources: Source, collection: str | None = None, options: Mapping[str, Any] | None = None) -> Job:
+    def submit(
+        self,
+        *sources: Source,
+        collection: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        idempotency: str | None = None,
+    ) -> Job:
         """Send a job; see :meth:`AsyncClient.submit`."""
-        return self._call(lambda: self._client.submit(*sources, collection=collection, options=options))
+        return self._call(
+            lambda: self._client.submit(*sources, collection=collection, options=options, idempotency=idempotency)
+        )
 
     def job(self, id: str) -> Job:
         """A job as it is now."""

@@ -10,7 +10,6 @@ from pagemill.document.geometry import area
 from pagemill.document.labels import Label
 from pagemill.document.page import WHOLE_PAGE, Description, PageError, PageResult, Region, Status
 from pagemill.export.context import PageContext, Surroundings
-from pagemill.export.markdown import with_markdown
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.transforms import crop
 from pagemill.imaging.types import Pixels
@@ -81,7 +80,10 @@ def requests_for(page: PageResult, encoded: Mapping[int, bytes]) -> list[Element
 
 
 def take(page: PageResult, answers: Mapping[int, Description | Problem | None]) -> None:
-    """Put descriptions into a record, by region; a problem becomes an error, which replaces that of an earlier time."""
+    """Put descriptions into a record, by region; its Markdown stays as it was.
+
+    A problem becomes an error, which replaces that of an earlier time.
+    """
     page.errors = [error for error in page.errors if error.component != COMPONENT or error.region not in answers]
     for index, answer in answers.items():
         if isinstance(answer, Description):
@@ -97,4 +99,3 @@ def take(page: PageResult, answers: Mapping[int, Description | Problem | None]) 
                     component=COMPONENT, category=answer.category, message=message, remedy=answer.remedy, region=index
                 )
             )
-    with_markdown(page)

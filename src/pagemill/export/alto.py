@@ -10,6 +10,7 @@ from pagemill._version import __version__
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import PICTURES, Label
 from pagemill.document.page import PageResult, Region
+from pagemill.export.formats import ExportFormat
 from pagemill.export.placed_text import clean, language_of, lines_of, words_of
 
 NAMESPACE = "http://www.loc.gov/standards/alto/ns-v4#"
@@ -80,3 +81,6 @@ def _shape(polygon: tuple[Point, ...] | None) -> str:
         return ""
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in polygon)
     return f'<Shape><Polygon POINTS="{points}"/></Shape>'
+
+
+FORMAT = ExportFormat(ending="-alto", suffix=".xml", text=lambda pages, _: document_alto(pages))

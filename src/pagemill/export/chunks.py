@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from os import PathLike
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import msgspec
 
@@ -21,7 +21,9 @@ from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, Region
 from pagemill.export.blocks import Block, Kind, blocks
 from pagemill.export.embedding_text import description_text
+from pagemill.export.formats import Content, ExportFormat
 from pagemill.export.markdown import plain_content
+from pagemill.export.parquet import write_structs
 from pagemill.export.sentences import sentences
 from pagemill.export.token_count import token_counter
 from pagemill.tables.table import Table
@@ -382,3 +384,18 @@ def _places(atoms: Iterable[_Atom]) -> Iterator[ChunkPlace]:
             label=region.label,
             bbox_2d=normalise_1000(union_box(boxes), page.width, page.height),
         )
+
+
+def _write(content: Content, stream: BinaryIO, crops_root: str) -> None:
+    settings = content.options.chunks
+    count = token_counter(settings.tokenizer)
+    made = (
+        chunk for _, pages in content.documents() for chunk in cut(pages, count, settings.max_tokens, settings.overlap)
+    )
+    if content.options.parquet:
+        write_structs(stream, Chunk, made)
+    else:
+        stream.writelines(f"{json_text(chunk)}\n".encode("utf-8", "replace") for chunk in made)
+
+
+FORMAT = ExportFormat(ending=".chunks.jsonl", to_file=_write)

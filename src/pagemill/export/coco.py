@@ -11,6 +11,7 @@ import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult
+from pagemill.export.formats import ExportFormat
 
 _CATEGORIES = {label: number for number, label in enumerate(Label, 1)}
 _IN_MEMORY = 16 * 2**20
@@ -49,3 +50,6 @@ def write_coco(stream: BinaryIO, pages: Iterable[PageResult]) -> None:
         shutil.copyfileobj(waiting, stream)
         categories = [{"id": number, "name": label.value} for label, number in _CATEGORIES.items()]
         stream.write(b'],\n"categories":' + msgspec.json.encode(categories) + b"}\n")
+
+
+FORMAT = ExportFormat(ending=".coco.json", to_file=lambda content, stream, _: write_coco(stream, content.pages()))

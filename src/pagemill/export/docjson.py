@@ -13,6 +13,7 @@ from pagemill.document.labels import Category, category_of
 from pagemill.document.page import Content, DocumentInfo, ImageCrop, PageFacts, PageResult, Region
 from pagemill.document.structure import as_shown
 from pagemill.export.context import PageContext, Sections
+from pagemill.export.formats import ExportFormat
 from pagemill.export.markdown import page_markdown
 
 DOCJSON_VERSION = "2.1"
@@ -164,3 +165,14 @@ def _same(source: msgspec.Struct, kind: type[StructT], /, **others: Any) -> Stru
 
 def _element_id(page: PageResult, region: int) -> str:
     return f"{page.page_id}/{region}"
+
+
+FORMAT = ExportFormat(
+    ending="-docjson",
+    suffix=".json",
+    text=lambda pages, about: document_json(pages, about.info, about.is_provisional),
+    crops=True,
+    served_as="json",
+    media_type="application/json",
+    title="JSON",
+)

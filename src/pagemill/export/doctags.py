@@ -11,6 +11,7 @@ from html import escape
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageResult, Region
 from pagemill.export.context import heading_level
+from pagemill.export.formats import ExportFormat
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.parts import captions_of
 from pagemill.tables.table import Table
@@ -90,3 +91,6 @@ def _otsl(table: Table) -> str:
         kind = ("ched" if cell.header else "fcel") if cell.text else "ecel"
         grid[cell.row][cell.column] = f"<{kind}>{_escaped(' '.join(cell.text.split()))}"
     return "".join(f"{''.join(row)}<nl>" for row in grid)
+
+
+FORMAT = ExportFormat(ending="-doctags", suffix=".doctags", text=lambda pages, _: document_doctags(pages))

@@ -11,6 +11,7 @@ from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box
 from pagemill.document.labels import PICTURES
 from pagemill.document.page import PageResult, Region, TextLine
+from pagemill.export.formats import ExportFormat
 from pagemill.export.placed_text import clean, language_of, lines_of, words_of
 
 _CAPABILITIES = "ocr_page ocr_carea ocr_photo ocr_par ocr_line ocrx_word ocrp_lang ocrp_dir"
@@ -85,3 +86,6 @@ def _baseline(line: TextLine) -> str:
         return f"; textangle {-angle % 360:.1f}"
     slope = (y2 - y1) / (x2 - x1)
     return f"; baseline {slope:.4f} {y1 + slope * (line.box[0] - x1) - line.box[3]:.1f}"
+
+
+FORMAT = ExportFormat(ending="-hocr", suffix=".hocr", text=lambda pages, _: document_hocr(pages))

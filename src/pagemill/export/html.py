@@ -25,6 +25,7 @@ from pagemill.document.marks import inline_html, shown_spans
 from pagemill.document.names import file_stem
 from pagemill.document.page import ContentFormat, DocumentInfo, PageResult, Region, Span, Status
 from pagemill.document.spans import carried, cut
+from pagemill.export.formats import Content, ExportFormat
 from pagemill.export.html_lists import PAGE_ANCHOR, list_html
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import markdown_html
@@ -310,3 +311,20 @@ def _paragraphs(text: str, spans: tuple[Span, ...] = ()) -> str:
 def _text(text: str, spans: tuple[Span, ...] = ()) -> str:
     said = _CONTROL.sub("", text)
     return inline_html(said, carried(spans, text, said), pages=PAGE_ANCHOR) if spans else escape(said)
+
+
+def _write_folder(content: Content, folder: Path) -> None:
+    documents = ((doc_id, content.with_crops(folder, pages)) for doc_id, pages in content.documents())
+    write_html(folder, content.name, documents, lambda doc_id: content.about(doc_id).info)
+
+
+FORMAT = ExportFormat(
+    ending="-html",
+    suffix=".html",
+    text=lambda pages, about: document_html(pages, about.info, about.is_provisional, crops_root=about.crops_root),
+    to_folder=_write_folder,
+    crops=True,
+    served_as="html",
+    media_type="text/html; charset=utf-8",
+    title="HTML",
+)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import indent
+from typing import BinaryIO
 from urllib.parse import quote
 
 import msgspec
@@ -18,6 +19,7 @@ from pagemill.document.labels import RUNNING_TEXT, Label
 from pagemill.document.marks import shown_spans
 from pagemill.document.page import ContentFormat, PageResult, Region, Span
 from pagemill.document.spans import carried, cut, lines_of, tidy
+from pagemill.export.formats import Content, ExportFormat
 from pagemill.export.html_lists import ORDINAL, without_bullet
 from pagemill.export.inline_markdown import escape, marked, not_a_list
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
@@ -167,7 +169,7 @@ def table_of(region: Region) -> Table | None:
 
 
 def strip_marks(page: PageResult) -> None:
-    """Take the inline marks out of a record, its Markdown included."""
+    """Take the inline marks out of the regions of a record."""
     for region in page.regions:
         region.spans = ()
         region.lines = tuple(msgspec.structs.replace(line, spans=()) if line.spans else line for line in region.lines)
@@ -175,7 +177,6 @@ def strip_marks(page: PageResult) -> None:
         if table is not None and any(cell.spans for cell in table.cells):
             cells = tuple(replace(cell, spans=()) for cell in table.cells)
             region.content = replace(table, cells=cells).to_html()
-    page.markdown = page_markdown(page)
 
 
 def region_markdown(region: Region, number: str | None = None) -> str:
@@ -265,3 +266,20 @@ def _figure_name(region: Region, captions: Sequence[Region]) -> str:
     """``Figure 3`` where a caption says so, else what the region is."""
     match = _FIGURE_NAME.match(plain_content(captions[-1])) if captions else None
     return escape(match.group().replace("[", "").replace("]", "")) if match else region.label.value
+
+
+def _write_single(content: Content, stream: BinaryIO, crops_root: str) -> None:
+    pieces = collected_markdown(content.documents(), crops_root=crops_root)
+    stream.writelines(piece.encode("utf-8", "replace") for piece in pieces)
+
+
+FORMAT = ExportFormat(
+    ending="-markdown",
+    suffix=".md",
+    text=lambda pages, about: document_markdown(pages, crops_root=about.crops_root),
+    to_file=_write_single,
+    crops=True,
+    served_as="md",
+    media_type="text/markdown; charset=utf-8",
+    title="Markdown",
+)

@@ -13,6 +13,7 @@ from pagemill._version import __version__
 from pagemill.document.json_text import json_text
 from pagemill.document.page import SCHEMA_VERSION, ImageCrop, PageResult
 from pagemill.export.embedding_text import embedding_text
+from pagemill.export.formats import Content, ExportFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,3 +156,10 @@ def _arrow_type(kind: Any) -> pa.DataType:
         return pa.list_(_arrow_type(kind.item_type))
     plain = {msgspec.inspect.IntType: pa.int64(), msgspec.inspect.FloatType: pa.float64()}
     return {**plain, msgspec.inspect.BoolType: pa.bool_()}.get(type(kind), pa.string())
+
+
+def _write(content: Content, stream: BinaryIO, crops_root: str) -> None:
+    write_parquet(stream, content.pages(), picture=content.picture if content.options.with_crops else None)
+
+
+FORMAT = ExportFormat(ending=".parquet", to_file=_write, crops=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pagemill.document.page import PageResult
 from pagemill.export.blocks import Block, Kind, blocks
+from pagemill.export.formats import ExportFormat
 from pagemill.export.markdown import plain_content
 
 
@@ -28,3 +29,6 @@ def _text(block: Block) -> str:
     else:
         lines = [] if block.kind is Kind.PICTURE else [block.text]
     return "\n".join(filter(None, [*lines, *map(plain_content, block.captions)]))
+
+
+FORMAT = ExportFormat(ending="-txt", suffix=".txt", text=lambda pages, _: document_text(pages))

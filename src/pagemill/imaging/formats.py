@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import PurePath
 
+from pagemill.plugins import installed
+
+ZIP = b"PK\x03\x04"
+"""First bytes of the packages of Office, Hangul and EPUB files."""
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""First bytes of older Office and Hangul files, and of encrypted packages."""
 HEAD_BYTES = 1024
 """How much of a file :func:`sniff` wants to see. Readers accept ``%PDF-`` anywhere in the first kilobyte."""
 
@@ -68,25 +73,34 @@ SUFFIXES: dict[str, FileFormat] = {
 
 READERS = "pagemill.document_readers"
 """Entry points of document readers: a function for a suffix, which is the name of the entry point without the dot."""
-_OFFICE = (".docx", ".docm", ".pptx", ".pptm", ".ppsx", ".xlsx", ".xlsm")
-_OLE = (".hwp", ".doc", ".xls", ".ppt")
-TEXT_DOCUMENTS = frozenset((".txt", ".text", ".md", ".markdown", ".csv", ".tsv"))
-"""Suffixes of plain text, which also says what page images beside it show, or what a dataset is."""
-_WEB = (".html", ".htm", ".xhtml", ".epub")
-_MAIL = (".eml", ".msg")
-_OPEN = (".odt", ".ods", ".odp", ".rtf")
+_OFFICE, _HANGUL, _WEB = "office", "hwp", "web"
+OWN_DOCUMENTS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys((".docx", ".docm"), ("docx:read", _OFFICE)),
+    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx:read", _OFFICE)),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".doc", ".ppt"), ("hangul:read", _OFFICE)),
+    **dict.fromkeys((".hwp", ".hwpx"), ("hangul:read", _HANGUL)),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:read_html", _WEB)),
+    **dict.fromkeys((".md", ".markdown"), ("html:read_markdown", _WEB)),
+    ".epub": ("epub:read", _WEB),
+    **dict.fromkeys((".odt", ".ods", ".odp"), ("opendocument:read", _WEB)),
+    ".rtf": ("rich_text:read", _OFFICE),
+    **dict.fromkeys((".eml", ".msg"), ("mail:read", "")),
+    **dict.fromkeys((".csv", ".tsv"), ("text:read_separated", "")),
+    **dict.fromkeys((".txt", ".text"), ("text:read_text", "")),
+}
+"""By suffix, what reads a document: function and extra of a module of :mod:`pagemill.readers`."""
 ARCHIVE = ".zip"
 """Suffix of archives of documents."""
-CONTAINERS = frozenset((ARCHIVE, *_MAIL))
+CONTAINERS = frozenset((ARCHIVE, ".eml", ".msg"))
 """Suffixes of files in which documents are."""
-OWN_DOCUMENTS = TEXT_DOCUMENTS | {*_OFFICE, *_OLE, *_WEB, *_MAIL, *_OPEN, ".hwpx", ARCHIVE}
-"""Suffixes of documents that pagemill's own readers read."""
+TEXT_DOCUMENTS = frozenset((".txt", ".text", ".md", ".markdown", ".csv", ".tsv"))
+"""Suffixes of plain text, which also says what page images beside it show, or what a dataset is."""
 
 
 @cache
 def document_suffixes() -> frozenset[str]:
     """Suffixes of all documents that installed readers read."""
-    return OWN_DOCUMENTS | {f".{point.name.lower()}" for point in entry_points(group=READERS)}
+    return frozenset(OWN_DOCUMENTS) | {ARCHIVE} | {f".{name.lower()}" for name in installed(READERS)}
 
 
 def promised(name: str | PurePath) -> FileFormat | None:
@@ -123,7 +137,9 @@ IMAGES = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", "
 """Suffixes of images that other programs turn into PNG."""
 
 _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
-    (b"PK\x03\x04", b"", ".zip"),
+    (ZIP, b"vnd.oasis.opendocument", ".odt, .odp or .ods"),
+    (ZIP, b"", ".zip"),
+    (b"{\\rtf", b"", ".rtf"),
     (b"%!PS", b"", ".ps"),
     (b"AT&TFORM", b"", ".djvu"),
     (b"GIF8", b"", ".gif"),
@@ -132,8 +148,6 @@ _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
 """First bytes, what else the head of a file holds, and what that is."""
 
 
-_PACKAGE = b"PK\x03\x04"
-_OLE_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MARKUP = (b"<!doctype html", b"<html")
 _NAMED_WITHIN = (b"word/", b"ppt/", b"xl/", b"[Content_Types].xml", b"hwp+zip", b"epub+zip", b"vnd.oasis.opendocument")
 
@@ -145,9 +159,9 @@ def is_document(head: bytes, name: str) -> bool:
         head: Its first ``HEAD_BYTES``.
         name: Its name, with the suffix.
     """
-    if head.startswith(_PACKAGE):
+    if head.startswith(ZIP):
         return promised(name) is FileFormat.DOCUMENT or any(inner in head for inner in _NAMED_WITHIN)
-    if head.startswith((_OLE_FILE, b"{\\rtf")):
+    if head.startswith(OLE):
         return True  # which one its directory tells
     if promised(name) is FileFormat.DOCUMENT:
         return True  # also a damaged one: its reader says so

@@ -1,26 +1,40 @@
-"""What the tools need: something that parses documents, returns their pages and searches them."""
+"""Documents on a pagemill server: files below a folder are sent there, and jobs of the same key can be read."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import io
+import re
+from contextlib import aclosing
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+from PIL import Image
 
-from pagemill.errors import UsageError
+from pagemill.client import AsyncClient, Job, JobState, RequestError, SearchResult
+from pagemill.errors import PagemillError, UsageError
+from pagemill.mcp.folder import entries_of, file_below, folder_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from pathlib import Path
 
     from pagemill.document.page import PageResult
     from pagemill.sources.options import PageRanges
 
 MAX_ERRORS = 10
 """Errors of a document that are reported."""
-
-
 MAX_LISTED = 100
 MAX_FILES = 500
+_ID = re.compile(r"[0-9a-zA-Z]{1,64}")
+_URLS = ("http://", "https://")
+_POLL_S = 1.0
+_NOT_FOUND = 404
+_FAILED = (JobState.FAILED, JobState.CANCELLED)
+_ENDED = ("done", "failed")
+"""Pages with a record: one that failed says why."""
 
 
 class ParseState(StrEnum):
@@ -46,21 +60,6 @@ class ParsedDocument(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What went wrong on pages, at most ``MAX_ERRORS``."""
 
 
-class Found(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A page that was found."""
-
-    document: str
-    name: str
-    page: int | None
-    score: float
-    """Higher is better; comparable within one answer only."""
-    snippet: str
-    label: str | None = None
-    """Of the region that matches."""
-    box: tuple[int, int, int, int] | None = None
-    """Of that region: left, top, right, bottom in thousandths of the page."""
-
-
 class Listing(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What can be read, and what can be parsed."""
 
@@ -72,16 +71,30 @@ class Listing(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Files and folders beyond ``MAX_FILES``."""
 
 
-class Documents(Protocol):
-    """Parses documents, returns their pages and searches them. An async context manager."""
+class Documents:
+    """Documents on a server; each is a job there. An async context manager.
 
-    async def __aenter__(self) -> Documents:
-        """Start."""
-        ...
+    Args:
+        client: Of the server; closed with the documents.
+        root: The folder whose files may be sent; None to send none, but URLs and jobs that are there.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
+
+    def __init__(self, client: AsyncClient, root: Path | None) -> None:
+        self._client = client
+        self._root = None if root is None else folder_of(root)
+        self._sent: dict[tuple[Any, ...], str] = {}
+        self._sending = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        """Nothing is opened before the first request."""
+        return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop; parsing in flight is resumed when it is requested again."""
-        ...
+        """Close the connections; jobs continue on the server."""
+        await self._client.close()
 
     async def parse(
         self,
@@ -92,52 +105,146 @@ class Documents(Protocol):
         wait_s: float,
         tell: Callable[[ParsedDocument], Awaitable[object]],
     ) -> ParsedDocument:
-        """Parse a document, and return when it is finished, or after ``wait_s`` seconds; parsing then continues.
-
-        Raises:
-            PagemillError: It cannot be read, or may not be.
-        """
-        ...
+        """Send a file below the root, or a URL, as a job; the same file is sent once."""
+        options = {"pages": str(pages) if pages else None, "languages": list(languages) or None}
+        job = await self._job(source, {name: value for name, value in options.items() if value is not None})
+        loop = asyncio.get_running_loop()
+        deadline, before = loop.time() + wait_s, None
+        while not job.has_ended and (left := deadline - loop.time()) > 0:
+            job = await self._client.wait(job.id, min(_POLL_S, left))
+            if job.pages.finished != before:
+                before = job.pages.finished
+                await tell(_parsed(job, []))
+        if job.state in _FAILED:
+            self._sent = {key: id for key, id in self._sent.items() if id != job.id}  # the next call sends it again
+            reason = job.error
+            if reason is None:
+                raise PagemillError("the job was cancelled", remedy="Call again to parse the document.")
+            raise PagemillError(reason.message, remedy=reason.remedy)
+        return _parsed(job, await self._errors(job) if job.pages.failed else [])
 
     async def listed(self, folder: str) -> Listing:
-        """Parsed documents, and the files of a folder that may be parsed.
+        """The jobs of the key, and the files of a folder below the root."""
+        documents: list[ParsedDocument] = []
+        async with aclosing(self._client.jobs()) as jobs:
+            async for job in jobs:
+                documents.append(_parsed(job, []))
+                if len(documents) == MAX_LISTED:
+                    break
+        files = [] if self._root is None else await asyncio.to_thread(entries_of, self._root, folder)
+        return Listing(documents=documents, files=files[:MAX_FILES], files_left_out=max(0, len(files) - MAX_FILES))
 
-        Raises:
-            PagemillError: There is no such folder below the root.
-        """
-        ...
-
-    def pages(self, document: str, pages: PageRanges | None) -> AsyncGenerator[PageResult]:
-        """The finished pages of a document in order; None for all.
-
-        Raises:
-            PagemillError: There is no such document.
-        """
-        ...
+    async def pages(self, document: str, pages: PageRanges | None) -> AsyncGenerator[PageResult]:
+        """The finished pages of a document in order."""
+        id = _checked(document)
+        async with aclosing(self._client.pages(id)) as found:
+            async for page in found:
+                number = page.page_number or 0
+                if page.status not in _ENDED:
+                    continue
+                if pages is None or any(first <= number <= last for first, last in pages.ranges):
+                    yield await self._client.page(id, page.n)
 
     async def finished(self, document: str) -> list[int]:
-        """Numbers of the finished pages of a document.
-
-        Raises:
-            PagemillError: There is no such document.
-        """
-        ...
+        """Numbers of the finished pages of a document."""
+        async with aclosing(self._client.pages(_checked(document))) as found:
+            return sorted({page.page_number or 0 async for page in found if page.status in _ENDED})
 
     async def is_unfinished(self, document: str) -> bool:
-        """Whether more pages may come: the document is being parsed, or that was cut short.
-
-        Raises:
-            PagemillError: There is no such document.
-        """
-        ...
+        """Whether more pages may come, or the job did not reach all of them."""
+        return (await self._client.job(_checked(document))).state is not JobState.FINISHED
 
     async def image(self, document: str, page: PageResult, width: int) -> bytes:
-        """The image of a page as JPEG, at most ``width`` pixels wide."""
-        ...
+        """The image of a page."""
+        id = _checked(document)
+        async with aclosing(self._client.pages(id)) as found:
+            async for each in found:
+                if (each.document, each.page_number) == (page.doc_id, page.page_number):
+                    image = await self._client.image(id, each.n, width=width)
+                    return await asyncio.to_thread(_jpeg, image)
+        raise UsageError(f"document {document} has no page {page.page_number}")
 
-    async def search(self, query: str, *, document: str | None, languages: Sequence[str], limit: int) -> list[Found]:
-        """Find pages of parsed documents, best first."""
-        ...
+    async def search(
+        self, query: str, *, document: str | None, languages: Sequence[str], limit: int
+    ) -> list[SearchResult]:
+        """Find pages of all jobs of the key, or of one document."""
+        if document is not None and not (await self._client.job(_checked(document))).has_ended:
+            raise still_parsing(document)  # it is in the index when it is finished
+        return await self._client.search(query, job=document, languages=languages, limit=limit)
+
+    async def _job(self, source: str, options: dict[str, Any]) -> Job:
+        if source.startswith(_URLS):
+            key: tuple[Any, ...] = (source, str(options))
+            file: str | Path = source
+        elif self._root is None:
+            raise UsageError("no files are sent from this machine", remedy="Start pagemill mcp with --root DIR.")
+        else:
+            file = await asyncio.to_thread(file_below, self._root, source)
+            status = file.stat()
+            key = (str(file), status.st_size, status.st_mtime_ns, str(options))
+        async with self._sending:
+            if key in self._sent:
+                try:
+                    return await self._client.job(self._sent[key])
+                except RequestError as error:
+                    if error.status != _NOT_FOUND:
+                        raise  # else the job was removed: send the file again
+            # An earlier process may have sent the same content; that of a URL is not known here.
+            digest = None if isinstance(file, str) else await asyncio.to_thread(_digest, file, str(options))
+            job = await self._client.submit(file, options=options, idempotency=digest)
+            if job.state in _FAILED:  # of an earlier call: a new one parses the document again
+                await self._client.remove(job.id)
+                job = await self._client.submit(file, options=options, idempotency=digest)
+            self._sent[key] = job.id
+            return job
+
+    async def _errors(self, job: Job) -> list[str]:
+        errors: list[str] = []
+        async with aclosing(self._client.pages(job.id, status="failed")) as failed:
+            async for page in failed:
+                errors += [
+                    f"page {page.page_number}: {error.message}" + (f" ({error.remedy})" if error.remedy else "")
+                    for error in page.errors[:1]
+                ]
+                if len(errors) == MAX_ERRORS:
+                    break
+        return errors
+
+
+def _parsed(job: Job, errors: list[str]) -> ParsedDocument:
+    return ParsedDocument(
+        document=job.id,
+        name=job.name,
+        state=ParseState.FINISHED if job.has_ended else ParseState.PARSING,
+        pages_finished=job.pages.finished - job.pages.failed,
+        pages_failed=job.pages.failed,
+        pages_total=job.pages.total,
+        errors=errors,
+    )
+
+
+def _checked(document: str) -> str:
+    """A document id that may be a part of a URL.
+
+    Raises:
+        UsageError: It cannot be one.
+    """
+    if not _ID.fullmatch(document):
+        raise UsageError(f"there is no document {document!r}", remedy="Parse it first: parse_document gives its id.")
+    return document
+
+
+def _digest(file: Path, options: str) -> str:
+    """The same for the same content at the same place, parsed with the same options."""
+    with file.open("rb") as stream:
+        content = hashlib.file_digest(stream, "sha256").digest()
+    return hashlib.sha256(content + f"\0{file}\0{options}".encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _jpeg(image: bytes) -> bytes:
+    buffer = io.BytesIO()
+    Image.open(io.BytesIO(image)).convert("RGB").save(buffer, "JPEG", quality=80)
+    return buffer.getvalue()
 
 
 def still_parsing(document: str) -> UsageError:

@@ -25,6 +25,7 @@ from pagemill.sources.options import PageRanges
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from pagemill.client import SearchResult
     from pagemill.document.page import PageResult
     from pagemill.tables.table import Table
 
@@ -139,7 +140,7 @@ def create_server(documents: Documents) -> MCPServer[Any]:
         """Find pages of the documents that were parsed, by words and similar spelling; with snippet and region box."""
         with _reported():
             found = await documents.search(query, document=document, languages=languages or (), limit=limit)
-            return {"hits": [plain(each) for each in found]}
+            return {"hits": [_hit(each) for each in found]}
 
     @server.tool(title="Read a table", annotations=_READS, structured_output=False)
     async def get_table(
@@ -260,6 +261,19 @@ def _reported() -> Iterator[None]:
         yield
     except PagemillError as error:
         raise ToolError(error.message + (f". {error.remedy}" if error.remedy else "")) from error
+
+
+def _hit(hit: SearchResult) -> dict[str, Any]:
+    """A page that was found; the box is left, top, right, bottom in thousandths of the page."""
+    region = {"label": hit.label, "box": hit.bbox_2d}
+    return {
+        "document": hit.job,
+        "name": hit.name,
+        "page": hit.page_number,
+        "score": round(hit.score, 5),
+        "snippet": hit.snippet.text,
+        **{name: value for name, value in region.items() if value is not None},
+    }
 
 
 def _ranges(pages: str | None) -> PageRanges | None:

@@ -15,7 +15,6 @@ from pagemill.document.geometry import Box, area, as_array, clip, intersection, 
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
-from pagemill.export.markdown import with_markdown
 from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
@@ -84,7 +83,6 @@ def analyse_page(
         assemble_blocks(record, *scanned)
     else:
         assemble_regions(record, regions, lines, tables, formulas, inline)
-    with_markdown(record)
     return record
 
 
@@ -138,7 +136,7 @@ def analyse_typography(
         return None
     assemble_blocks(record, blocks, inline)
     record.styles = layer.styles
-    return with_markdown(record)
+    return record
 
 
 def _pictures(

@@ -12,7 +12,6 @@ from pagemill.document.labels import Label
 from pagemill.document.names import crop_path
 from pagemill.document.page import WHOLE_PAGE, Description, ImageCrop, PageError, Region
 from pagemill.errors import CorruptInputError
-from pagemill.export.markdown import with_markdown
 from pagemill.parsing.picture_reading import PictureText
 from pagemill.parsing.record import Files, PreparedPage, add_region, begun_record
 from pagemill.readers.base import DPI, Block, Part
@@ -63,7 +62,7 @@ def record_of_part(
     has_text = any(region.content for region in record.regions)
     record.text_source = (f"{DOCUMENT}+ocr" if pictures else DOCUMENT) if has_text else ""
     files: Files = tuple(crops)
-    return PreparedPage(record=with_markdown(record), requests={}, crops=files, preview=None, request_pixels=0)
+    return PreparedPage(record=record, requests={}, crops=files, preview=None, request_pixels=0)
 
 
 def _crop(path: str, region: Region, data: bytes) -> ImageCrop:

@@ -27,7 +27,6 @@ from pagemill.document.page import (
 )
 from pagemill.errors import PagemillError
 from pagemill.export.embedding_text import region_text
-from pagemill.export.markdown import with_markdown
 from pagemill.export.model_markdown import without_heading_marks
 from pagemill.formulas.check import renders
 from pagemill.parsing.regions import tasks_of
@@ -106,7 +105,6 @@ def keep_better(record: PageResult, readings: Mapping[int, RegionReading]) -> No
         if error.category not in DOUBTS | {UNRELIABLE}
         or (error.region not in settled if error.region is not None else error.category not in of_page)
     ]
-    with_markdown(record)
 
 
 def is_better(region: Region, reading: RegionReading, *, any_script: bool = False) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat, PageError, PageResult, Region
 from pagemill.errors import PagemillError
-from pagemill.export.markdown import with_markdown
 from pagemill.formulas.check import renders
 from pagemill.parsing.record import region_error
 from pagemill.recognition.base import RecognizedFormula
@@ -41,7 +40,6 @@ def take_latex(
         elif (latex := sound(answer.latex)) is not None:
             region.content, region.content_format = latex, ContentFormat.LATEX
             region.engine, region.confidence = engine, None  # what the engine says of itself is not calibrated
-    with_markdown(record)
     return list(failures.values())
 
 

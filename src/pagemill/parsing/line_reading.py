@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 
 from pagemill.config.modes import EMBEDDED_TABLES, TextLayerMode
-from pagemill.config.settings import ParseSettings
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
-from pagemill.export.markdown import with_markdown
 from pagemill.imaging.completeness import may_show_more
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.photograph import evenly_lit
@@ -34,7 +32,7 @@ from pagemill.parsing.formula_reading import take_latex, unread_formulas
 from pagemill.parsing.lines import clean_lines
 from pagemill.parsing.page_run import PageRun
 from pagemill.parsing.quality import signals_of_layer, signals_of_reading
-from pagemill.parsing.record import Elements, Files, PreparedPage, cut_out, preview_of, region_error
+from pagemill.parsing.record import PreparedPage, cut_out, preview_of, region_error
 from pagemill.parsing.regions import prepare_regions
 from pagemill.parsing.text_layer_soundness import (
     PARTIAL,
@@ -259,7 +257,7 @@ async def _prepare(run: PageRun, record: PageResult, level: LevelPage) -> Prepar
     pixels = shown = level.upright.pixels
     if run.photograph is not None:  # pictures in their own colours, the preview as it was taken
         pixels, shown = rotate_quarter(run.page.pixels, level.rotation), run.photograph.turned(level.rotation)
-    crops, elements = await run.compute("crops", _cut_out, record, pixels, settings)
+    crops, elements = await run.compute("crops", cut_out, record, pixels, settings)
     preview = await run.compute("crops", preview_of, run.ref, shown, settings)
     requests: Mapping[int, Any] = {}
     size = 0
@@ -270,10 +268,3 @@ async def _prepare(run: PageRun, record: PageResult, level: LevelPage) -> Prepar
     return PreparedPage(
         record=record, requests=requests, crops=crops, elements=elements, preview=preview, request_pixels=size
     )
-
-
-def _cut_out(record: PageResult, pixels: Pixels, settings: ParseSettings) -> tuple[Files, Elements]:
-    files, elements = cut_out(record, pixels, settings)
-    if files:
-        with_markdown(record)  # now with the paths of its pictures
-    return files, elements

@@ -105,6 +105,8 @@ async def parse_page(
                 await run.compute("analysis", strip_marks, page.record)
             _complete(run, page.record)
             await _describe(run, page)
+            # Here alone: until now regions may get other words, descriptions, or paths of their pictures.
+            await run.compute("analysis", with_markdown, page.record)
             return ParsedPage(document=ref.document, record=page.record, crops=page.crops, preview=page.preview)
     except Exception as raised:
         return _failed_by(run, raised)
@@ -219,7 +221,6 @@ def _complete(run: PageRun, record: PageResult) -> None:
     assess(record)
     if run.settings.furniture is FurnitureMode.LIKELY:
         record.leaves_out = Furniture.LIKELY
-        with_markdown(record)
 
 
 async def _describe(run: PageRun, page: PreparedPage) -> None:

@@ -23,7 +23,6 @@ from pagemill.document.geometry import as_array, union_box
 from pagemill.document.labels import FIGURES, TASK_OF_LABEL, TITLES, Label, Task
 from pagemill.document.page import WHOLE_PAGE, ContentFormat, PageResult, Region
 from pagemill.errors import PagemillError
-from pagemill.export.markdown import with_markdown
 from pagemill.export.model_markdown import without_heading_marks
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.imaging.page import DecodedPage
@@ -142,7 +141,7 @@ def finish_page(prepared: PreparedPage, readings: Sequence[RegionReading], setti
 
 
 def complete(record: PageResult) -> None:
-    """Complete a record whose regions have their content: what they are to each other, and the Markdown."""
+    """Complete a record whose regions have their content: what they are to each other."""
     record.errors.sort(key=lambda error: -1 if error.region is None else error.region)
     record.text_source = "ocr" if any(region.content for region in record.regions) else ""
     for region in record.regions:
@@ -152,7 +151,6 @@ def complete(record: PageResult) -> None:
     link_captions(record.regions, record.height)
     mark_numbers(record.regions)
     mark_continuations(record.regions, lambda before, after: _is_cut(before, after, record.regions))
-    with_markdown(record)
 
 
 def is_blank(pixels: Pixels) -> bool:

@@ -14,6 +14,7 @@ from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
 from pagemill.errors import CorruptInputError
+from pagemill.imaging.formats import ZIP
 from pagemill.readers.base import (
     MOST_DEPTH,
     Block,
@@ -72,7 +73,7 @@ def read(path: Path, password: str | None = None) -> Document:
     _widen_limits()
     _show_values()
     with path.open("rb") as file:
-        is_package = file.read(4) == b"PK\x03\x04"
+        is_package = file.read(4) == ZIP
     damaged = check_package(path) if is_package else []
     try:
         found = Dochan(str(path), password=password, revision_mode="final").doc

@@ -16,9 +16,9 @@ from typing import Any
 
 from pagemill.document.page import DocumentInfo
 from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
+from pagemill.imaging.formats import OLE
 from pagemill.readers.base import Block, Document, Inline, Part, heading, in_parts
 from pagemill.readers.containers import Member
-from pagemill.readers.packages import OLE
 from pagemill.readers.text import paragraphs, text_of
 
 MOST_BYTES = 128 * 2**20

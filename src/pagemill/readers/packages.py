@@ -16,12 +16,12 @@ from pagemill.errors import (
     UnsupportedInputError,
     lacks_extra,
 )
+from pagemill.imaging.formats import OLE
 
 MOST_ENTRIES = 10_000
 MOST_UNPACKED = 512 * 2**20
 """Bytes of all members together. An archive of 500 slides with photographs has some 200 MB."""
 MOST_MEMBER = 128 * 2**20
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _CHUNK = 2**20
 ENCRYPTED = 1
 """Bit of a member's flags."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import msgspec
 
+from pagemill import plugins
 from pagemill.document.labels import Label
 from pagemill.document.page import DocumentInfo
 from pagemill.errors import (
@@ -22,33 +22,16 @@ from pagemill.errors import (
 )
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.imaging.formats import READERS
+from pagemill.imaging.formats import OLE, OWN_DOCUMENTS, READERS, ZIP
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.readers.base import MOST_PARTS, Document, Part
-from pagemill.readers.packages import OLE, kind_of_package
+from pagemill.readers.packages import kind_of_package
 
 Read = Callable[[Path, str | None], Document]
 
 MOST_BYTES = 2**30
 """Of all parts of a document with their pictures."""
 MOST_PICTURES = 5_000
-_OFFICE, _HANGUL, _WEB = "office", "hwp", "web"
-_OWN: dict[str, tuple[str, str]] = {
-    **dict.fromkeys((".docx", ".docm"), ("docx:read", _OFFICE)),
-    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx:read", _OFFICE)),
-    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".doc", ".ppt"), ("hangul:read", _OFFICE)),
-    **dict.fromkeys((".hwp", ".hwpx"), ("hangul:read", _HANGUL)),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:read_html", _WEB)),
-    **dict.fromkeys((".md", ".markdown"), ("html:read_markdown", _WEB)),
-    ".epub": ("epub:read", _WEB),
-    **dict.fromkeys((".odt", ".ods", ".odp"), ("opendocument:read", _WEB)),
-    ".rtf": ("rich_text:read", _OFFICE),
-    **dict.fromkeys((".eml", ".msg"), ("mail:read", "")),
-    **dict.fromkeys((".csv", ".tsv"), ("text:read_separated", "")),
-    **dict.fromkeys((".txt", ".text"), ("text:read_text", "")),
-}
-"""Function and extra of the readers that are part of pagemill."""
-_PACKAGE = b"PK\x03\x04"
 _HEAD = 4096
 _OLD = {".xls": ".csv", ".doc": ".txt"}
 """Suffixes that programs give to text, too; and what text is then."""
@@ -117,17 +100,17 @@ def kind_of(path: Path, suffix: str) -> str:
     """
     with path.open("rb") as file:
         head = file.read(_HEAD)
-    if head.startswith(_PACKAGE):
+    if head.startswith(ZIP):
         found = kind_of_package(path)
         if found is not None and suffix != found and suffix not in _FAMILIES.get(found, ()):
             return found
     elif head.startswith(OLE):
-        if suffix not in _OWN:
+        if suffix not in OWN_DOCUMENTS:
             return ".doc"  # its reader tells one kind from the other
     elif suffix in _OLD:
         return _disguised(head, suffix)
     if not suffix or suffix == ".bin":
-        return ".html" if not head.startswith((_PACKAGE, OLE)) else ".zip"
+        return ".html" if not head.startswith((ZIP, OLE)) else ".zip"
     return suffix
 
 
@@ -162,22 +145,16 @@ def load(name: str) -> Read:
 
 
 def _reader(suffix: str, name: str) -> Read:
-    for point in entry_points(group=READERS, name=suffix.removeprefix(".")):
-        try:
-            found: Read = point.load()
-        except ImportError as error:
-            raise MissingDependencyError(
-                f"the document reader {point.name!r} cannot be loaded: {error}",
-                remedy=f"Reinstall {point.dist.name if point.dist else point.name}.",
-            ) from error
+    if plugin := plugins.installed(READERS).get(suffix.removeprefix(".")):
+        found: Read = plugin.load(f"the document reader {suffix.removeprefix('.')!r}")
         return found
-    if suffix not in _OWN:
+    if suffix not in OWN_DOCUMENTS:
         raise UnsupportedInputError(f"unsupported file type {suffix or '(none)'}: {name}", remedy="Convert it to PDF.")
-    return load(_OWN[suffix][0])
+    return load(OWN_DOCUMENTS[suffix][0])
 
 
 def _lacks(suffix: str, name: str, error: ImportError) -> PagemillError:
-    extra = _OWN[suffix][1] if suffix in _OWN else ""
+    extra = OWN_DOCUMENTS[suffix][1] if suffix in OWN_DOCUMENTS else ""
     if not extra:
         return MissingDependencyError(f"{name}: {error}", remedy="Reinstall pagemill.")
     return lacks_extra(f"{name!r} needs a package that is not installed ({error.name})", extra)

@@ -13,7 +13,8 @@ from pagemill.recognition.languages import TESSDATA_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-FORMATS = ("md", "json", "html", "text")
+FORMATS = {"md": "markdown", "json": "doclingdocument", "html": "html", "text": "txt"}
+"""Names of docling-serve, and of :mod:`pagemill.export.formats`."""
 IMAGE_MODES = ("placeholder", "embedded", "referenced")
 TARGETS = ("inbody", "zip")
 _LAST_PAGE = 999_999_999

@@ -13,15 +13,15 @@ import msgspec
 
 from pagemill.document.json_text import json_text
 from pagemill.document.page import DOUBTS, DocumentInfo, Status
-from pagemill.export.blocks import Kind, blocks
-from pagemill.export.docling_document import docling_document
-from pagemill.export.html import document_html
-from pagemill.export.markdown import document_markdown, page_markdown, plain_content
+from pagemill.export.formats import About, export_format
+from pagemill.export.markdown import page_markdown
+from pagemill.rest.docling_options import FORMATS
 from pagemill.rest.errors import sentence
 from pagemill.rest.jobs import JobState
+from pagemill.store.files import encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from pagemill.document.page import PageError, PageResult
     from pagemill.rest.docling_options import Conversion
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 MAX_ERRORS = 1000
 """Errors of pages that an answer lists."""
-_CONTENTS = {"md": "md_content", "json": "json_content", "html": "html_content", "text": "text_content"}
-_SUFFIXES = {"md": "md", "json": "json", "html": "html", "text": "txt"}
 _CATEGORIES = {"timeout": "timeout", "network": "source_unavailable", "corrupt": "backend_failure"}
 _COMPONENTS = {"source": "document_backend", "decode": "document_backend", "text_layer": "document_backend"}
 
@@ -67,13 +65,23 @@ class ConvertedDocument:
 
     def content(self, wanted: str) -> Iterator[str]:
         """The document in a format, piece by piece."""
-        for piece in _EXPORTS[wanted](self._pages(), self.conversion, self._info()):
+        text, pages = export_format(FORMATS[wanted]).text, self._pages()
+        assert text is not None
+        broken = wanted == "md" and self.conversion.page_break
+        for piece in self._with_breaks(pages) if broken else text(pages, About(self._info())):
             yield self._with_pictures(piece)
+
+    def _with_breaks(self, pages: Iterable[PageResult]) -> Iterator[str]:
+        """Markdown with what the client wants between pages."""
+        between = ""
+        for page in pages:
+            yield between + page_markdown(page, crops_root="")
+            between = f"\n\n{self.conversion.page_break}\n\n"
 
     def files(self, formats: list[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
         """Files of an archive, by their suffix."""
         for each in formats:
-            yield _SUFFIXES[each], (piece.encode("utf-8", "replace") for piece in self.content(each))
+            yield export_format(FORMATS[each]).suffix[1:], encoded(self.content(each))
 
     def json(self, seconds: float) -> Iterator[str]:
         """The answer for one document: docling-serve's ConvertDocumentResponse.
@@ -83,8 +91,8 @@ class ConvertedDocument:
         """
         status = self.status()
         yield f'{{"document":{{"filename":{json_text(self.name)}'
-        for each in _CONTENTS:
-            yield f',"{_CONTENTS[each]}":'
+        for each in FORMATS:
+            yield f',"{each}_content":'
             if each not in self.conversion.formats or status == "failure":
                 yield "null"
             elif each == "json":
@@ -142,39 +150,6 @@ class ConvertedDocument:
             return f"data:image/{kind};base64,{base64.b64encode(self.results.crop(name)).decode()}"
 
         return re.sub(rf"{self._token}-([^\s\"')\\]+)", shown, text)
-
-
-def _markdown(pages: Iterable[PageResult], conversion: Conversion, _: DocumentInfo) -> Iterator[str]:
-    if not conversion.page_break:
-        yield from document_markdown(pages, crops_root="")
-        return
-    between = ""
-    for page in pages:
-        yield between + page_markdown(page, crops_root="")
-        between = f"\n\n{conversion.page_break}\n\n"
-
-
-def _text(pages: Iterable[PageResult], *_: object) -> Iterator[str]:
-    """Plain text: cells of tables are separated by tabs."""
-    for block in blocks(pages):
-        said = [*(plain_content(caption) for caption in block.captions)]
-        if block.kind is Kind.TABLE and block.table is not None:
-            rows: list[list[str]] = [[] for _ in range(block.table.rows)]
-            for cell in block.table.cells:
-                rows[cell.row].append(" ".join(cell.text.split()))
-            said += ["\t".join(row) for row in rows]
-        else:
-            said.append(block.text)
-        if text := "\n".join(filter(None, map(str.strip, said))):
-            yield f"{text}\n\n"
-
-
-_EXPORTS: dict[str, Callable[[Iterable[PageResult], Conversion, DocumentInfo], Iterator[str]]] = {
-    "md": _markdown,
-    "html": lambda pages, _, info: document_html(pages, info, crops_root=""),
-    "json": lambda pages, _, info: docling_document(pages, info),
-    "text": _text,
-}
 
 
 def _counting(page: PageResult) -> Iterator[PageError]:

@@ -165,6 +165,7 @@ class Hit(BaseModel):
     score: float
     snippet: Snippet
     box: tuple[float, float, float, float] | None = Field(description="Of the best region, in pixels of the page.")
+    bbox_2d: tuple[int, int, int, int] | None = Field(description="The same in thousandths of the page.")
     region_id: int | None
     label: str | None
 
@@ -197,6 +198,7 @@ class Options(BaseModel):
     languages: list[str]
     engines: list[str]
     options: list[dict[str, Any]]
+    formats: dict[str, str] = Field(description="Of documents: the suffix of the address, and the name.")
     limits: dict[str, int]
     allow_urls: bool
     needs_key: bool

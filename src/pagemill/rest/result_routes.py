@@ -70,7 +70,7 @@ def router(server: Server) -> APIRouter:
 
     @routes.get("/documents/{name}", response_class=StreamingResponse)
     async def document(id: str, name: str, owner: str = owner_of) -> Response:
-        """A document: ``{document}.md``, ``.json`` (DocJSON), ``.html`` or ``.docling.json``, of the pages so far."""
+        """A document of the pages so far: ``{document}.md``, ``.html``, or another format of ``/v1/options``."""
         results = await server.results(id, owner)
         stem, suffix = split_name(name)
         kind, content = await asyncio.to_thread(results.document, stem, suffix)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +18,7 @@ from pagemill.app.page_images import PageImages, WantedPage
 from pagemill.document.names import safe_name
 from pagemill.document.page import DOUBTS, DocumentInfo, PageResult
 from pagemill.errors import OutputError, PagemillError
-from pagemill.export.docjson import document_json
-from pagemill.export.docling_document import docling_document
-from pagemill.export.html import document_html
-from pagemill.export.markdown import document_markdown
+from pagemill.export.formats import About, ExportFormat, served_formats
 from pagemill.imaging.encode import encode_webp
 from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.rest.archives import zipped
@@ -30,6 +26,7 @@ from pagemill.rest.errors import NotFoundError
 from pagemill.rest.jobs import MAX_NUMBER, JobState
 from pagemill.rest.options import PASSWORD, for_clients, source_options
 from pagemill.rest.runner import with_names
+from pagemill.store.files import encoded
 from pagemill.store.holding import Holding, examine
 from pagemill.store.reading import RunReader
 from pagemill.store.records import encode_line
@@ -48,12 +45,6 @@ MOST_PAGES = 500
 """Pages of one answer."""
 LONGEST_SIDE = 2000
 """Pixels of a page image, at most."""
-_EXPORTS: dict[str, tuple[str, Callable[[Iterable[PageResult], DocumentInfo, bool], Iterator[str]]]] = {
-    "md": ("text/markdown; charset=utf-8", lambda pages, *_: document_markdown(pages)),
-    "json": ("application/json", document_json),
-    "html": ("text/html; charset=utf-8", partial(document_html, crops_root="../")),
-    "docling.json": ("application/json", docling_document),
-}
 _EVENT = re.compile(r"(?P<record>[0-9]{1,18})@(?P<run>.+)")
 _PAGE_ROWS = """
 SELECT p.source, p.page, p.state, d.doc_id, p.page_number, p.page_idx, p.record, p.document, p.message, p.category
@@ -182,9 +173,9 @@ class JobResults:
         Raises:
             NotFoundError: There is no such document yet, or no such format.
         """
-        if suffix not in _EXPORTS:
-            raise NotFoundError(f"there is no format {suffix!r}", remedy=f"There are: {', '.join(_EXPORTS)}.")
-        kind, export = _EXPORTS[suffix]
+        formats = served_formats()
+        if (kind := formats.get(suffix)) is None:
+            raise NotFoundError(f"there is no format {suffix!r}", remedy=f"There are: {', '.join(formats)}.")
         file = next((each for each in self.documents if each.id == document), None)
 
         def pages() -> Iterator[PageResult]:
@@ -194,15 +185,17 @@ class JobResults:
 
         if (first := next(pages(), None)) is None:
             raise NotFoundError("there is no such document, or no page of it yet")
-        told = self.told(first.doc_id)
-        return kind, (piece.encode("utf-8", "replace") for piece in export(map(self.named, pages()), *told))
+        return kind.media_type, self._written(kind, first.doc_id, pages())
 
-    def told(self, doc_id: str) -> tuple[DocumentInfo, bool]:
-        """What a document says of itself, and whether pages of it may be missing."""
-        if (reader := self.reader()) is None:
-            return DocumentInfo(), True
-        with reader:
-            return reader.info(doc_id), not self.row.has_ended or reader.is_provisional(doc_id)
+    def _written(self, kind: ExportFormat, doc_id: str, pages: Iterator[PageResult]) -> Iterator[bytes]:
+        """A document in a format that is served, piece by piece. Pictures are one level up."""
+        assert kind.text is not None
+        about = About(is_provisional=True, crops_root="../")
+        if (reader := self.reader()) is not None:
+            with reader:
+                is_provisional = not self.row.has_ended or reader.is_provisional(doc_id)
+                about = About(reader.info(doc_id), is_provisional, about.crops_root)
+        return encoded(kind.text(map(self.named, pages), about))
 
     def pages_of(self, reader: RunReader, file: JobDocument) -> Iterator[PageResult]:
         """The records of a file. The ids of rows may name documents, also as another file is called here."""
@@ -244,10 +237,8 @@ class JobResults:
                 yield "INCOMPLETE.txt", iter([f"When this archive was made: {shortfall}.\n".encode()])
             names = self._document_names(reader)
             for doc_id, _ in reader.recorded_documents():
-                for suffix, (_, export) in _EXPORTS.items():
-                    pages = (self.named(page) for page in reader.document(doc_id))
-                    content = (piece.encode("utf-8", "replace") for piece in export(pages, *self.told(doc_id)))
-                    yield f"documents/{names[doc_id]}.{suffix}", content
+                for suffix, kind in served_formats().items():
+                    yield f"documents/{names[doc_id]}.{suffix}", self._written(kind, doc_id, reader.document(doc_id))
             yield "ocr_results.jsonl", (encode_line(self.named(page)) for page in reader.pages(stored=True))
             for (path,) in reader.query("SELECT path FROM crops ORDER BY path"):
                 yield path, iter([(self.out / path).read_bytes()])
@@ -386,7 +377,7 @@ def _unique(name: str, suffix: str, taken: set[str]) -> str:
 
 def split_name(name: str) -> tuple[str, str]:
     """The document and the format that the name of a file means: ids of documents may have dots."""
-    for suffix in sorted(_EXPORTS, key=len, reverse=True):
+    for suffix in sorted(served_formats(), key=len, reverse=True):
         if name.endswith(f".{suffix}"):
             return name.removesuffix(f".{suffix}"), suffix
     stem, _, suffix = name.partition(".")

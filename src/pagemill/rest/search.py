@@ -188,6 +188,7 @@ class JobSearch:
             score=found.score,
             snippet=Snippet(text=found.snippet, marks=list(found.marks)),
             box=None if region is None else region.bbox,
+            bbox_2d=found.bbox_2d,
             region_id=found.region,
             label=found.label,
         )

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Response
 from pagemill._version import __version__
 from pagemill.config.options import options_of
 from pagemill.config.settings import ParseSettings
+from pagemill.export.formats import served_formats
 from pagemill.rest.jobs import JobState
 from pagemill.rest.models import Options
 from pagemill.rest.options import ALLOWED, engines_of
@@ -67,6 +68,7 @@ def router(server: Server) -> APIRouter:
                 for each in declared
                 if each.key in ALLOWED
             ],
+            formats={suffix: each.title or suffix for suffix, each in served_formats().items()},
             limits={
                 key: value
                 for key, value in msgspec.to_builtins(server.settings.limits).items()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import entry_points
 from typing import Any
 
+from pagemill import plugins
 from pagemill.config.modes import EMBEDDED_TABLES, LINES
-from pagemill.errors import MissingDependencyError, UsageError
+from pagemill.errors import UsageError
 
 LAYOUT_ENGINES = "pagemill.layout_engines"
 TEXT_DETECTORS = "pagemill.text_detectors"
@@ -20,7 +20,7 @@ EMBEDDING_ENGINES = "pagemill.embedding_engines"
 
 def names(group: str) -> list[str]:
     """Names of the engines that are installed in a group, sorted."""
-    return sorted({point.name for point in entry_points(group=group)})
+    return list(plugins.installed(group))
 
 
 def load(group: str, name: str) -> Any:
@@ -32,14 +32,8 @@ def load(group: str, name: str) -> Any:
     """
     # ONNX Runtime 1.31 for Linux gathers telemetry in the home directory; its own switch comes too late to stop that.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    for point in entry_points(group=group, name=name):
-        try:
-            return point.load()
-        except ImportError as error:
-            raise MissingDependencyError(
-                f"the {_kind(group)} {name!r} cannot be loaded: {error}",
-                remedy=f"Install what it needs, or reinstall {point.dist.name if point.dist else name}.",
-            ) from error
+    if plugin := plugins.installed(group).get(name):
+        return plugin.load(f"the {_kind(group)} {name!r}")
     raise _unknown(group, name)
 
 

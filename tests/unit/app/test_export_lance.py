@@ -12,7 +12,7 @@ from synthetic_run import page, region, sample_pages, write_run
 from telling_engine import DIMENSION, TellingEngine, run_embed
 
 from pagemill.app.export import Exporter
-from pagemill.app.export_options import ExportOptions, Format
+from pagemill.app.export_options import ExportOptions
 from pagemill.cli import cli, exit_status
 from pagemill.document.labels import Label
 from pagemill.embedding.vectors import Part, VectorFile
@@ -25,7 +25,7 @@ lance = pytest.importorskip("lance")
 
 def export(out: Path, table: Path, **options: object) -> dict[str, int]:
     with RunReader.open(out) as reader:
-        return Exporter(reader, ExportOptions(format=Format.LANCE, **options)).to_table(str(table))
+        return Exporter(reader, ExportOptions(format="lance", **options)).to_table(str(table))
 
 
 def ids(table: Path) -> list[str]:

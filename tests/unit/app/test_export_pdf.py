@@ -21,7 +21,7 @@ from synthetic_run import open_run, page, region
 from pagemill.app import export_pdf
 from pagemill.app.export import Exporter
 from pagemill.app.export_content import ExportOutcome
-from pagemill.app.export_options import ExportOptions, Format
+from pagemill.app.export_options import ExportOptions
 from pagemill.app.options import ImageSources
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
@@ -66,7 +66,7 @@ def write_run(out: Path, records: list[PageResult]) -> Path:
 def export(out: Path, **options: Any) -> ExportOutcome:
     told: list[PageResult] = []
     with RunReader.open(out) as reader:
-        exporter = Exporter(reader, ExportOptions(format=Format.PDF, **options), told.append)
+        exporter = Exporter(reader, ExportOptions(format="pdf", **options), told.append)
         exporter.to_path(out.with_name("pdf"))
     assert len(told) >= exporter.outcome.pages
     return exporter.outcome
@@ -196,9 +196,9 @@ def test_rows_of_a_dataset_become_documents_in_page_order(tmp_path: Path, monkey
 def test_where_sources_are_is_asked_for_pdf_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = ImageSources(inputs=("here",))
     with pytest.raises(UsageError, match=r"--input, .* pdf, not with html"):
-        ExportOptions(format=Format.HTML, sources=sources)
+        ExportOptions(format="html", sources=sources)
     password = ImageSources(options=SourceOptions(password="secret"))
-    ExportOptions(format=Format.HTML, sources=password)  # it may be that of all commands, from the environment
+    ExportOptions(format="html", sources=password)  # it may be that of all commands, from the environment
 
 
 def test_nothing_to_export_is_an_error(out: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import accuracy
-from accuracy import interval, report, score, seeds_of, severities_of, summary
+from accuracy import interval, score, summary
 from pages.draw import Page
 from pages.layouts import Block
 
@@ -25,13 +23,6 @@ def page(tmp_path: Path) -> Page:
 
 def _record(text: str, **more: Any) -> dict[str, Any]:
     return {"status": "done", "markdown": text, "regions": [], "errors": []} | more
-
-
-def test_seeds_and_severities() -> None:
-    assert seeds_of("3,8-10") == [3, 8, 9, 10]
-    assert severities_of("digital,0,0.50,1") == ["digital", "0", "0.5", "1"]
-    with pytest.raises(argparse.ArgumentTypeError):
-        severities_of("1.5")
 
 
 def test_a_page_that_is_read_well(page: Page) -> None:
@@ -68,39 +59,3 @@ def test_means_are_over_pages_and_over_tables(page: Page) -> None:
     assert made["teds"]["mean"] == 0.5
     assert made["teds"]["count"] == 3
     assert made["failed"] == 1
-
-
-def test_a_comparison_takes_pages_that_both_have(page: Page) -> None:
-    old = {"rows": [score(page, "0", None)], "cpu_s_a_page": {"0": 2.0}}
-    new = {"rows": [score(page, "0", _record(TEXT)), score(page, "0.5", None)], "cpu_s_a_page": {"0": 1.0, "0.5": 3.0}}
-    text = report(new, old)
-    assert "| all | 0 | 1 | 100.0 → 0.0 (0.0–0.0) |" in text
-    assert "| all | 0.5 |" not in text
-    assert "| 0 | 2.00 → 1.00 |" in text
-
-
-def test_an_unknown_layout_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["accuracy.py", "--layouts", "poster"])
-    with pytest.raises(SystemExit):
-        accuracy.main()
-    assert "poster is neither a language nor a layout" in capsys.readouterr().err
-
-
-def test_benchmarks_on_public_data_are_those_of_the_tree(tmp_path: Path) -> None:
-    scripts, data = tmp_path / "tree" / "benchmarks", tmp_path / "data"
-    scripts.mkdir(parents=True)
-    sample = data / "olmocr-bench-sample"
-    sample.mkdir(parents=True)
-    (scripts / "olmocr_bench.py").write_text("import sys\nprint('a page')\nprint('Final Summary', sys.argv[1])\n")
-    found = accuracy.data_results(data, tmp_path / "work", tmp_path / "tree", 1, tmp_path / "python")
-    assert found == {"olmOCR sample": f"Final Summary {sample}"}
-
-
-def test_what_a_benchmark_says_when_it_fails_is_shown(tmp_path: Path) -> None:
-    scripts, data = tmp_path / "tree" / "benchmarks", tmp_path / "data"
-    scripts.mkdir(parents=True)
-    (data / "olmocr-bench-sample").mkdir(parents=True)
-    (scripts / "olmocr_bench.py").write_text("raise SystemExit('no pages')\n")
-    assert accuracy.data_results(data, tmp_path, tmp_path / "tree", 1, tmp_path / "python") == {
-        "olmOCR sample": "no pages"
-    }

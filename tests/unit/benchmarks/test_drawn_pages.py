@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from pagemill.errors import MissingDependencyError
 from pages import languages
 from pages.camera import photograph
 from pages.draw import Press, composition
-from pages.languages import FONTS, LANGUAGES, check_font, language
+from pages.languages import FONTS, LANGUAGES, language
 from pages.layouts import COMMON, LAYOUTS, build
 from pages.tables import make_table, true_html
 
@@ -39,10 +38,6 @@ def test_every_language_and_layout_has_a_seed() -> None:
     assert all(made[code, layout] == 1 for code in LANGUAGES for layout in COMMON)
 
 
-def test_sixteen_pages_in_a_row_hold_each_language() -> None:
-    assert {composition(seed)[0] for seed in range(1_000_000, 1_000_016)} == set(LANGUAGES)
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.usefixtures("any_font")
 def test_a_page_is_the_same_by_seed(layout: str) -> None:
@@ -61,17 +56,7 @@ def test_sentences_have_no_gaps_left(code: str) -> None:
     assert len(set(sentences)) > 150
 
 
-def test_a_missing_font_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(languages, "_installed", frozenset)
-    with pytest.raises(MissingDependencyError) as error:
-        check_font("Noto Sans CJK KR")
-    assert "fonts-noto-cjk" in str(error.value.remedy)
-    with pytest.raises(MissingDependencyError) as error:
-        check_font("Noto Sans Thai")
-    assert "fonts-noto-core" in str(error.value.remedy)
-
-
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_cells_and_spans_fill_every_place_of_a_table_once(seed: int) -> None:
     random = Random(seed)
     columns = random.randint(3, 6)
@@ -117,7 +102,7 @@ def _page_with_a_cross(x: float, y: float) -> np.ndarray:
     return page
 
 
-@pytest.mark.parametrize("severity", [0.0, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("severity", [0.0, 1.0])
 @pytest.mark.parametrize("place", [(0.2, 0.15), (0.8, 0.5), (0.5, 0.85)])
 def test_the_camera_tells_where_a_point_of_the_page_is(severity: float, place: tuple[float, float]) -> None:
     import cv2
@@ -136,36 +121,3 @@ def test_a_photograph_is_the_same_by_seed() -> None:
     first, second, other = (photograph(page, 0.5, seed) for seed in (1, 1, 2))
     assert first.jpeg == second.jpeg
     assert first.jpeg != other.jpeg
-
-
-def test_a_worse_photograph_is_further_from_flat() -> None:
-    page = _page_with_a_cross(0.5, 0.5)
-    corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
-
-    def bent(severity: float) -> float:
-        """How far the middle of the sides is from the line between the corners, over several seeds."""
-        total = 0.0
-        for seed in range(3):
-            taken = photograph(page, severity, seed)
-            mapped = taken.map([*corners, (0.5, 0.0), (0.5, 1.0)])
-            for middle, a, b in ((4, 0, 1), (5, 3, 2)):
-                along = (mapped[b] - mapped[a]) / np.linalg.norm(mapped[b] - mapped[a])
-                offset = mapped[middle] - mapped[a]
-                total += abs(along[0] * offset[1] - along[1] * offset[0])
-        return total
-
-    assert bent(0) < 1
-    assert bent(0.25) < bent(0.5) < bent(1)
-
-
-def test_severity_is_bounded() -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        photograph(_page_with_a_cross(0.5, 0.5), 1.5, 1)
-
-
-def test_the_cache_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    press = Press(tmp_path)
-    (folder,) = tmp_path.iterdir()
-    (folder / "7.json").write_text('{"seed": 7, "language": "en", "layout": "form", "blocks": []}', encoding="utf-8")
-    monkeypatch.setattr(Press, "_draw", lambda *_: os.abort())
-    assert press.page(7).layout == "form"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from page_scores import differences, latex_text, locate, nearest, normalise_formula, plain_text, score_page
+from page_scores import latex_text, locate, nearest, normalise_formula, plain_text, score_page
 from pages.layouts import Block
 
 TABLE = '<table><tr><td rowspan="2">a</td><td>12</td></tr><tr><td>34</td></tr></table>'
@@ -117,11 +117,3 @@ def test_letters_and_spaces_of_a_formula_in_a_line_are_spelling() -> None:
     blocks = [Block("text", r"It holds $v_{6} \geq \omega - d$ here.")]
     assert score_page(blocks, "It holds 𝑣6 ≥ 𝜔 − 𝑑 here.", []).cer == 0
     assert score_page(blocks, "It holds 𝑣6 ≥ 𝜔 − 𝑏 here.", []).cer > 0
-
-
-def test_differences_show_what_was_read_instead() -> None:
-    shown = differences(BLOCKS, MARKDOWN.replace("council", "counoil").replace("# Water and Energy", "qqqq"))
-    assert shown[0] == "  title, 16 edits: Water and Energy"
-    assert "The city counoil approved" in shown[2]
-    assert shown[-1] == "  belongs to nothing: qqqq"
-    assert differences(BLOCKS, MARKDOWN) == []

@@ -5,8 +5,8 @@ import pytest
 
 from roundtrips.corpus import Document, _parts, clean
 from roundtrips.files import strip
-from roundtrips.markdown import CODE, STRIKE, SUB, Block, Run, parse, write
-from roundtrips.producers import LATIN, Style, ceiling, numbered, shown
+from roundtrips.markdown import STRIKE, SUB, Block, Run, parse, write
+from roundtrips.producers import LATIN, Style, ceiling, shown
 from roundtrips.scores import compare, elements, words
 
 RICH = """# Guide
@@ -131,17 +131,6 @@ def test_a_style_lacks_characters_and_marks() -> None:
     assert shown(Document("d", "ko", ()), style) is None
 
 
-@pytest.mark.parametrize(("markdown", "is_set"), [("# a\n\n## b\n", True), ("## a\n", False), ("# 1. a\n", False)])
-def test_documents_with_numbers_are_not_numbered_again(markdown: str, is_set: bool) -> None:
-    style = Style(lambda _: None, numbered=True)
-    assert (shown(Document("d", "en", tuple(parse(markdown))), style) is not None) == is_set
-
-
-def test_headings_are_numbered_as_typst_and_latex_do() -> None:
-    texts = [block.runs[0].text for block in numbered(parse("## a\n\n## b\n\n### c\n\n# d\n\n## e\n"))]
-    assert texts == ["0.1 ", "0.2 ", "0.2.1 ", "1 ", "1.1 "]
-
-
 def test_stripping_removes_what_the_producer_says_about_structure(tmp_path: Path) -> None:
     source, target = tmp_path / "tagged.pdf", tmp_path / "stripped.pdf"
     with pikepdf.new() as pdf:
@@ -157,7 +146,3 @@ def test_stripping_removes_what_the_producer_says_about_structure(tmp_path: Path
         assert "/StructParents" not in pdf.pages[0]
         operators = [str(one.operator) for one in pikepdf.parse_content_stream(pdf.pages[0])]
     assert operators == ["BT", "Tj", "ET", "re", "f"]
-
-
-def test_code_in_a_run_keeps_its_spaces() -> None:
-    assert parse("a `b  c` d")[0].runs[1] == Run("b  c", frozenset({CODE}))

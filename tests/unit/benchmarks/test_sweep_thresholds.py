@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import sweep_thresholds
-from page_scores import PageScore
-from sweep_thresholds import Number, Remembered, Sweep, Watched, changed, movement, noted, report
+from sweep_thresholds import Number, Remembered, Sweep, Watched, changed, noted
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -41,11 +40,6 @@ def test_a_number_is_changed_and_put_back(watched: Watched) -> None:
     with changed(gap, gap.moved(1.2)):
         assert watched.gap == pytest.approx(0.6)
     assert watched.gap == 0.5
-
-
-def test_a_whole_number_moves_by_at_least_one(watched: Watched) -> None:
-    rows = _number(watched, "rows")
-    assert (rows.moved(0.8), rows.moved(1.2)) == (1, 3)
 
 
 def test_a_number_within_tuples_is_changed_alone(watched: Watched) -> None:
@@ -105,23 +99,3 @@ def test_numbers_are_searched_by_halves(watched: Watched, monkeypatch: pytest.Mo
         ("x.thresholds.rows", 2, ["a#1"], ["a#1"]),
     ]
     assert sweep.result()["unread"] == ["x.thresholds.pairs[1][0]"]
-
-
-def test_movement_is_in_percent_points() -> None:
-    before = [PageScore(0.1, 0.0, 0, teds=[1.0]), PageScore(0.1, None, 0)]
-    after = [PageScore(0.1, 0.0, 0, teds=[0.5]), PageScore(0.2, None, 0)]
-    assert movement(before, after) == {"cer": 5.0, "teds": -50.0}
-
-
-def test_the_report_tells_dead_and_lone_numbers() -> None:
-    def row(name: str, reached: int, *pages: str) -> dict[str, object]:
-        side = {"pages": list(pages), "moved": {}}
-        return {"number": name, "value": 1.0, "reached": reached, "0.8": side, "1.2": side}
-
-    rows = [row("dead", 3), row("lone", 3, "a.pdf"), row("busy", 3, "a.pdf", "b.pdf")]
-    result = {"pages": 3, "with_truth": 2, "factors": [0.8, 1.2], "enough": 3, "rows": rows, "unread": ["unread"]}
-    text = report({**result, "unsteady": ["odd"]})
-    assert "Read by no page (1): unread" in text
-    assert "moves nothing (1; pages that read it): dead (3)" in text
-    assert "Not the same twice: odd" in text
-    assert "Moves a single page (1): lone (a.pdf)" in text

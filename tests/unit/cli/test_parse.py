@@ -99,11 +99,11 @@ cli.main(["parse", "a.pdf", "-o", {str(tmp_path / "out")!r}, "--pages", "1-3", "
     assert ended.stdout == "1\n"
 
 
-@pytest.mark.parametrize("name", sorted(cli.list_commands(None)))  # type: ignore[arg-type]
-def test_every_command_that_is_listed_is_there(name: str):
-    ended = CliRunner().invoke(cli, [name, "--help"])
-    assert ended.exit_code == 0, ended.output
-    assert "Usage:" in ended.output
+def test_every_command_that_is_listed_is_there():
+    for name in cli.list_commands(None):  # type: ignore[arg-type]
+        ended = CliRunner().invoke(cli, [name, "--help"])
+        assert ended.exit_code == 0, ended.output
+        assert "Usage:" in ended.output, name
 
 
 def test_a_mistyped_command_is_told_the_nearest_one() -> None:

@@ -6,6 +6,7 @@ from pagemill.config.modes import Described
 from pagemill.describing.elements import pictures, requests_for, take, wanted
 from pagemill.document.labels import Label
 from pagemill.document.page import WHOLE_PAGE, Description, ImageCrop, PageError, PageResult, Region, Status
+from pagemill.export.markdown import page_markdown
 from pagemill.recognition.base import Problem
 
 ALL = frozenset(Described)
@@ -62,8 +63,8 @@ def test_answers_go_where_they_belong():
     assert [region.index for region in record.regions if region.description] == [1]
     assert [(error.category, error.region) for error in record.errors] == [("kept", 5), ("truncated", 4)]
     assert record.errors[1].message == "the table has no description: cut off"
-    assert "Figure 1: A (mill) 'runs\\\\" in record.markdown
-    assert "could not be read" not in record.markdown
+    assert "Figure 1: A (mill) 'runs\\\\" in page_markdown(record)
+    assert "could not be read" not in page_markdown(record)
 
 
 def test_what_is_left_out_of_a_description_is_an_error_of_its_page():

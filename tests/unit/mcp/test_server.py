@@ -10,23 +10,24 @@ import pytest
 from mcp import Client
 from synthetic_run import TABLE, page, region
 
+from pagemill.client.models import SearchResult, Snippet
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, PageResult
 from pagemill.errors import UsageError
 from pagemill.mcp import server as mcp_server
-from pagemill.mcp.documents import Found, Listing, ParsedDocument, ParseState
+from pagemill.mcp.documents import Documents, Listing, ParsedDocument, ParseState
 from pagemill.mcp.server import RequireKey, create_server
 from pagemill.sources.options import PageRanges
 
 JPEG = b"\xff\xd8 a page"
 
 
-class FakeDocuments:
+class FakeDocuments(Documents):
     """A document of two pages."""
 
     cut_short = False
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # without a client
         table = region(1, Label.TABLE, TABLE, content_format=ContentFormat.HTML)
         self.records = [
             page("mill", 1, [region(0, Label.TEXT, "Water.")], markdown="Water turns the wheel."),
@@ -70,8 +71,9 @@ class FakeDocuments:
     async def image(self, document: str, page: PageResult, width: int) -> bytes:
         return JPEG
 
-    async def search(self, query: str, **_: Any) -> list[Found]:
-        return [Found(document="d", name="mill.pdf", page=1, score=0.5, snippet=query)]
+    async def search(self, query: str, **_: Any) -> list[SearchResult]:
+        snippet = Snippet(text=query)
+        return [SearchResult(job="d", document="1", name="mill.pdf", n=0, page_number=1, score=0.5, snippet=snippet)]
 
 
 async def call(tool: str, **arguments: Any) -> Any:

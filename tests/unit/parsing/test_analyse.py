@@ -12,6 +12,7 @@ from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, TextLine
 from pagemill.errors import MissingDependencyError
+from pagemill.export.markdown import page_markdown
 from pagemill.imaging.page import DecodedPage
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing import analyse
@@ -82,7 +83,7 @@ def test_rules_that_cannot_be_read_are_no_table(monkeypatch):
     assert Label.TABLE not in {region.label for region in record.regions}
     assert [(each.component, each.category) for each in record.errors] == [("table", "internal")]
     assert "the rules at (" in record.errors[0].message and "ValueError: broken" in record.errors[0].message
-    assert "cell 2 2" in (record.markdown or "")
+    assert "cell 2 2" in page_markdown(record)
 
 
 def test_a_ruled_grid_that_is_the_picture_is_a_table():
@@ -178,7 +179,7 @@ def test_a_picture_that_is_the_fields_of_a_form_is_their_text_row_by_row():
     found = DetectedRegion(box=(40, 70, 920, 400), label=Label.IMAGE, score=0.9, source="onnx")
     record = tables_of(pixels, lines, found)
     assert [region.content for region in record.regions] == [f"label {row} value {row}" for row in range(5)]
-    assert "value 4" in record.markdown
+    assert "value 4" in page_markdown(record)
 
 
 def test_a_picture_with_words_in_frames_stays_one():

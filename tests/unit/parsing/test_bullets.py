@@ -87,7 +87,6 @@ def before(
     return lambda canvas: draw(canvas, LEFT + 15, 40 + 80 * row + HEIGHT / 2, radius, filled)
 
 
-@pytest.mark.parametrize("said", ["", "디", "ㅁ", "口", "|", "O"])
 @pytest.mark.parametrize(
     ("draw", "radius", "filled", "sign"),
     [
@@ -96,11 +95,13 @@ def before(
         (up, 14, True, "▲"), (right, 14, True, "▶"), (reference_mark, 13, False, "※"),
     ],
 )  # fmt: skip
-def test_what_was_read_for_a_bullet_gives_way_to_its_shape(draw, radius, filled, sign, said) -> None:
-    (restored,) = restore_bullets([line(0, said)], page([before(draw, radius, filled=filled)]))
-    assert restored.text == f"{sign} {TEXT}"
-    assert restored.words[0].text == sign
-    assert restored.box[0] <= LEFT + 15
+def test_what_was_read_for_a_bullet_gives_way_to_its_shape(draw, radius, filled, sign) -> None:
+    pixels = page([before(draw, radius, filled=filled)])
+    for said in ("", "디", "ㅁ", "口", "|", "O"):
+        (restored,) = restore_bullets([line(0, said)], pixels)
+        assert restored.text == f"{sign} {TEXT}", said
+        assert restored.words[0].text == sign, said
+        assert restored.box[0] <= LEFT + 15, said
 
 
 def test_circled_numbers_count_up_whatever_was_read() -> None:

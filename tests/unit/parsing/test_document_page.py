@@ -13,6 +13,7 @@ from pagemill.document.labels import Label
 from pagemill.document.page import WHOLE_PAGE, PageResult, Status
 from pagemill.document.structure import structured
 from pagemill.errors import CorruptInputError, LanguageError
+from pagemill.export.markdown import page_markdown
 from pagemill.parsing.document_page import ALTERNATIVE, read_part, record_of_part
 from pagemill.parsing.page import parse_page
 from pagemill.readers.base import Block, Inline, Part, Picture, cell, heading, list_item, tables
@@ -60,7 +61,7 @@ def test_blocks_become_regions(tmp_path: Path):
     assert [crop.region for crop in record.image_crops] == [3]
     assert record.metadata == {"sheet": "S", "notes": ["hidden"]}
     assert [(error.component, error.message) for error in record.errors] == [("source", "lost")]
-    assert record.markdown == "# Title\n\n- a) one\n\nPlaced\n\n![image: A field](crops/d_1_crop_3.jpg)"
+    assert page_markdown(record) == "# Title\n\n- a) one\n\nPlaced\n\n![image: A field](crops/d_1_crop_3.jpg)"
 
 
 def test_pictures_are_not_kept_where_nobody_wants_them(tmp_path: Path):

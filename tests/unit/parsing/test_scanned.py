@@ -37,8 +37,9 @@ def rows(markdown: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.splitlines() if "|" in line]
 
 
-@pytest.mark.parametrize("font", ["Courier", "Helvetica", "Times-Roman"])
-@pytest.mark.parametrize(("contrast", "skew"), [(1.0, 0.0), (0.45, 0.7), (0.6, -1.2)])
+@pytest.mark.parametrize(
+    ("font", "contrast", "skew"), [("Courier", 1.0, 0.0), ("Helvetica", 0.45, 0.7), ("Times-Roman", 0.6, -1.2)]
+)
 def test_the_rows_of_a_receipt_stay_rows(tmp_path, font, contrast, skew):
     sheet = Sheet()
     sheet.put(110, 80, "QUAY STORES", font, 12)
@@ -50,8 +51,7 @@ def test_the_rows_of_a_receipt_stay_rows(tmp_path, font, contrast, skew):
     assert all([label, value] in found for label, value in GOODS)
 
 
-@pytest.mark.parametrize("bold", [True, False])
-@pytest.mark.parametrize("ruled", [True, False])
+@pytest.mark.parametrize(("bold", "ruled"), [(True, False), (False, True), (False, False)])
 def test_the_fields_of_a_form_stay_beside_their_labels(tmp_path, bold, ruled):
     sheet = Sheet()
     sheet.put(72, 80, "Application for a berth", "Helvetica-Bold", 16)

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from hostile import BOMB, FILE, damaged, repacked
 
+from pagemill import plugins
 from pagemill.document.labels import Label
 from pagemill.document.page import Mark
 from pagemill.errors import (
@@ -278,15 +279,9 @@ def test_only_the_first_heading_of_the_highest_level_is_the_title(tmp_path: Path
 
 
 def test_readers_of_others_are_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    class Point:
-        name, dist = "foo", None
-
-        def load(self) -> Any:
-            return lambda path, password: Document(parts=[Part(blocks=[Block(content=path.read_text())])])
-
-    monkeypatch.setattr(
-        "pagemill.readers.reading.entry_points", lambda **asked: [Point()] if asked["name"] == "foo" else []
-    )
+    reads = lambda path, password: Document(parts=[Part(blocks=[Block(content=path.read_text())])])  # noqa: E731
+    monkeypatch.setattr(plugins.Plugin, "load", lambda *_: reads)
+    monkeypatch.setattr(plugins, "installed", lambda group: {"foo": plugins.Plugin("foo:read", "")})
     (tmp_path / "a.foo").write_text("bar", encoding="utf-8")
     assert text_of(parts_of(tmp_path / "a.foo")) == "bar"
 

@@ -55,7 +55,7 @@ async def test_a_file_in_all_formats(world: World) -> None:
     document = result["document"]
     assert (result["status"], document["filename"]) == ("success", "page 1.png")
     assert document["md_content"] == "shade 7\n"
-    assert document["text_content"] == "shade 7\n\n"
+    assert document["text_content"] == "shade 7\n"
     assert "<p>shade 7</p>" in document["html_content"]
     assert document["doctags_content"] is None
     loaded = DoclingDocument.model_validate(document["json_content"])
@@ -73,7 +73,7 @@ async def test_a_source_in_base64(world: World) -> None:
         "md_content": None,
         "json_content": None,
         "html_content": None,
-        "text_content": "shade 9\n\n",
+        "text_content": "shade 9\n",
         "doctags_content": None,
     }
 
@@ -211,7 +211,7 @@ async def test_results_are_as_requested_after_a_restart(tmp_path: Path) -> None:
         await world.client.get(f"/v1/status/poll/{id}?wait=30")
     async with rest_world(tmp_path) as world:
         document = (await world.client.get(f"/v1/result/{id}")).json()["document"]
-    assert (document["md_content"], document["text_content"]) == (None, "shade 7\n\n")
+    assert (document["md_content"], document["text_content"]) == (None, "shade 7\n")
 
 
 async def test_health_and_keys(tmp_path: Path) -> None:

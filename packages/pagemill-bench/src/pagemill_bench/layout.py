@@ -53,7 +53,7 @@ def has_gpu(device: TorchDevice) -> bool:
 
 
 def inference_rows(
-    weights: Path, device: TorchDevice, *, pages: int = 64, batch: int = 64, repeats: int = 3, compile: bool = True
+    weights: Path, device: TorchDevice, *, pages: int = 64, batch: int = 64, repeats: int = 3, compile: bool = False
 ) -> list[Speed]:
     """Speed of the model alone, from pixels on the device to raw outputs on the device: name, ms, pages per second.
 
@@ -73,8 +73,7 @@ def inference_rows(
     chunks = [min(batch, pages - start) for start in range(0, pages, batch)]
     precisions = [Precision.MIXED, Precision.BFLOAT16] if has_gpu(device) else [Precision.MIXED]
     steps = [
-        ("float32 with gradients", Precision.FLOAT32, False),
-        ("float32, inference mode", Precision.FLOAT32, False),
+        ("float32", Precision.FLOAT32, False),
         *((str(precision), precision, False) for precision in precisions),
         *((f"{precision}, compiled", precision, True) for precision in precisions if compile),
     ]
@@ -82,7 +81,6 @@ def inference_rows(
     for name, precision, compiled in steps:
         predictor = load_predictor(ModelChoice(weights, device, precision, compiled, batch))
         inputs = pixels.to(predictor.device)
-        mode = contextlib.nullcontext() if "gradients" in name else torch.inference_mode()
 
         def run(predictor: Predictor = predictor, inputs: Any = inputs) -> None:
             for count in chunks:
@@ -90,7 +88,7 @@ def inference_rows(
             if torch.accelerator.is_available():
                 torch.accelerator.synchronize()
 
-        with mode:
+        with torch.inference_mode():
             milliseconds = _fastest(run, repeats)
         rows.append((name, milliseconds, pages * 1000 / milliseconds))
         del predictor
@@ -98,7 +96,14 @@ def inference_rows(
 
 
 def stage_rows(
-    weights: Path, device: TorchDevice, *, pages: int = 64, threads: int = 8, batch: int = 16, repeats: int = 3
+    weights: Path,
+    device: TorchDevice,
+    *,
+    pages: int = 64,
+    threads: int = 8,
+    batch: int = 16,
+    repeats: int = 3,
+    compile: bool = False,
 ) -> list[tuple[str, float, float, float | None]]:
     """Speed of the whole layout stage, from encoded bytes to regions, and with the pixels that a run cuts crops out of.
 
@@ -112,8 +117,9 @@ def stage_rows(
         threads: Threads that decode and resize what the GPU does not.
         batch: Pages of one call.
         repeats: The fastest counts; more warm up.
+        compile: Use the compiled model.
     """
-    predictor = load_predictor(ModelChoice(weights, device, Precision.AUTO, None, batch))
+    predictor = load_predictor(ModelChoice(weights, device, Precision.AUTO, compile, batch))
     engine = PPDocLayoutEngine(predictor, PPDocLayoutSettings())
     drawn = [draw_page(seed, A4_300DPI) for seed in range(min(pages, 8))]
     rows = []

@@ -11,7 +11,6 @@ const FILTERS = {
   warned: ["Warnings", (page) => page.status !== "failed" && page.errors.length > 0],
   failed: ["Failed", (page) => page.status === "failed"],
 };
-const FORMATS = [["md", "Markdown"], ["html", "HTML"], ["json", "JSON"], ["docling.json", "DoclingDocument"]];
 
 export class JobView {
   constructor(id, go) {
@@ -117,10 +116,13 @@ export class JobView {
     };
     const all = make("button", { type: "button", id: "download-all", onclick: () => this.attempt(() => this.downloadAll()) }, tr("Everything (.zip)"));
     this.documentLabel = make("p", { dir: "auto" });
-    const formats = FORMATS.map(([suffix, name]) =>
-      make("button", { type: "button", onclick: () => this.attempt(() => this.downloadDocument(suffix)) }, name));
-    const summary = make("summary", {}, tr("Download"));
-    this.menu = make("details", { class: "menu", id: "download" }, summary, make("div", {}, all, this.documentLabel, ...formats));
+    const choices = make("div", {}, all, this.documentLabel);
+    this.attempt(async () => {
+      const { formats } = await getJson("/v1/options", { signal: this.ending.signal });
+      choices.append(...Object.entries(formats).map(([suffix, name]) =>
+        make("button", { type: "button", onclick: () => this.attempt(() => this.downloadDocument(suffix)) }, name)));
+    });
+    this.menu = make("details", { class: "menu", id: "download" }, make("summary", {}, tr("Download")), choices);
     this.menu.addEventListener("focusout", (event) => {
       if (!this.menu.contains(event.relatedTarget)) this.menu.open = false;
     });

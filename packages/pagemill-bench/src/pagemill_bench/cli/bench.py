@@ -29,7 +29,7 @@ _PAGES, _PAGES_ON_A_CPU = 64, 8
 _ONLY_OF_THE_MODEL = {
     "batch": "--batch",
     "device": "--device",
-    "compiled": "--compile/--no-compile",
+    "compiled": "--compile",
     "weights": "--weights",
 }
 
@@ -92,10 +92,9 @@ def layout_preprocess(pages: int, as_json: bool) -> None:
     help="Number of repetitions; the fastest one counts.",
 )
 @click.option(
-    *("--compile/--no-compile", "compiled"),
-    default=None,
-    show_default="on a GPU",
-    help="Measure the compiled model as well.",
+    *("--compile", "compiled"),
+    is_flag=True,
+    help="Measure the compiled model as well, and the stage with it.",
 )
 @click.option(
     "--weights",
@@ -111,13 +110,13 @@ def layout_inference(
     device: str,
     threads: int,
     repeats: int,
-    compiled: bool | None,
+    compiled: bool,
     weights: Path | None,
     as_json: bool,
 ) -> None:
     """Measure the layout model and the whole layout stage on the device that there is.
 
-    PP-DocLayoutV3 is measured from float32 with gradients to compiled bfloat16; without PyTorch the embedded ONNX
+    PP-DocLayoutV3 is measured from float32 to compiled bfloat16; without PyTorch the embedded ONNX
     engine, on the CPU.
     """
     missing = _missing("torch", "transformers")
@@ -143,11 +142,10 @@ def layout_inference(
     place = TorchDevice(device)
     on_gpu = has_gpu(place)
     pages = pages or (_PAGES if on_gpu else _PAGES_ON_A_CPU)
-    compiled = on_gpu if compiled is None else compiled
     with tempfile.TemporaryDirectory() as folder:
         model = weights or save_random_model(Path(folder))
         alone = inference_rows(model, place, pages=pages, batch=batch, repeats=repeats, compile=compiled)
-        stage = stage_rows(model, place, pages=pages, threads=threads, batch=batch, repeats=repeats)
+        stage = stage_rows(model, place, pages=pages, threads=threads, batch=batch, repeats=repeats, compile=compiled)
     tables = [
         FigureTable(f"Model alone, {pages} pages, {batch} a call", _SPEED, tuple(alone)),
         FigureTable(

@@ -98,7 +98,7 @@ def test_what_is_asked_of_the_large_model_needs_torch(monkeypatch: pytest.Monkey
 def test_options_of_the_large_model_are_refused_for_the_embedded_one():
     result = CliRunner().invoke(command, ["layout-inference", "--engine", "onnx", "--batch", "4", "--compile"])
     assert result.exit_code == 2
-    assert "--batch and --compile/--no-compile: not for the engine onnx" in result.output
+    assert "--batch and --compile: not for the engine onnx" in result.output
 
 
 def test_the_embedded_engine_is_chosen_where_torch_is_installed_as_well(monkeypatch: pytest.MonkeyPatch):
@@ -154,7 +154,7 @@ def test_inference_makes_a_random_model_and_takes_a_given_one(monkeypatch: pytes
     monkeypatch.setattr(layout, "has_gpu", lambda device: False)
     model = replace(monkeypatch, layout, "inference_rows", [("float32", 100.0, 12.5)])
     stage = replace(monkeypatch, layout, "stage_rows", [("JPEG to regions", 200.0, 12.5, None)])
-    options = ["--pages", "3", "--batch", "2", "--device", "cpu", "--threads", "2", "--repeats", "1", "--no-compile"]
+    options = ["--pages", "3", "--batch", "2", "--device", "cpu", "--threads", "2", "--repeats", "1"]
     output = run("layout-inference", *options)
     assert "JPEG to regions        200.00         12.50             -" in output
     assert "nvidia-ml-py" in output

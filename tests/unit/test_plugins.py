@@ -1,4 +1,4 @@
-"""Commands of other packages, by metadata as installers leave it."""
+"""What other packages add, by metadata as installers leave it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pagemill.cli import cli, exit_status, plugins
+from pagemill import plugins
+from pagemill.cli import COMMANDS, cli, exit_status
 from pagemill.errors import ExitCode
 from pagemill.installation import install_tool
 
@@ -29,9 +30,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (metadata / "entry_points.txt").write_text(points)
         monkeypatch.setattr(sys, "path", [str(folder), *([] if alone else sys.path)])
 
-    plugins.installed.cache_clear()
-    yield put
-    plugins.installed.cache_clear()
+    return put
 
 
 HELLO = "import click\n@click.command()\n@click.argument('who')\ndef command(who): click.echo(f'hello {who}')\n"
@@ -57,7 +56,7 @@ def test_a_command_is_listed_without_being_imported_and_runs(install, capsys) ->
         ("lost", "import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("torn", "def command(:", "SyntaxError"),
         ("empty", "", "AttributeError"),
-        ("other", "command = print", "TypeError: acme_other_module:command is no command"),
+        ("other", "command = print", "TypeError: acme_other_module:command is not a Command"),
     ],
 )
 def test_one_that_is_broken_breaks_itself_alone(install, capsys, name: str, code: str, said: str) -> None:
@@ -93,9 +92,8 @@ def test_without_a_tool_the_command_says_how_to_install_it(install, capsys, name
 
 
 def test_the_metadata_says_the_same_as_the_standard_library() -> None:
-    plugins.installed.cache_clear()
-    theirs = {point.name: point.value for point in entry_points(group=plugins.GROUP)}
-    assert {name: plugin.place for name, plugin in plugins.installed().items()} == theirs
+    theirs = {point.name: point.value for point in entry_points(group=COMMANDS)}
+    assert {name: plugin.place for name, plugin in plugins.installed(COMMANDS).items()} == theirs
 
 
 def test_a_path_that_is_no_folder_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +103,4 @@ def test_a_path_that_is_no_folder_is_passed_over(tmp_path: Path, monkeypatch: py
         b"[pagemill.commands]\n\xff\n= x\nno sign\n; a = b\n"
     )
     monkeypatch.setattr(sys, "path", [str(tmp_path / "archive.zip"), str(tmp_path / "gone"), str(tmp_path)])
-    plugins.installed.cache_clear()
-    assert plugins.installed() == {}
-    plugins.installed.cache_clear()
+    assert plugins.installed(COMMANDS) == {}

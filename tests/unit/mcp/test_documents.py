@@ -11,8 +11,11 @@ import pytest
 from mcp import Client
 from rest_world import FastEngines, World, image, rest_world
 
+from pagemill.client import AsyncClient
 from pagemill.errors import InputError, PagemillError, UsageError
-from pagemill.mcp.remote import RemoteDocuments
+from pagemill.mcp import documents as module
+from pagemill.mcp.documents import Documents, ParseState
+from pagemill.mcp.in_process import client_in_process
 from pagemill.mcp.server import create_server
 from pagemill.runtime import engines
 
@@ -24,10 +27,8 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield world
 
 
-def documents(world: World, root: Path | None) -> RemoteDocuments:
-    made = RemoteDocuments("http://127.0.0.1", root)
-    made._client._http = world.client
-    return made
+def documents(world: World, root: Path | None) -> Documents:
+    return Documents(AsyncClient("http://127.0.0.1", transport=world.client._transport), root)
 
 
 async def test_every_tool(world: World, tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ async def test_every_tool(world: World, tmp_path: Path) -> None:
             await asyncio.gather(*world.server._tasks)
         for more in ({}, {"document": document}):
             hits = (await call("search", query="7", **more)).structured_content["hits"]
-            assert [hit["document"] for hit in hits] == [document]
+            assert [hit["document"] for hit in hits] == [document] and len(hits[0]["box"]) == 4
         assert (await client.call_tool("search", {"query": "7", "document": "x"})).is_error  # there is none
 
 
@@ -63,7 +64,7 @@ async def test_a_search_in_one_document_is_not_among_the_best_pages_of_all(world
     service = documents(world, None)
     for document in (weak, strong):
         (hit,) = await service.search("shade 77", document=document, languages=(), limit=1)
-        assert hit.document == document
+        assert hit.job == document
 
 
 async def test_a_file_whose_job_was_removed_is_sent_again(world: World, tmp_path: Path) -> None:
@@ -77,6 +78,61 @@ async def test_a_file_whose_job_was_removed_is_sent_again(world: World, tmp_path
     await service._client.remove(first)
     second = await parse()
     assert first != second and await parse() == second
+
+
+async def test_the_same_file_is_parsed_once_by_all_processes(world: World, tmp_path: Path) -> None:
+    async def parse(content: bytes) -> str:
+        (tmp_path / "page.png").write_bytes(content)
+        return (
+            await documents(world, tmp_path).parse("page.png", pages=None, languages=(), wait_s=30, tell=_nothing)
+        ).document
+
+    first = await parse(image(7))
+    assert await parse(image(7)) == first
+    assert await parse(image(8)) != first
+    for _ in range(2):  # a job that failed does not stand for the file
+        with pytest.raises(PagemillError, match=r"page\.png"):
+            await parse(b"no picture")
+    assert [job.name async for job in documents(world, tmp_path)._client.jobs(state="failed")] == ["page.png"]
+
+
+async def test_a_server_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts with the first request, resumes what an earlier one left, and two of a folder do not meet."""
+    monkeypatch.setattr(engines, "load", FastEngines().load)
+    root, cache = tmp_path / "root", tmp_path / "cache"
+    root.mkdir()
+    (root / "page.png").write_bytes(image(7))
+    ids: set[str] = set()
+    for _ in range(2):
+        async with Documents(client_in_process(root, cache), root) as service:
+            assert ids or not cache.exists()
+            state = await service.parse("page.png", pages=None, languages=(), wait_s=30, tell=_nothing)
+            assert state.state is ParseState.FINISHED
+            ids.add(state.document)
+    assert len(ids) == 1
+    async with (
+        Documents(client_in_process(root, cache), root) as first,
+        Documents(client_in_process(root, cache), root) as second,
+    ):
+        listed = [len((await each.listed("")).documents) for each in (first, second)]
+    assert listed == [1, 0]
+
+
+async def test_long_listings_are_cut(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.pdf").touch()
+    monkeypatch.setattr(module, "MAX_FILES", 1)
+    listed = await documents(world, tmp_path).listed("")  # also the folder of the server
+    assert (listed.files, listed.files_left_out) == (["a.pdf"], 1)
+
+
+async def test_a_document_that_is_being_parsed(world: World, tmp_path: Path) -> None:
+    world.server.runner.stop()
+    (tmp_path / "page.png").write_bytes(image(7))
+    service = documents(world, tmp_path)
+    state = await service.parse("page.png", pages=None, languages=(), wait_s=0, tell=_nothing)
+    assert state.state is ParseState.PARSING
+    with pytest.raises(UsageError, match="still being parsed"):
+        await service.search("mill", document=state.document, languages=(), limit=5)
 
 
 async def test_pages_that_failed_are_named_among_the_others(world: World) -> None:
