@@ -27,6 +27,7 @@ from pagemill.config.settings import ParseSettings
 from pagemill.parsing.page import ParsedPage
 from pagemill.recognition import calibration, reader
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.options import SourceOptions
 from pages.draw import CACHE, Press
 
@@ -66,7 +67,7 @@ async def read(pages: Sequence[Page], severity: str, threads: int) -> list[Line]
     truths = {page.seed: " ".join(map(element_text, page.blocks)) for page in pages}
     lines: list[Line] = []
     with mock.patch.object(reader, "expected_right", lambda engine, score: score):
-        async with Pipeline(ParseSettings(crops=False), RuntimeSettings(threads=threads)) as pipeline:
+        async with Pipeline(Services(ParseSettings(crops=False), RuntimeSettings(threads=threads))) as pipeline:
             async for parsed in pipeline.stream(list(files), SourceOptions()):
                 assert isinstance(parsed, ParsedPage)
                 page = files[parsed.record.source]

@@ -117,6 +117,7 @@ async def parse_pages() -> None:
     from pagemill.config.settings import LayoutChoice, ParseSettings
     from pagemill.parsing.page import ParsedPage
     from pagemill.runtime.pipeline import Pipeline
+    from pagemill.runtime.services import Services
     from pagemill.sources import SourceOptions
 
     async with aclosing(questions()) as asked:
@@ -126,7 +127,7 @@ async def parse_pages() -> None:
             engine="vlm", model=MODEL, servers=(told["url"],), served_model=MODEL, workers=told["in_flight"]
         )
         settings = ParseSettings(recognition=recognition, text_layer=recognition.text_layer, crops=False)
-        async with Pipeline(settings, layout=LayoutChoice(engine=LAYOUT_ENGINE)) as pipeline:
+        async with Pipeline(Services(settings, layout=LayoutChoice(engine=LAYOUT_ENGINE))) as pipeline:
             await pipeline.prepare()
             async for question in asked:
                 files = [Path(file) for file in question["files"]]

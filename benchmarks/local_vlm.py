@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib
 import sys
 import tempfile
 import time
@@ -41,15 +42,16 @@ COPY_BYTES = 1 << 30
 
 def save_model(folder: Path, *, small: bool) -> None:
     """Save a checkpoint with random weights, of the published size or tiny."""
-    import tiny_checkpoints
     import torch
     import transformers
 
+    tiny_checkpoints = importlib.import_module("tiny_checkpoints")  # of the tests
     torch.manual_seed(0)
     tiny, images, tokenizer = tiny_checkpoints.glm_ocr_parts()
     model = tiny
     if not small:
         sizes = load_card(MODEL).architecture
+        assert sizes is not None, "its card has them"
         config = transformers.GlmOcrConfig(
             text_config={
                 "hidden_size": sizes.hidden_size,

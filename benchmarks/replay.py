@@ -40,6 +40,7 @@ from pagemill.layout.settings import LayoutSettings
 from pagemill.parsing.page import ParsedPage
 from pagemill.recognition.vlm.requests import RequestBuilder
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.options import SourceOptions
 from pagemill_bench.testing.stub_answers import image_bytes
 from pagemill_bench.testing.stub_server import StubServer, StubSettings
@@ -140,7 +141,7 @@ async def replay(folder: Path) -> dict[str, PageResult]:
                 text_layer=TextLayerMode.NEVER,
                 photographs=PhotographMode.NEVER,  # the stored regions lie on the photographs
             )
-            async with Pipeline(parse, layout=LayoutChoice(engine="replay", model=folder)) as pipeline:
+            async with Pipeline(Services(parse, layout=LayoutChoice(engine="replay", model=folder))) as pipeline:
                 await pipeline.prepare()
                 images = [example.image for example in examples]
                 async for page in pipeline.stream(images, SourceOptions()):

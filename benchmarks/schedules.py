@@ -39,6 +39,7 @@ from pagemill.parsing.page import ParsedPage
 from pagemill.recognition.reader import ReadPage
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources import SourceOptions
 
@@ -71,7 +72,7 @@ class Device:
             self.busy += time.perf_counter() - begun
 
 
-class Simulated(Pipeline):
+class Simulated(Services):
     """Layout and recognition on one device, rendering beside it."""
 
     def __init__(self, runtime: RuntimeSettings, options: argparse.Namespace) -> None:
@@ -118,8 +119,8 @@ async def simulate(mode: ScheduleMode, options: argparse.Namespace) -> tuple[flo
         for number in range(1, options.pages + 1):
             comment = number.to_bytes(4, "big")  # beyond the image's end: the files differ
             Path(folder, f"page-{number:05d}.png").write_bytes(PNG + comment)
-        pipeline = Simulated(runtime, options)
-        async with pipeline:
+        simulated = Simulated(runtime, options)
+        async with Pipeline(simulated) as pipeline:
             begun = time.perf_counter()
             first, failed = 0.0, 0
             async with aclosing(pipeline.stream([folder], SourceOptions(), max_attempts=1)) as pages:
@@ -127,7 +128,7 @@ async def simulate(mode: ScheduleMode, options: argparse.Namespace) -> tuple[flo
                     first = first or time.perf_counter() - begun
                     failed += isinstance(page, ParsedPage) and page.record.status is Status.FAILED
             wall = time.perf_counter() - begun
-    return wall, first, pipeline.device.busy / wall, failed
+    return wall, first, simulated.device.busy / wall, failed
 
 
 def profiled(mode: ScheduleMode, pdf: Path, in_flight: int) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from pagemill.config.machine import RuntimeSettings
 from pagemill.config.settings import ParseSettings
 from pagemill.parsing.page import ParsedPage, parse_page
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.runtime.text_reading import TextReading
 from pagemill.sources.options import SourceOptions
 from pagemill.tables.structure_model import packaged_model
@@ -252,11 +253,11 @@ def digest(pixels: Pixels) -> bytes:
     return hashlib.blake2b(sample.tobytes() + str(pixels.shape).encode(), digest_size=16).digest()
 
 
-class Kept(Pipeline):
-    """A pipeline that keeps what engines answer for a page, by their input; it computes where it is called.
+class Kept(Services):
+    """Services that keep what engines answer for a page, by their input; they compute where they are called.
 
     Args:
-        settings: As of a pipeline.
+        settings: As of services.
         probe: Called with each page in turn, once it has been parsed.
     """
 
@@ -278,7 +279,8 @@ class Kept(Pipeline):
         self._regions: dict[bytes, list[DetectedRegion]] = {}
         self._pages: dict[tuple[bytes, Any], ReadPage] = {}
 
-    async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
+    async def probed(self, ref: PageRef) -> ParsedPage:
+        """Parse a page, and probe it."""
         async with self._alone:
             self._forget()
             self._text = KeptText(self._text)
@@ -313,6 +315,15 @@ class Kept(Pipeline):
         return function(*args, **kwargs)
 
 
+class Probing(Pipeline):
+    """A pipeline that probes each page."""
+
+    services: Kept
+
+    async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
+        return await self.services.probed(ref)
+
+
 class KeptText(TextReading):
     """Text reading that finds the lines of a page once, and reads each line image once."""
 
@@ -344,9 +355,9 @@ class KeptText(TextReading):
         return function(*args, **kwargs)
 
 
-async def parsed(pipeline: Pipeline, ref: PageRef) -> bytes:
+async def parsed(services: Services, ref: PageRef) -> bytes:
     """The record of a page without times, as JSON."""
-    record = (await parse_page(ref, pipeline, pipeline.settings)).record
+    record = (await parse_page(ref, services, services.settings)).record
     record.timings = {}
     return msgspec.json.encode(record)
 
@@ -395,19 +406,19 @@ class Sweep:
         """The pages that a number is known to move."""
         return {name for factor in self.factors for name in self.after.get((number, factor), ())}
 
-    async def probe(self, pipeline: Kept, ref: PageRef) -> None:
+    async def probe(self, services: Kept, ref: PageRef) -> None:
         """Find the numbers that move a page."""
         start = time.perf_counter()
         name = f"{ref.document.uri}#{ref.page_number}"
         truth = self.truths.get(Path(ref.document.uri).name)
         with noted() as read:
-            record = await parsed(pipeline, ref)
+            record = await parsed(services, ref)
         first = time.perf_counter() - start
-        if await parsed(pipeline, ref) != record:
+        if await parsed(services, ref) != record:
             self.unsteady.append(name)
             return
         self.before[name] = _scored(truth, record)
-        mine = [n for n in self.numbers if ((n.watched, n.name) in read if n.watched else pipeline.has_read)]
+        mine = [n for n in self.numbers if ((n.watched, n.name) in read if n.watched else services.has_read)]
         self.reached.update(mine)
         open_ = [number for number in mine if len(self.pages_of(number)) < self.enough]
         open_.sort(key=lambda number: -len(self.pages_of(number)))  # what may move it is soon found together
@@ -421,9 +432,9 @@ class Sweep:
                 with ExitStack() as changes:
                     for number in group:
                         changes.enter_context(changed(number, number.moved(factor)))
-                    pipeline.read_again = any(number.watched is None for number in group)
-                    again = await parsed(pipeline, ref)
-                    pipeline.read_again = False
+                    services.read_again = any(number.watched is None for number in group)
+                    again = await parsed(services, ref)
+                    services.read_again = False
                     parses += 1
                 if again == record:
                     continue
@@ -489,7 +500,7 @@ async def run(sweep: Sweep, inputs: Sequence[Path], packages: Sequence[str], sec
     numbers = watch()
     remember()
     sweep.numbers = [number for number in numbers + constants(packages) if sweep.only in number.title]
-    async with Kept(ParseSettings(crops=False), sweep.probe) as pipeline:
+    async with Probing(Kept(ParseSettings(crops=False), sweep.probe)) as pipeline:
         async for _ in pipeline.stream(inputs, SourceOptions()):
             if out:
                 out.write_text(json.dumps(sweep.result(), ensure_ascii=False, indent=1), encoding="utf-8")

@@ -29,6 +29,7 @@ from pagemill.config.modes import TextLayerMode
 from pagemill.config.settings import ParseSettings
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources import SourceOptions
 from pagemill_eval.text import character_error_rate
 
@@ -116,7 +117,7 @@ async def main() -> None:
     pages, truths = [data for data, _ in made], [text for _, text in made]
     settings = ParseSettings(languages=("en",), text_layer=TextLayerMode.NEVER, crops=False)
     ratios = []
-    async with Pipeline(settings) as pipeline:
+    async with Pipeline(Services(settings)) as pipeline:
         read_with_rapidocr(engine, pages[:1])
         await read_with_pagemill(pipeline, pages[:2])
         for number in range(1, options.rounds + 1):

@@ -9,10 +9,8 @@ import io
 import logging
 import os
 import tempfile
-import threading
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
@@ -24,6 +22,7 @@ import msgspec
 
 from pagemill import tracing
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
+from pagemill.blocking import LoopThread
 from pagemill.config.describing import DescribeSettings
 from pagemill.config.options import build, options_of
 from pagemill.config.python_words import in_python
@@ -36,6 +35,7 @@ from pagemill.imaging.limits import DecodeLimits
 from pagemill.parsing.page import ParsedPage
 from pagemill.profiling.telemetry import exported
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.download import fetch_missing
 from pagemill.sources.items import is_url
 from pagemill.sources.locate import expand
@@ -194,25 +194,9 @@ def parse_many(sources: Source | Sequence[Source], **options: Unpack[ParseKeywor
         One document for each file. One that cannot be opened is a document of one failed page, and says why in
         ``errors``; so no document stops the others.
     """
-    # A loop in a thread of its own: the caller may have one already (a notebook).
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="pagemill.parse_many", daemon=True)
-    thread.start()
-    documents = _documents("parse_many", sources, options)
-    steps: list[asyncio.Task[Any]] = []
-    try:
-        while True:
-            try:
-                document = asyncio.run_coroutine_threadsafe(_next(documents, steps), loop).result()
-            except StopAsyncIteration:
-                return
-            yield document
-    finally:
-        asyncio.run_coroutine_threadsafe(_close(documents, steps), loop).result()
-        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    # The caller may have an event loop already, as in a notebook.
+    with LoopThread("pagemill.parse_many") as thread:
+        yield from thread.each(_documents("parse_many", sources, options))
 
 
 @_documented(StreamKeywords)
@@ -368,21 +352,6 @@ async def _documents(
         yield _document(found)
 
 
-async def _next(documents: AsyncGenerator[Document], steps: list[asyncio.Task[Any]]) -> Document:
-    task = asyncio.current_task()
-    assert task is not None
-    steps[:] = [task]
-    return await anext(documents)
-
-
-async def _close(documents: AsyncGenerator[Document], steps: Sequence[asyncio.Task[Any]]) -> None:
-    """Close the stream, also in the middle of a step: Ctrl-C interrupts the caller's thread, not this one."""
-    for step in steps:
-        step.cancel()
-    await asyncio.gather(*steps, return_exceptions=True)
-    await documents.aclose()
-
-
 def _document(parsed: Sequence[ParsedPage]) -> Document:
     records = sorted((page.record for page in parsed), key=lambda record: record.page_idx)
     return Document.from_pages(records, dict(crop for page in parsed for crop in page.crops), parsed[0].document.info)
@@ -488,7 +457,7 @@ async def _parsed(inputs: Sequence[str | Path | bytes], options: ParseOptions) -
     """The stream of pages on a pipeline of its own."""
     with _python_words(), exported(configure=False):
         await asyncio.to_thread(fetch_missing, inputs, options.source, log.info)
-        async with Pipeline(options.settings, options.runtime, options.layout) as pipeline:
+        async with Pipeline(Services(options.settings, options.runtime, options.layout)) as pipeline:
             await pipeline.prepare()
             async with aclosing(pipeline.stream(inputs, options.source, max_attempts=options.max_attempts)) as pages:
                 async for page in pages:
@@ -498,24 +467,6 @@ async def _parsed(inputs: Sequence[str | Path | bytes], options: ParseOptions) -
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, also from inside a running event loop (a notebook), where a thread of its own is needed."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    cancel: list[Callable[[], object]] = []
-
-    async def cancellable() -> T:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert task is not None
-        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
-        return await coroutine
-
-    with ThreadPoolExecutor(1, thread_name_prefix="pagemill.parse") as thread:
-        running = thread.submit(asyncio.run, cancellable())
-        try:
-            return running.result()
-        except KeyboardInterrupt:  # the caller's thread gets it, not the one that works
-            for stop in cancel:
-                stop()
-            raise
+    """Run to the end, also from inside a running event loop (a notebook)."""
+    with LoopThread("pagemill.parse") as thread:
+        return thread.call(coroutine)

@@ -38,7 +38,7 @@ class PagemillError(Exception):
 
     Args:
         message: What went wrong, with the name of the file, page or option concerned.
-        remedy: What the user can do about it; None when the message says it all.
+        remedy: What the user can do about it; None if the message is enough.
     """
 
     exit_code: ExitCode = ExitCode.INTERNAL
@@ -53,7 +53,7 @@ class PagemillError(Exception):
 
 
 class UsageError(PagemillError):
-    """An option or a combination of options makes no sense."""
+    """An option is invalid, or contradicts another."""
 
     exit_code = ExitCode.USAGE
     category = "usage"
@@ -75,7 +75,7 @@ class MissingInputError(InputError):
 
 
 class UnreadableInputError(InputError):
-    """The input is there and cannot be read: permissions, a disk or a share that fails."""
+    """The input exists and cannot be read: permissions, or a disk or share that fails."""
 
     category = "unreadable"
 
@@ -93,7 +93,7 @@ class CorruptInputError(InputError):
 
 
 class ChangedInputError(InputError):
-    """A file was changed while it was read, so that its pages would be of two files."""
+    """A file was changed while it was read, so that its pages would be those of two versions."""
 
     category = "changed"
 
@@ -150,7 +150,7 @@ class NoSpaceError(OutputError):
 
 
 class LockedError(OutputError):
-    """Another process works on the output directory."""
+    """Another process is using the output directory."""
 
     category = "locked"
 
@@ -162,7 +162,7 @@ class DifferentRunError(OutputError):
 
 
 class DamagedRunError(OutputError):
-    """A run directory has torn, missing or doubled pieces."""
+    """A run directory has torn, missing or duplicate parts."""
 
     exit_code = ExitCode.DAMAGED
     category = "damaged"
@@ -176,7 +176,7 @@ class PageTimeoutError(PagemillError):
 
 
 class EngineError(PagemillError):
-    """An engine gave an answer that breaks its contract: too few, out of shape, not finite."""
+    """An engine returned an invalid result: too few values, a wrong shape, or numbers that are not finite."""
 
     category = "engine"
 
@@ -196,7 +196,7 @@ class NetworkError(PagemillError):
 
 
 class ServerError(PagemillError):
-    """A model server could not be started, or died again and again."""
+    """A model server could not be started, or died repeatedly."""
 
     exit_code = ExitCode.SERVER
     category = "server"
@@ -210,7 +210,7 @@ def lacks_extra(message: str, extra: str) -> MissingDependencyError:
 
 
 def unreadable(name: str, error: OSError) -> InputError:
-    """What an error of the system means for an input of this name."""
+    """The error for an input that the system cannot read."""
     if isinstance(error, FileNotFoundError):
         return MissingInputError(f"{name} does not exist", remedy="Check the path.")
     return UnreadableInputError(
@@ -219,7 +219,7 @@ def unreadable(name: str, error: OSError) -> InputError:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an engine's exception says that it had too little memory, on the processor or the graphics card.
+    """Whether an exception of an engine means that it ran out of memory, on the processor or the graphics card.
 
     Knows ``MemoryError``, ``torch.OutOfMemoryError`` (by its name: nothing is imported for it), and the messages of
     ONNX Runtime, CUDA's libraries and OpenCV, which raise a general class for it.
@@ -234,8 +234,9 @@ def is_no_space(error: OSError) -> bool:
 
 
 def unwritable(where: object, error: OSError, *, remedy: str, no_space_remedy: str) -> OutputError:
-    """What an error of the system means for a file or folder to be written."""
+    """The error for a file or folder that the system cannot write."""
     message = f"cannot write {where}: {error.strerror or error}"
+    # Not a full disk, although it is reported like one: the limit of the process or of its filesystem.
     if error.errno == errno.EFBIG:
         no_space_remedy = "Raise the limit of file sizes (ulimit -f), or write to a filesystem that takes larger files."
     if is_no_space(error):
@@ -244,7 +245,8 @@ def unwritable(where: object, error: OSError, *, remedy: str, no_space_remedy: s
 
 
 def error_class(category: str) -> type[PagemillError]:
-    """The class of a category, to raise again what was kept as data; :class:`PagemillError` for an unknown one."""
+    """The class of a category, to raise an error that was stored as data; :class:`PagemillError` if it is unknown."""
+    # Breadth first: a subclass that does not set a category of its own inherits that of its base, which is meant.
     waiting = [PagemillError]
     for candidate in waiting:
         if candidate.category == category:
@@ -254,6 +256,6 @@ def error_class(category: str) -> type[PagemillError]:
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first exception of a group of tasks, which cancelled the others."""
+    """The first exception of a group of tasks; it cancelled the other tasks."""
     first = group.exceptions[0]
     return first_of(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,11 +1,13 @@
-"""What computes when: spans of time for profiles and traces. While nobody listens they cost next to nothing.
+"""What computes when, and what is decided: spans of time for profiles, and a log of decisions by page.
 
-A listener, the page and the stage are context variables: tasks inherit them, and no service has to hand them on.
+Neither costs much while nobody listens. A listener, the page and the stage are context variables: tasks inherit them,
+and no service has to hand them on.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -59,6 +61,19 @@ class Listener(Protocol):
 LISTENER: ContextVar[Listener | None] = ContextVar("pagemill.listener", default=None)
 PAGE: ContextVar[str] = ContextVar("pagemill.page", default="")
 STAGE: ContextVar[str] = ContextVar("pagemill.stage", default=INPUT)
+
+
+class PageLogger(logging.LoggerAdapter[logging.Logger]):
+    """Logs the decisions of a module; each message starts with the id of the page that is being parsed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(logging.getLogger(name), {})
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log a message about the current page."""
+        if self.isEnabledFor(level):
+            # The id as an argument: made of a file's name, it may hold a percent sign.
+            self.logger.log(level, f"%s: {msg}", PAGE.get(), *args, **kwargs)
 
 
 @contextmanager

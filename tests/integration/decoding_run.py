@@ -20,6 +20,7 @@ from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources import SourceOptions
 from pagemill.sources.base import ReadPart
 
@@ -50,7 +51,7 @@ class DecodingPipeline(Pipeline):
         record.errors = [ref.warning] if ref.warning else []
         if ref.payload is not None and not isinstance(ref.payload, ReadPart):
             try:
-                page = await self.decode(ref.payload)
+                page = await self.services.decode(ref.payload)
                 record.width, record.metadata = page.pixels.shape[1], {**ref.metadata, "notes": list(page.notes)}
             except PagemillError as raised:
                 error = PageError(component="decode", category=raised.category, message=raised.message)
@@ -89,7 +90,7 @@ def run(out: Path, *inputs: str | Path, retry_failed: bool = False, **options: A
     async def parse() -> ExitCode:
         given = ParseOptions(source=SourceOptions(**options))
         directory = DirectoryOptions(report=False, retry_failed=retry_failed)
-        outcome = await parse_into(out, inputs, given, directory, pipeline=DecodingPipeline())
+        outcome = await parse_into(out, inputs, given, directory, pipeline=DecodingPipeline(Services()))
         return outcome.exit_code
 
     exit_code = asyncio.run(parse())

@@ -71,7 +71,7 @@ class FakePipeline:
         endless: bool = False,
     ) -> None:
         self.pages, self.postponed, self.problem, self.endless = pages, postponed, problem, endless
-        self.source = self
+        self.source = self.services = self
         self.closed = False
         self.stuck = asyncio.Event()
         self._stop = asyncio.Event()

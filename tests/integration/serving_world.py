@@ -106,7 +106,7 @@ class World:
         }
         return ServerSpec(**(wanted | changes))
 
-    def tell(self, event: Event) -> None:
+    def report(self, event: Event) -> None:
         self.events.append(event)
 
     def told(self, what: What) -> list[str]:

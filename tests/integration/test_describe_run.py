@@ -30,6 +30,7 @@ from pagemill.config.settings import ParseSettings
 from pagemill.errors import ExitCode
 from pagemill.export.docjson import pages_from_docjson
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.store.paths import DESCRIPTIONS
 from pagemill_bench.testing.stub_answers import Fault
 from pagemill_bench.testing.stub_server import StubServer, StubSettings
@@ -87,7 +88,7 @@ async def parse(document: Path, out: Path, describer: StubServer, reader: StubSe
         recognition = RecognitionSettings(engine="vlm", model="deepseek-ocr", servers=(reader.url,))
         settings = ParseSettings(describing=settings.describing, recognition=recognition)
     directory = DirectoryOptions(report=False)
-    return await parse_into(out, [document], ParseOptions(), directory, pipeline=Pipeline(settings))
+    return await parse_into(out, [document], ParseOptions(), directory, pipeline=Pipeline(Services(settings)))
 
 
 class HeldServer(StubServer):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -59,11 +60,13 @@ CALLED: dict[str, str] = {
 """The test of each command."""
 
 
-def called(*arguments: object, status: ExitCode = ExitCode.OK) -> str:
-    """What ``pagemill`` prints; messages go to standard error."""
+def called(*arguments: object, status: ExitCode = ExitCode.OK, messages: Path | None = None) -> str:
+    """What ``pagemill`` prints; messages go to standard error, a copy to a file."""
     ended = run_forked(*arguments, env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"})
     assert ended.returncode == status, ended.stderr
     assert "Traceback" not in ended.stderr
+    if messages is not None:
+        messages.write_text(ended.stderr)
     return ended.stdout
 
 
@@ -85,7 +88,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         inputs.mkdir()
         some_pages("report.pdf", [0, 1], inputs / "report.pdf")
         some_pages("report-scan.pdf", [0], inputs / "scan.pdf", (40, 240, 300, 412))  # a part of a column
-        called("parse", inputs, "--lang", "en", "-o", out, "-q")
+        called("parse", inputs, "--lang", "en", "-o", out, "-qv", messages=folder / "messages.txt")
         called("embed", out, "-q")
         called("index", out, "-q")
 
@@ -115,6 +118,17 @@ def test_what_parse_wrote(finished: Path):
     documents = {path.name for path in (finished / "out" / "documents").iterdir()}
     assert {"report.md", "report.json", "scan.md", "scan.json"} <= documents
     assert (finished / "out" / "report.html").stat().st_size > 10_000
+
+
+def test_what_parse_said_of_its_decisions(finished: Path):
+    lines = (finished / "messages.txt").read_text().splitlines()
+    assert "report_1: text layer used: it is sound" in lines
+    assert "scan_1: text layer not used: there is none" in lines or any(
+        "scan_1: text layer refused" in x for x in lines
+    )
+    assert any(line.startswith("scan_1: recognized: ") and line.endswith("languages: en") for line in lines)
+    assert any(re.fullmatch(r"report_1/\d+: first of \d+ headings, levels by \w+", line) for line in lines)
+    assert any("left out: other pages have the same at its place" in line for line in lines)
 
 
 def test_parse_again(finished: Path, out: Path):

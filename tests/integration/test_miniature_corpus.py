@@ -170,7 +170,7 @@ def test_a_download_that_breaks_resumes_and_one_that_is_damaged_is_refused(shell
     assert not (copy / ".pagemill-download.json").exists()
     hub.breaks_after = None
     hub.damaged = {f"{CORPUS}.parquet"}
-    assert "did not arrive as the Hub has it" in shell.run(*command, status=ExitCode.NETWORK)
+    assert "differs from its digest on the Hub" in shell.run(*command, status=ExitCode.NETWORK)
     hub.damaged = set()
     hub.requests.clear()
     assert "there is work left" in shell.run(*command, "--check", status=ExitCode.WORK_LEFT)

@@ -21,6 +21,7 @@ from pagemill.recognition import rapidocr_engine
 from pagemill.recognition.rapidocr_engine import RapidOcrRecognizer
 from pagemill.recognition.tesseract_engine import TesseractRecognizer, installed_languages
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources import SourceOptions
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ def test_a_line_reads_the_same_in_every_batch_of_tesseract():
 async def records(runs: Sequence[Sequence[Any]], threads: int, in_flight: int = 0) -> list[bytes]:
     """The encoded records of the pages of one run after another, without what tells time and place."""
     encoded: list[bytes] = []
-    async with Pipeline(ParseSettings(), RuntimeSettings(threads=threads, pages_in_flight=in_flight)) as pipeline:
+    async with Pipeline(
+        Services(ParseSettings(), RuntimeSettings(threads=threads, pages_in_flight=in_flight))
+    ) as pipeline:
         for pages in runs:
             found: dict[int, bytes] = {}
             async with aclosing(pipeline.stream(pages, SourceOptions())) as results:

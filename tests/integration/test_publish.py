@@ -176,7 +176,7 @@ def test_vectors_that_are_not_up_to_date_are_not_published(run, tmp_path):
     target = tmp_path / "pages"
     ended = publish(run, "--to", str(target), "--licence", "other")
     assert ended.returncode == ExitCode.OUTPUT
-    assert "1 belong to changed or removed pages, 2 pages lack one" in ended.stderr
+    assert "1 vector of changed or removed pages, and 2 pages without a vector" in ended.stderr
     assert f"pagemill embed {run}" in ended.stderr
     assert not target.exists()
     ended = publish(run, "--to", str(target), "--licence", "other", "--partial")

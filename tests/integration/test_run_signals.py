@@ -154,7 +154,7 @@ def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, ca
         serving=SimpleNamespace(specs=(spec,)),
     )
     with pytest.raises(ServerError, match="died 4 times") as raised:
-        asyncio.run(asyncio.wait_for(StepRunner([step], lambda text: None, mill.world.tell).run(), 120))
+        asyncio.run(asyncio.wait_for(StepRunner([step], lambda text: None, mill.world.report).run(), 120))
     assert raised.value.remedy
     mill.world.wait_until_gone()
     assert all(record["status"] == "done" for record in mill.records())
@@ -171,7 +171,7 @@ def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill, monkeypa
         arguments=("parse", str(mill.scans), "-o", str(mill.out), "--layout-engine", "fast", *READING),
         serving=SimpleNamespace(specs=(spec,)),
     )
-    pipeline = StepRunner([step], lambda text: None, mill.world.tell)
+    pipeline = StepRunner([step], lambda text: None, mill.world.report)
 
     async def kill_the_step() -> None:
         running = asyncio.create_task(pipeline.run())

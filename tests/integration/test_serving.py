@@ -57,7 +57,7 @@ async def stranger(port: int = 0, *, model: str = "", asked: list[bytes] | None 
 
 
 async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
-    async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as servers:
+    async with ModelServers([world.spec()], patience=QUICK, report=world.report) as servers:
         (url,) = servers.urls
         assert await is_healthy(url)
         assert len(world.processes()) == 2  # the watchdog and the server
@@ -68,25 +68,27 @@ async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
 
 
 async def test_one_that_names_its_models_to_nobody_without_a_key_is_ready_all_the_same(world: World):
-    async with asyncio.timeout(PATIENCE_S), ModelServers([world.spec("locked")], patience=QUICK, tell=world.tell):
+    async with asyncio.timeout(PATIENCE_S), ModelServers([world.spec("locked")], patience=QUICK, report=world.report):
         assert len(world.told(What.READY)) == 1
 
 
 async def test_one_that_ignores_sigterm_is_killed(world: World):
-    async with ModelServers([world.spec("stubborn")], patience=replace(QUICK, grace_s=0.2), tell=world.tell) as servers:
+    async with ModelServers(
+        [world.spec("stubborn")], patience=replace(QUICK, grace_s=0.2), report=world.report
+    ) as servers:
         (url,) = servers.urls
     assert not world.processes()
     assert is_free("127.0.0.1", port_of(url))
 
 
 async def test_its_children_end_with_it_also_those_that_ignore_signals_and_left_its_group(world: World):
-    async with ModelServers([world.spec("children")], patience=QUICK, tell=world.tell):
+    async with ModelServers([world.spec("children")], patience=QUICK, report=world.report):
         assert len(world.processes()) == 4
     assert not world.processes()
 
 
 async def test_children_end_with_a_server_that_is_killed(world: World):
-    async with ModelServers([world.spec("children")], patience=QUICK, tell=world.tell):
+    async with ModelServers([world.spec("children")], patience=QUICK, report=world.report):
         before = set(world.processes())
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         await until(lambda: len(world.lives()) == 2 and world.told(What.READY)[1:], "the second life")
@@ -104,7 +106,7 @@ async def test_a_server_that_dies_at_its_start_is_an_error_with_the_end_of_its_l
     world: World, word: str, message: str, remedy: str
 ):
     with pytest.raises(ServerError, match=message) as caught:
-        async with ModelServers([world.spec(word)], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec(word)], patience=QUICK, report=world.report):
             pass
     assert "exit status 1" in caught.value.message
     assert str(world.log) in caught.value.message
@@ -115,7 +117,7 @@ async def test_a_server_that_dies_at_its_start_is_an_error_with_the_end_of_its_l
 
 async def test_a_cause_far_above_the_end_of_the_log_is_in_the_error(world: World):
     with pytest.raises(ServerError) as caught:
-        async with ModelServers([world.spec("buried")], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec("buried")], patience=QUICK, report=world.report):
             pass
     assert "  | ValueError: the root of it\n  | ...\n  | a frame" in caught.value.message
     assert "see root cause above" in caught.value.message
@@ -124,7 +126,7 @@ async def test_a_cause_far_above_the_end_of_the_log_is_in_the_error(world: World
 async def test_the_error_holds_nothing_of_an_earlier_life_in_the_same_log(world: World):
     world.log.write_text("CUDA out of memory, last week\n")
     with pytest.raises(ServerError) as caught:
-        async with ModelServers([world.spec("crash")], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec("crash")], patience=QUICK, report=world.report):
             pass
     assert "last week" not in caught.value.message
 
@@ -132,21 +134,21 @@ async def test_the_error_holds_nothing_of_an_earlier_life_in_the_same_log(world:
 async def test_a_program_that_cannot_be_run_is_an_error(world: World):
     spec = world.spec(command=lambda port: [str(world.state / "nothing"), str(port)])
     with pytest.raises(ServerError, match="cannot be started"):
-        async with ModelServers([spec], patience=QUICK, tell=world.tell):
+        async with ModelServers([spec], patience=QUICK, report=world.report):
             pass
     assert not world.processes()
 
 
 async def test_a_server_that_never_answers_is_given_up(world: World):
     with pytest.raises(ServerError, match=r"not ready within 0\.5 s"):
-        async with ModelServers([world.spec("hang")], patience=replace(QUICK, start_s=0.5), tell=world.tell):
+        async with ModelServers([world.spec("hang")], patience=replace(QUICK, start_s=0.5), report=world.report):
             pass
     assert not world.processes()
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing(world: World):
     async def work() -> None:
-        async with ModelServers([world.spec("hang", "children")], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec("hang", "children")], patience=QUICK, report=world.report):
             pass
 
     task = asyncio.create_task(work())
@@ -158,7 +160,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing(world: World):
 
 
 async def test_a_server_that_is_killed_comes_back_at_the_same_place(world: World):
-    async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as servers:
+    async with ModelServers([world.spec()], patience=QUICK, report=world.report) as servers:
         before = servers.urls
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         await until(lambda: len(world.told(What.READY)) == 2, "the second life")
@@ -173,7 +175,7 @@ async def test_a_server_that_is_killed_comes_back_at_the_same_place(world: World
 )
 async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, fault: str, reason: str):
     patience = replace(QUICK, answer_s=0.3 if fault == "mute" else QUICK.answer_s)
-    async with ModelServers([world.spec()], patience=patience, tell=world.tell):
+    async with ModelServers([world.spec()], patience=patience, report=world.report):
         (world.state / fault).touch()
         await until(lambda: world.told(What.DIED), "the server to be found unwell")
         (world.state / fault).unlink()
@@ -183,7 +185,7 @@ async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, 
 
 
 async def test_a_server_whose_watchdog_is_killed_is_ended_and_started_again(world: World):
-    async with ModelServers([world.spec("children")], patience=QUICK, tell=world.tell):
+    async with ModelServers([world.spec("children")], patience=QUICK, report=world.report):
         server = world.lives()[0]["pid"]
         watchdog = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
         first_life = {server, *world.processes()}
@@ -195,7 +197,7 @@ async def test_a_server_whose_watchdog_is_killed_is_ended_and_started_again(worl
 
 
 async def test_one_that_dies_again_and_again_is_given_up(world: World):
-    async with ModelServers([world.spec("dies-again")], patience=QUICK, tell=world.tell) as servers:
+    async with ModelServers([world.spec("dies-again")], patience=QUICK, report=world.report) as servers:
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
         with pytest.raises(ServerError, match=r"died 4 times in quick succession.*(?s:.*)a stone in the gears"):
             await asyncio.wait_for(servers.wait(), PATIENCE_S)
@@ -207,7 +209,7 @@ async def test_one_that_dies_again_and_again_is_given_up(world: World):
 
 
 async def test_one_that_is_killed_again_and_again_is_given_up_with_the_end_of_its_log(world: World):
-    async with ModelServers([world.spec()], patience=replace(QUICK, quick_deaths=1), tell=world.tell) as servers:
+    async with ModelServers([world.spec()], patience=replace(QUICK, quick_deaths=1), report=world.report) as servers:
         waiting = asyncio.create_task(servers.wait())
         for life in range(2):
             await until(lambda: len(world.told(What.READY)) == life + 1, "the next life")  # noqa: B023 - awaited here
@@ -220,7 +222,9 @@ async def test_one_that_is_killed_again_and_again_is_given_up_with_the_end_of_it
 
 @pytest.mark.slow
 async def test_deaths_after_a_long_life_do_not_add_up(world: World):
-    async with ModelServers([world.spec()], patience=replace(QUICK, quick_life_s=0, quick_deaths=1), tell=world.tell):
+    async with ModelServers(
+        [world.spec()], patience=replace(QUICK, quick_life_s=0, quick_deaths=1), report=world.report
+    ):
         for life in range(4):
             await until(lambda: len(world.told(What.READY)) == life + 1, "the next life")  # noqa: B023 - awaited here
             os.kill(world.lives()[life]["pid"], signal.SIGKILL)
@@ -232,7 +236,7 @@ async def test_of_two_servers_one_may_be_given_up(world: World, tmp_path: Path):
     other = World(tmp_path / "other")
     try:
         specs = [world.spec("dies-again"), other.spec()]
-        async with ModelServers(specs, patience=QUICK, tell=world.tell) as servers:
+        async with ModelServers(specs, patience=QUICK, report=world.report) as servers:
             waiting = asyncio.create_task(servers.wait())
             os.kill(world.lives()[0]["pid"], signal.SIGKILL)
             await until(lambda: world.told(What.GIVEN_UP), "one to be given up")
@@ -248,7 +252,7 @@ async def test_if_one_of_two_does_not_start_the_other_is_ended(world: World, tmp
     other = World(tmp_path / "other")
     try:
         with pytest.raises(ServerError, match="a stone in the gears"):
-            async with ModelServers([world.spec("crash"), other.spec("hang")], patience=QUICK, tell=world.tell):
+            async with ModelServers([world.spec("crash"), other.spec("hang")], patience=QUICK, report=world.report):
                 pass
         assert not other.processes()
     finally:
@@ -259,26 +263,26 @@ class TestPorts:
     async def test_a_stranger_on_the_port_that_was_asked_for_is_an_error(self, world: World):
         async with stranger() as port:
             with pytest.raises(ServerError, match=f"something else listens on port {port}"):
-                async with ModelServers([world.spec(port=port)], patience=QUICK, tell=world.tell):
+                async with ModelServers([world.spec(port=port)], patience=QUICK, report=world.report):
                     pass
         assert not world.lives()
 
     async def test_a_stranger_on_the_usual_port_is_evaded(self, world: World):
         async with (
             stranger() as port,
-            ModelServers([world.spec(preferred_port=port)], patience=QUICK, tell=world.tell) as servers,
+            ModelServers([world.spec(preferred_port=port)], patience=QUICK, report=world.report) as servers,
         ):
             assert port_of(servers.urls[0]) != port
 
     async def test_a_port_that_somebody_takes_at_the_last_moment_is_evaded(self, world: World):
-        async with ModelServers([world.spec("busy")], patience=QUICK, tell=world.tell):
+        async with ModelServers([world.spec("busy")], patience=QUICK, report=world.report):
             first, second = (life["argv"] for life in world.lives())
             assert first[first.index("--port") + 1] != second[second.index("--port") + 1]
 
     async def test_a_stranger_who_answers_while_ours_is_loading_is_not_ours(self, world: World):
         """A port that vLLM has bound may be bound by others, too: who listens first has it."""
         spec = world.spec("late")
-        opened = asyncio.create_task(ModelServers([spec], patience=QUICK, tell=world.tell).__aenter__())
+        opened = asyncio.create_task(ModelServers([spec], patience=QUICK, report=world.report).__aenter__())
         await until((world.state / "bound").exists, "a server that has not begun to listen")
         asked: list[bytes] = []
         async with stranger(spec.preferred_port, model="other", asked=asked) as port:
@@ -293,15 +297,17 @@ class TestPorts:
 
     async def test_the_port_that_was_asked_for_is_not_changed(self, world: World):
         with pytest.raises(ServerError, match="port is in use"):
-            async with ModelServers([world.spec("busy", port=free_port("127.0.0.1"))], patience=QUICK, tell=world.tell):
+            async with ModelServers(
+                [world.spec("busy", port=free_port("127.0.0.1"))], patience=QUICK, report=world.report
+            ):
                 pass
 
 
 class TestReuse:
     async def test_a_healthy_server_of_the_same_model_is_used_and_left_alone(self, world: World):
-        async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as first:
+        async with ModelServers([world.spec()], patience=QUICK, report=world.report) as first:
             port = port_of(first.urls[0])
-            async with ModelServers([world.spec(port=port)], patience=QUICK, tell=world.tell) as second:
+            async with ModelServers([world.spec(port=port)], patience=QUICK, report=world.report) as second:
                 assert second.urls == first.urls
             assert await is_healthy(first.urls[0])
         assert len(world.lives()) == 1
@@ -309,16 +315,16 @@ class TestReuse:
 
     @pytest.mark.parametrize("change", [{"served_name": "other"}, {"model": "other"}, {"max_model_len": 8192}])
     async def test_one_of_another_model_or_for_shorter_requests_is_not(self, world: World, change: dict[str, object]):
-        async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as first:
+        async with ModelServers([world.spec()], patience=QUICK, report=world.report) as first:
             with pytest.raises(ServerError, match="something else listens"):
                 async with ModelServers(
-                    [world.spec(port=port_of(first.urls[0]), **change)], patience=QUICK, tell=world.tell
+                    [world.spec(port=port_of(first.urls[0]), **change)], patience=QUICK, report=world.report
                 ):
                     pass
 
     async def test_when_it_goes_one_of_ours_takes_its_place(self, world: World):
-        async with ModelServers([world.spec()], patience=QUICK, tell=world.tell) as first:
-            second = ModelServers([world.spec(port=port_of(first.urls[0]))], patience=QUICK, tell=world.tell)
+        async with ModelServers([world.spec()], patience=QUICK, report=world.report) as first:
+            second = ModelServers([world.spec(port=port_of(first.urls[0]))], patience=QUICK, report=world.report)
             await second.__aenter__()
         try:
             await until(lambda: len(world.told(What.READY)) == 2, "a server of our own")
@@ -353,7 +359,7 @@ async def test_a_server_that_prints_much_is_neither_stopped_nor_logged_in_full(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("pagemill.serving.process.LOG_BYTES", 100_000)
-    async with ModelServers([world.spec("flood")], patience=QUICK, tell=world.tell) as servers:
+    async with ModelServers([world.spec("flood")], patience=QUICK, report=world.report) as servers:
         assert await is_healthy(servers.urls[0])
     sizes = [path.stat().st_size for path in world.log.parent.glob("server.log*")]
     assert 0 < sum(sizes) <= 200_000

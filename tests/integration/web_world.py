@@ -17,11 +17,12 @@ from PIL import Image
 from synthetic_run import write_run
 
 from pagemill.config.machine import RuntimeSettings
+from pagemill.document.jobs import JobState
 from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.rest.app import create_app
-from pagemill.rest.jobs import JobDocument, JobState, JobTable
+from pagemill.rest.jobs import JobFile, JobTable
 from pagemill.rest.settings import ServeSettings
 from pagemill.runtime import engines
 
@@ -165,7 +166,7 @@ def store_job(data: Path, name: str, pages: Sequence[PageResult], *, owner: str 
         options={},
         password=None,
         size=1,
-        documents=[JobDocument(number=1, name=name, file="0001.pdf")],
+        documents=[JobFile(number=1, name=name, file="0001.pdf")],
         idempotency=None,
     )
     counts = {"pages": len(pages), "ended": len(pages), "failed": 0, "size": 1}
@@ -186,7 +187,7 @@ def store_cancelled_jobs(data: Path, count: int) -> None:
             options={},
             password=None,
             size=1,
-            documents=[JobDocument(number=1, name=f"{number}.pdf", file="0001.pdf")],
+            documents=[JobFile(number=1, name=f"{number}.pdf", file="0001.pdf")],
             idempotency=None,
         )
         table.end(row, JobState.CANCELLED, error=None, document_pages={}, pages=None, ended=0, failed=0, size=0)

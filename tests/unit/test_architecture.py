@@ -21,7 +21,7 @@ ROOMS = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path
     "__main__",
 }
 
-EVERYWHERE = {"errors", "installation", "model_cache", "plugins"}
+EVERYWHERE = {"errors", "installation", "model_cache", "plugins", "blocking"}
 """What every package may import."""
 
 MAY_IMPORT = {
@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "installation": set(),
     "model_cache": set(),
     "plugins": {"errors"},
+    "blocking": {"errors"},
     "_version": {"errors"},
     "processes": {"errors"},
     "tracing": {"errors"},
@@ -74,7 +75,18 @@ MAY_IMPORT = {
     },
     "store": {"errors", "_version", "document", "export"},
     "cluster": {
-        *("errors", "_version", "config", "document", "sources", "parsing", "describing", "runtime", "store"),
+        *(
+            "errors",
+            "_version",
+            "tracing",
+            "config",
+            "document",
+            "sources",
+            "parsing",
+            "describing",
+            "runtime",
+            "store",
+        ),
         "serving",
     },
     "embedding": {"errors", "config", "document", "imaging", "inference", "export", "store"},

@@ -65,3 +65,24 @@ def test_what_raises_is_work_as_well(trace):
         "request",
     ]
     assert trace.waits["recognition"].pages == 1
+
+
+def test_a_decision_is_one_line_that_starts_with_its_page(caplog):
+    caplog.set_level("INFO", logger="pagemill")
+    tracing.PAGE.set("100%s_1")
+    log = tracing.PageLogger("pagemill.parsing.page")
+    log.info("text layer refused: %s", "no letters")
+    log.debug("not asked for")
+    assert [record.getMessage() for record in caplog.records] == ["100%s_1: text layer refused: no letters"]
+    assert caplog.records[0].name == "pagemill.parsing.page"
+
+
+def test_what_nobody_reads_is_not_made(caplog):
+    caplog.set_level("WARNING", logger="pagemill")
+
+    class Costly:
+        def __str__(self) -> str:
+            raise AssertionError("formatted")
+
+    tracing.PageLogger("pagemill.parsing.page").info("%s", Costly())
+    assert not caplog.records

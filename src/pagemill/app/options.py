@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pagemill.config.headings import MACHINE, OUTPUT, RESUME
 from pagemill.config.machine import RuntimeSettings
-from pagemill.config.options import Settings, option
+from pagemill.config.options import Settings, option, servers_option
 from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.errors import UsageError
 from pagemill.sources.options import SourceOptions
@@ -57,13 +57,8 @@ class ImageSources(Settings):
 class QueryEngineSettings(Settings):
     """Where the engines are that made the vectors, if not where they were."""
 
-    servers: tuple[str, ...] = option(
-        "--server",
-        default=(),
-        metavar="URL[,URL...]",
-        comma_separated=True,
-        results=False,
-        help="Server that embeds queries, for vectors made by a server; may be repeated.",
+    servers: tuple[str, ...] = servers_option(
+        help="Server that embeds queries, for vectors made by a server",
     )
     model: str | None = option(results=True, help="Path of the vectors' model, if it has moved.")
     device: str | None = option(results=False, help="Device of the model, such as cuda or cpu.")

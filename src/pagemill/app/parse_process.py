@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.config.options import options_of, words
+from pagemill.config.options import options_of, secrets_of, words
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.processes import die_with_parent, exit_reason
@@ -88,13 +88,12 @@ def parse_command(
     given = [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out)]
     command = [sys.executable, "-P", "-m", "pagemill", *parse_words(inputs, out, given, quiet=quiet)]
     # The options are all said: what pagemill.toml sets for `pagemill parse` is not meant for its caller.
-    environment = {**os.environ, "PAGEMILL_NO_CONFIG": "1"}
-    if options.source.password:
-        environment["PAGEMILL_PASSWORD"] = options.source.password
-    return command, environment
+    return command, {**os.environ, "PAGEMILL_NO_CONFIG": "1", **secrets_of(options)}
 
 
-def parse_words(inputs: Sequence[str | Path], out: Path, options: Iterable[str], *, quiet: bool) -> tuple[str, ...]:
+def parse_words(
+    inputs: Sequence[str | Path], out: Path, options: Iterable[str], *, quiet: bool, verbose: int = 0
+) -> tuple[str, ...]:
     """The command line of ``pagemill parse``, with its inputs last, after ``--``, if one looks like an option.
 
     Args:
@@ -102,9 +101,10 @@ def parse_words(inputs: Sequence[str | Path], out: Path, options: Iterable[str],
         out: The run directory.
         options: The words of all other options.
         quiet: Show failures only.
+        verbose: How often ``--verbose`` is given.
     """
     names = tuple(map(str, inputs))
-    given = ("-o", word_of(out), *options, *(["--quiet"] if quiet else []))
+    given = ("-o", word_of(out), *options, *(["--quiet"] if quiet else []), *(["--verbose"] * verbose))
     like_options = any(name.startswith("-") for name in names)
     return ("parse", *given, "--", *names) if like_options else ("parse", *names, *given)
 

@@ -23,7 +23,7 @@ from pagemill.errors import ExitCode, PagemillError, ServerError, WorkerCrashErr
 from pagemill.processes import die_with_parent, exit_reason
 from pagemill.runtime.supervisor import SAME_REQUEST_S
 from pagemill.serving.replicas import Serving
-from pagemill.serving.spec import Tell
+from pagemill.serving.spec import Report
 
 if TYPE_CHECKING:  # they talk to servers, for which a plan needs no packages
     from pagemill.serving.servers import ModelServers
@@ -108,7 +108,7 @@ class StepRunner:
 
     _working: asyncio.Task[int]
 
-    def __init__(self, steps: Sequence[PlannedStep], say: Callable[[str], object], tell: Tell) -> None:
+    def __init__(self, steps: Sequence[PlannedStep], say: Callable[[str], object], tell: Report) -> None:
         self._steps = steps
         self._say = say
         self._tell = tell
@@ -202,8 +202,8 @@ class StepRunner:
 
         if planned.remote is None:
             assert planned.serving is not None
-            return ModelServers(planned.serving.specs, tell=self._tell)
-        return ClusterServers(planned.remote.options, planned.remote.address, tell=self._tell)
+            return ModelServers(planned.serving.specs, report=self._tell)
+        return ClusterServers(planned.remote.options, planned.remote.address, report=self._tell)
 
     async def _do(self, planned: PlannedStep, urls: Sequence[str]) -> int:
         """Run a step in a child process and return its exit status."""

@@ -21,7 +21,7 @@ from pagemill.config.machine import RaySettings
 from pagemill.config.model_cards import ModelKind, load_card
 from pagemill.config.model_files import find_model
 from pagemill.config.modes import LAYOUT_MODEL, LINES, TRANSFORMERS, VLM, ReadingMode, TextLayerMode
-from pagemill.config.options import Settings, option, words
+from pagemill.config.options import Settings, option, servers_option, words
 from pagemill.config.serving import ONE_PER_GPU, ServingOptions
 from pagemill.config.settings import LayoutChoice
 from pagemill.embedding.base import EngineSettings
@@ -75,14 +75,8 @@ class RunOptions(Settings):
     embedding_weights: Path | None = option(
         heading=EMBEDDING, folder_exists=True, results=True, help="Folder of a checkpoint to use instead of the card's."
     )
-    embedding_servers: tuple[str, ...] = option(
-        "--embedding-server",
-        default=(),
-        heading=EMBEDDING,
-        metavar="URL[,URL...]",
-        comma_separated=True,
-        results=False,
-        help="Use this server for embeddings and start none; may be repeated.",
+    embedding_servers: tuple[str, ...] = servers_option(
+        "--embedding-server", heading=EMBEDDING, help="Use this server for embeddings and start none"
     )
     queries: str | None = None
     """A file, or ``auto``."""
@@ -93,6 +87,7 @@ class RunOptions(Settings):
     licence: str | None = licence_option(heading=PUBLISHING)
     private: bool = option(heading=PUBLISHING, default=False, results=False, help="Make the dataset private.")
     quiet: bool = False
+    verbose: int = 0
 
     @property
     def chosen(self) -> frozenset[Step]:
@@ -100,12 +95,6 @@ class RunOptions(Settings):
         every = not self.steps or "all" in self.steps
         chosen = set(Step) if every else {Step(name) for name in self.steps}
         return frozenset(chosen - {Step.UPLOAD} if every and self.hf_repo is None else chosen)
-
-    @property
-    def secrets(self) -> dict[str, str]:
-        """The token and the password, as an environment; the token also opens datasets that are read from the Hub."""
-        values = {"HF_TOKEN": self.hf_token, "PAGEMILL_PASSWORD": self.parse.source.password}
-        return {name: value for name, value in values.items() if value}
 
 
 def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, list[str]]:
@@ -292,7 +281,7 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
     )
     resolved = ("text_layer",) if settings.text_layer is recognition.text_layer else ()
     given = (*words(parse, leave_out=resolved), *words(options.directory), *words(options.cluster))
-    arguments = parse_words(options.inputs, options.out, given, quiet=options.quiet)
+    arguments = parse_words(options.inputs, options.out, given, quiet=options.quiet, verbose=options.verbose)
     areas = [
         Area.MACHINE,
         *([Area.VLM] if by_model and remote is None else []),

@@ -55,7 +55,7 @@ async def opened_run(
     Raises:
         OutputError: As :func:`pagemill.app.parse.parse_into`.
     """
-    identity = await pipeline.identity()
+    identity = await pipeline.services.identity()
     with ThreadPoolExecutor(1, thread_name_prefix="pagemill.store") as writer:
 
         def open_directory() -> RunDirectory:
@@ -63,7 +63,7 @@ async def opened_run(
                 out,
                 exporters=default_exporters(directory.report),
                 identity=identity,
-                settings=pipeline.describe(),
+                settings=pipeline.services.describe(),
                 mode=OpenMode.RESUME if again else directory.mode(out),
                 retry_failed=directory.retry_failed and not again,
                 death=life.death if again and not pipeline.is_remote else None,
@@ -220,7 +220,7 @@ class RunWriter:
         self.outcome.skipped_files = source.skipped_files
         self.outcome.skipped_links = source.skipped_links
         self.outcome.skipped_tables = source.skipped_tables
-        self.outcome.described = self._pipeline.described
+        self.outcome.described = self._pipeline.services.described
         await self._finish(interrupted=stopped, complete=source.complete and not stopped)
         if not (summary.pages or summary.skipped or self._stopped):
             raise InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
@@ -241,7 +241,7 @@ class RunWriter:
                 await asyncio.sleep(BEAT_S)
 
         async def leave_when_stuck() -> None:
-            await self._pipeline.stuck.wait()
+            await self._pipeline.services.stuck.wait()
             supervised = self._life.supervised
             if not self._life.vitals.hung:
                 self._progress.hangs(fresh_process=supervised)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def choose_device(wanted: TorchDevice, option: str) -> torch.device:
-    """The device to run on: the one that is wanted, or the first of CUDA, MPS and CPU that is there.
+    """The device to run on: ``wanted``, or for ``auto`` the first available of CUDA, MPS and CPU.
 
     Args:
-        wanted: Of the settings.
-        option: Where the user sets it, for the remedy.
+        wanted: The setting.
+        option: The command line option for it, named in the remedy.
 
     Raises:
-        UsageError: PyTorch sees no such device.
+        UsageError: PyTorch has no such device.
     """
     import torch
 
@@ -69,8 +69,8 @@ def compute_with(threads: int, device: torch.device) -> None:
     cores, and takes most of the time where there is one.
 
     Args:
-        threads: That the model wants.
-        device: Where it computes; nothing is set for any but the CPU.
+        threads: Threads for this model.
+        device: Where it computes; a no-op unless it is the CPU.
     """
     global _most_threads
     if device.type == "cpu":
@@ -81,10 +81,11 @@ def compute_with(threads: int, device: torch.device) -> None:
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Bytes of free memory; None where the system does not tell."""
+    """Bytes of free memory; None where the system does not report it."""
     import torch
 
     if device.type == "cuda":
+        # PyTorch keeps freed blocks for itself: the driver counts them as used, and we can still use them.
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0] + kept)
     if device.type == "mps":

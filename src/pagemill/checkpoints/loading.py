@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ModelConfig(msgspec.Struct):
-    """What is read of a model's ``config.json`` before anything is loaded."""
+    """The fields of a model's ``config.json`` that are read before it is loaded."""
 
     model_type: str = ""
     id2label: dict[int, str] = {}
@@ -26,7 +26,7 @@ def require_packages(what: str) -> None:
     """Import PyTorch and transformers.
 
     Args:
-        what: Needs them, such as ``the layout engine pp-doclayout-v3``.
+        what: Name of what needs them, such as ``the layout engine pp-doclayout-v3``.
 
     Raises:
         MissingDependencyError: One is not installed.
@@ -53,7 +53,7 @@ def read_config(folder: Path) -> ModelConfig:
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """No progress bars and warnings of transformers: the terminal is the run's."""
+    """Suppress progress bars and warnings of transformers, which would break up the run's own progress bar."""
     from transformers.utils import logging
 
     shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
@@ -68,14 +68,14 @@ def quietly() -> Iterator[None]:
 
 
 def load_pretrained(kind: Any, folder: Path, dtype: torch.dtype, *, what: str, remedy: str, **options: Any) -> Any:
-    """Load a model on the CPU, ready to predict. No weight is left to chance: a file that lacks some is refused.
+    """Load a model on the CPU, in evaluation mode. A checkpoint that lacks weights is refused.
 
     Args:
         kind: The class of transformers that loads it.
-        folder: Of the checkpoint.
+        folder: The checkpoint.
         dtype: Data type of its weights.
-        what: It is, for errors: ``the layout model``.
-        remedy: How to get a sound checkpoint.
+        what: Name of the model in errors, such as ``the layout model``.
+        remedy: How to get a complete checkpoint.
         **options: Further arguments of ``from_pretrained``.
 
     Raises:
@@ -86,14 +86,21 @@ def load_pretrained(kind: Any, folder: Path, dtype: torch.dtype, *, what: str, r
     try:
         with quietly():
             model, info = kind.from_pretrained(
-                folder, dtype=dtype, local_files_only=True, use_safetensors=True, output_loading_info=True, **options
+                # Safetensors only: a pickled checkpoint can run any code when it is loaded.
+                folder,
+                dtype=dtype,
+                local_files_only=True,
+                use_safetensors=True,
+                output_loading_info=True,
+                **options,
             )
-    except ImportError as error:  # transformers says which package, over several lines
+    except ImportError as error:  # transformers names the package, over several lines
         raise lacks_extra(f"{what} in {folder} needs more: {_first_line(error)}", "gpu") from error
     except Exception as error:  # configuration, safetensors and shape errors have no common base
         if is_out_of_memory(error):
             raise no_memory(what, error) from error
         raise UnsupportedInputError(f"cannot load {what} in {folder}: {_first_line(error)}", remedy=remedy) from error
+    # transformers fills missing tensors with random numbers and only logs it: the answers would be noise.
     if lost := [*info["missing_keys"], *info["mismatched_keys"]]:
         raise UnsupportedInputError(
             f"the weights of {what} in {folder} lack {len(lost)} tensors, the first: {sorted(map(str, lost))[0]}",

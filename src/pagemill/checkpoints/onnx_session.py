@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 _importing = threading.Lock()
-"""ONNX Runtime is heavy, and its import is not safe from two threads at once."""
+"""Held during the import of ONNX Runtime, which is not safe from two threads at once."""
 
 
 def cpu_session(model: Path, *, fixed_shape: bool = False) -> onnxruntime.InferenceSession:
-    """A model for one compute thread a call; calls from several threads run side by side. Loaded once a process.
+    """A model that computes on one thread per call; calls from several threads run in parallel. Cached.
 
     Args:
         model: The file.
@@ -39,8 +39,11 @@ def load(model: str | bytes, *, fixed_shape: bool = False) -> onnxruntime.Infere
         import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # pages run in parallel in threads of ours, and results do not depend on them
+    # Pages run in parallel on our own threads; and sums do not depend on how many threads share them.
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.enable_mem_pattern = fixed_shape  # they would be planned again for each shape
-    options.log_severity_level = 4  # what matters is raised; exports warn about their shapes on every load
+    # A memory plan is made per input shape: with shapes that change it would be made for each call.
+    options.enable_mem_pattern = fixed_shape
+    # Errors are raised anyway, and exported models warn about their shapes on every load.
+    options.log_severity_level = 4
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -10,8 +10,6 @@ import click
 
 from pagemill.cli import config_file
 
-_SECRET = ("password", "token", "key")
-
 
 @click.command(name="config")
 @click.pass_context
@@ -38,17 +36,18 @@ def command(context: click.Context) -> None:
     assert isinstance(root.command, click.Group)
     config_file.defaults(path, tables, root.command, explicit=True)  # refuses what is unknown
     click.echo(f"# {path}")
-    for line in _lines(tables):
+    for line in _lines(tables, root.command):
         click.echo(line)
 
 
-def _lines(tables: Mapping[str, Any], inside: str = "") -> Iterator[str]:
+def _lines(tables: Mapping[str, Any], group: click.Group, inside: str = "") -> Iterator[str]:
     for name, values in tables.items():
-        place = f"{inside}{name}"
-        plain = {key: value for key, value in values.items() if not isinstance(value, dict)}
-        if plain:
-            yield f"[{place}]"
-        for key, value in plain.items():
-            hidden = any(part in _SECRET for part in key.replace("_", "-").split("-"))
-            yield f"{key} = {json.dumps('(hidden)' if hidden else value, ensure_ascii=False, default=str)}"
-        yield from _lines({key: value for key, value in values.items() if isinstance(value, dict)}, f"{place}.")
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from _lines(values, command, f"{inside}{name}.")
+        elif command is not None and values:
+            options = config_file.options_of(command)
+            yield f"[{inside}{name}]"
+            for key, value in values.items():
+                hidden = options[key.replace("_", "-")].hide_input
+                yield f"{key} = {json.dumps('(hidden)' if hidden else value, ensure_ascii=False, default=str)}"

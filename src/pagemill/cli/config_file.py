@@ -79,14 +79,19 @@ def defaults(path: Path, table: Mapping[str, Any], group: click.Group, *, explic
     return found
 
 
-def _option(path: Path, name: str, command: click.Command, key: str, value: Any, explicit: bool) -> tuple[str, Any]:
-    options = {
+def options_of(command: click.Command) -> dict[str, click.Option]:
+    """The options of a command, by their long flags without dashes."""
+    return {
         flag.removeprefix("--"): option
         for option in command.params
         if isinstance(option, click.Option)
         for flag in option.opts
         if flag.startswith("--")
     }
+
+
+def _option(path: Path, name: str, command: click.Command, key: str, value: Any, explicit: bool) -> tuple[str, Any]:
+    options = options_of(command)
     option = options.get(key.replace("_", "-"))
     if option is None or option.name is None:
         raise _unknown(path, f"[{name}] {key}", "option", key.replace("_", "-"), options)

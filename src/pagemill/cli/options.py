@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from pagemill.config.headings import OUTPUT
 from pagemill.config.modes import VLM
-from pagemill.config.options import Option, build, options_of
+from pagemill.config.options import SERVERS, Option, build, options_of
 from pagemill.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,6 +100,12 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 run_directory = click.argument("out", metavar="OUT", type=FOLDER)
 quiet_option = click.option(
     *("-q", "--quiet"), is_flag=True, help="Print failures only, neither progress nor a summary.", **under(OUTPUT)
+)
+verbose_option = click.option(
+    *("-v", "--verbose"),
+    count=True,
+    help="Print each decision about a page with its reason; -vv with more detail.",
+    **under(OUTPUT),
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 start_timeout_option = click.option(
@@ -194,6 +200,7 @@ def _details(each: Option) -> dict[str, Any]:
         "envvar": each.environment,
         "default": each.default if each.kind is bool else None,
         "multiple": each.many and each.parse is None,
+        "hide_input": each.secret,
     }
     if each.kind is bool:
         return details | {"is_flag": True}
@@ -252,5 +259,5 @@ def require_model_engine(recognition: RecognitionSettings, given: Mapping[str, t
 
 def server_option(what: str) -> Callable[..., Any]:
     """An option with URLs of servers: repeatable, and several in one value."""
-    help = f"{what}; may be repeated."
-    return click.option(*("--server", "servers"), multiple=True, metavar="URL[,URL...]", callback=_split, help=help)
+    declared = Option(flags=("--server",), key="servers", many=True, help=f"{what}; may be repeated.", **SERVERS)
+    return click.option(*_names(declared), **_details(declared))

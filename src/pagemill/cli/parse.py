@@ -15,7 +15,16 @@ from typing import BinaryIO
 import click
 
 from pagemill.app.options import DirectoryOptions, ParseOptions
-from pagemill.cli.options import GroupedCommand, Name, given, quiet_option, require_model_engine, takes, under
+from pagemill.cli.options import (
+    GroupedCommand,
+    Name,
+    given,
+    quiet_option,
+    require_model_engine,
+    takes,
+    under,
+    verbose_option,
+)
 from pagemill.config.headings import OUTPUT, RESUME
 from pagemill.config.machine import RaySettings
 from pagemill.config.modes import VLM, ReadingMode
@@ -39,6 +48,7 @@ SILENCE_MARGIN_S = 5.0
     **under(OUTPUT),
 )
 @quiet_option
+@verbose_option
 @click.option(
     "--check",
     is_flag=True,
@@ -49,6 +59,7 @@ def command(
     inputs: tuple[str, ...],
     output: Path,
     quiet: bool,
+    verbose: int,
     check: bool,
     options: ParseOptions,
     directory: DirectoryOptions,
@@ -73,10 +84,10 @@ def command(
     if STREAM in inputs or str(output) == STREAM:
         if check:
             raise click.UsageError("--check goes with files and a directory, not with -")
-        return _streamed(inputs, output, options, directory, cluster)
+        return _streamed(inputs, output, options, directory, cluster, verbose)
     if check:
         return _check(output, inputs, options, directory)
-    return _parse(inputs, output, options, directory, cluster, quiet=quiet)
+    return _parse(inputs, output, options, directory, cluster, quiet=quiet, verbose=verbose)
 
 
 def _parse(
@@ -87,6 +98,7 @@ def _parse(
     cluster: RaySettings,
     *,
     quiet: bool,
+    verbose: int,
 ) -> int:
     """Parse in a supervised process; returns the exit status."""
     from pagemill.cli import exit_status
@@ -107,25 +119,25 @@ def _parse(
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs
         from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
-        from pagemill.cli.progress import messages
+        from pagemill.cli.progress import messages, print_log
         from pagemill.cluster.pipeline import ClusterPipeline
         from pagemill.profiling.telemetry import exported
         from pagemill.runtime.pipeline import Pipeline
+        from pagemill.runtime.services import Services
         from pagemill.sources.download import fetch_missing
         from pagemill.store.opening import OpenMode
         from pagemill.store.run_directory import PREVIEW_PAGES
 
         console = messages(quiet=quiet)
+        print_log(console, verbose)
         if not life.vitals.opened:
             require_inputs(output, inputs, directory, options.source.download)
             fetch_missing(inputs, options.source, console.note, bars=console.is_terminal and not console.failures_only)
         if quiet:
             logging.getLogger("pagemill.sources").setLevel(logging.ERROR)
         settings = dataclasses.replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0)
-        if cluster.address is None:
-            pipeline = Pipeline(settings, options.runtime, options.layout)
-        else:
-            pipeline = ClusterPipeline(settings, options.runtime, options.layout, cluster, output)
+        services = Services(settings, options.runtime, options.layout)
+        pipeline = Pipeline(services) if cluster.address is None else ClusterPipeline(services, cluster, output)
         if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
             console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
         with ParseProgress(console, life) as progress:
@@ -156,7 +168,12 @@ def _parse(
 
 
 def _streamed(
-    inputs: tuple[str, ...], output: Path, options: ParseOptions, directory: DirectoryOptions, cluster: RaySettings
+    inputs: tuple[str, ...],
+    output: Path,
+    options: ParseOptions,
+    directory: DirectoryOptions,
+    cluster: RaySettings,
+    verbose: int,
 ) -> int:
     """Parse standard input, or print the Markdown."""
     temporary, owner = tempfile.mkdtemp(prefix="pagemill-"), os.getpid()
@@ -167,11 +184,11 @@ def _streamed(
                 _copy(sys.stdin.buffer, file)
             inputs = tuple(str(copied) if name == STREAM else name for name in inputs)
         if str(output) != STREAM:
-            return _parse(inputs, output, options, directory, cluster, quiet=False)
+            return _parse(inputs, output, options, directory, cluster, quiet=False, verbose=verbose)
         out = Path(temporary) / "out"
         options = dataclasses.replace(options, settings=dataclasses.replace(options.settings, crops=False))
         directory = dataclasses.replace(directory, report=False)
-        status = _parse(inputs, out, options, directory, cluster, quiet=True)
+        status = _parse(inputs, out, options, directory, cluster, quiet=True, verbose=verbose)
         for path in sorted((out / "documents").glob("*.md")):
             sys.stdout.buffer.write(path.read_bytes())
         sys.stdout.buffer.flush()

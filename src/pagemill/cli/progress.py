@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any, Self
@@ -52,6 +53,29 @@ class LenientConsole(Console):
 def messages(*, quiet: bool = False) -> LenientConsole:
     """Standard error."""
     return LenientConsole(stderr=True, highlight=False, failures_only=quiet)
+
+
+class _LogLines(logging.Handler):
+    """Prints log records through a console, as lines that do not disturb its progress bar."""
+
+    def __init__(self, console: LenientConsole) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        name = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        # Of a traceback each line is one; a message of several lines would pass for several messages.
+        self._console.say(name, " ".join(record.getMessage().split()))
+        for line in logging.Formatter().formatException(record.exc_info).splitlines() if record.exc_info else ():
+            self._console.say(line)
+
+
+def print_log(console: LenientConsole, verbosity: int) -> None:
+    """Print what pagemill logs about its decisions from now on: with 1 the decisions, with 2 their details."""
+    if verbosity:
+        logger = logging.getLogger("pagemill")
+        logger.addHandler(_LogLines(console))
+        logger.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
 
 
 class ProgressBar:

@@ -14,11 +14,21 @@ import click
 from pagemill.app.doctor import CheckResult
 from pagemill.app.run import Step, StepRunner
 from pagemill.app.run_plan import EMBEDDING, RunOptions, check, commands, completed, plan
-from pagemill.cli.options import GroupedCommand, Name, given, queries_option, require_model_engine, takes, under
+from pagemill.cli.options import (
+    GroupedCommand,
+    Name,
+    given,
+    queries_option,
+    require_model_engine,
+    takes,
+    under,
+    verbose_option,
+)
 from pagemill.cli.progress import LenientConsole, ServerDisplay, messages
 from pagemill.cli.serve_model import print_plans
 from pagemill.config.headings import OUTPUT
 from pagemill.config.modes import LINES, TRANSFORMERS, VLM
+from pagemill.config.options import secrets_of
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode, UsageError
@@ -45,6 +55,7 @@ _OF_THE_MODEL = {"weights": "--recognition-weights", "dtype": "--recognition-dty
     **_STEPS,
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print failures and the upload only.", **_STEPS)
+@verbose_option
 @takes(
     options=RunOptions,
     leave_out=("host", "with_options", "sequence_tokens", "prefill_tokens"),
@@ -95,7 +106,7 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     wanted = replace(options, **more)
     console = messages(quiet=wanted.quiet)
     if not dry_run:
-        os.environ.update(wanted.secrets)
+        os.environ.update(secrets_of(wanted))  # the token also opens datasets of the Hub
     wanted, notes = completed(wanted, dry=dry_run)
     for note in notes:
         console.note(f"Note: {note}")

@@ -65,7 +65,7 @@ async def _serve(serving: Serving, patience: Patience, console: LenientConsole) 
     """Run the servers until a signal is received (a second one kills them), or all have been given up."""
     from pagemill.serving.servers import ModelServers
 
-    servers = ModelServers(serving.specs, patience=patience, tell=ServerDisplay(console))
+    servers = ModelServers(serving.specs, patience=patience, report=ServerDisplay(console))
     ended = await until_stopped(_keep(servers), servers.kill, console)
     return ExitCode.OK if ended or servers.ready else ExitCode.INTERRUPTED
 

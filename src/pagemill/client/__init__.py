@@ -1,7 +1,9 @@
 """A client of ``pagemill serve``, for synchronous and for asynchronous code. It needs the extra ``client``."""
 
 from pagemill.client.asynchronous import AsyncClient
-from pagemill.client.models import (
+from pagemill.client.requests import IncompleteResultsWarning, RequestError
+from pagemill.client.synchronous import Client
+from pagemill.document.jobs import (
     Collection,
     Job,
     JobDocument,
@@ -11,8 +13,6 @@ from pagemill.client.models import (
     PageSummary,
     SearchResult,
 )
-from pagemill.client.requests import IncompleteResultsWarning, RequestError
-from pagemill.client.synchronous import Client
 
 __all__ = [
     "AsyncClient",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 
 from pagemill._version import __version__
-from pagemill.client.models import Collection, Job, JobState, PageEvent, PageSummary, SearchResult
 from pagemill.client.requests import (
     RETRIED,
     EventParser,
@@ -23,6 +22,18 @@ from pagemill.client.requests import (
     delay,
     error_of,
     unreached,
+)
+from pagemill.document.jobs import (
+    Collection,
+    Collections,
+    Hits,
+    Job,
+    Jobs,
+    JobState,
+    PageEvent,
+    Pages,
+    PageSummary,
+    SearchResult,
 )
 from pagemill.document.page import PageResult
 from pagemill.errors import UsageError, lacks_extra, unwritable
@@ -128,7 +139,7 @@ class AsyncClient:
         after: str | None = None
         while True:
             found = await self._get(
-                "/v1/jobs", _Jobs, state=state and str(state), collection=collection, limit=100, after=after
+                "/v1/jobs", Jobs, state=state and str(state), collection=collection, limit=100, after=after
             )
             for job in found.jobs:
                 yield job
@@ -186,7 +197,7 @@ class AsyncClient:
         """The pages of a job in reading order, without their contents."""
         after: str | None = None
         while True:
-            found = await self._get(f"/v1/jobs/{id}/pages", _Pages, status=status, limit=500, after=after)
+            found = await self._get(f"/v1/jobs/{id}/pages", Pages, status=status, limit=500, after=after)
             for page in found.pages:
                 yield page
             if (after := found.next) is None:
@@ -249,13 +260,13 @@ class AsyncClient:
         """Find pages of finished jobs, of a collection, or of one job, best first."""
         codes = ",".join(languages) or None
         found = await self._get(
-            "/v1/search", _Hits, q=query, collection=collection, job=job, languages=codes, limit=limit
+            "/v1/search", Hits, q=query, collection=collection, job=job, languages=codes, limit=limit
         )
         return found.hits
 
     async def collections(self) -> list[Collection]:
         """The collections of the key."""
-        return (await self._get("/v1/collections", _Collections)).collections
+        return (await self._get("/v1/collections", Collections)).collections
 
     async def cancel(self, id: str) -> Job:
         """Cancel a job; its pages in flight are finished. No effect on a job that is over."""
@@ -335,21 +346,3 @@ class AsyncClient:
                         yield event.id, msgspec.json.decode(event.data, type=PageEvent)
                     elif event.kind == "job":
                         yield event.id, msgspec.json.decode(event.data, type=Job)
-
-
-class _Jobs(msgspec.Struct):
-    jobs: list[Job]
-    next: str | None = None
-
-
-class _Pages(msgspec.Struct):
-    pages: list[PageSummary]
-    next: str | None = None
-
-
-class _Hits(msgspec.Struct):
-    hits: list[SearchResult]
-
-
-class _Collections(msgspec.Struct):
-    collections: list[Collection]

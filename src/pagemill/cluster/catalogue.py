@@ -1,4 +1,4 @@
-"""What a worker knows of the sources of a unit: the names, places and attempts that the driver gave to its pages."""
+"""The catalogue of a worker: names, positions and attempts of the pages of a unit, as planned by the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pagemill.sources.items import is_url
 
 
 class UnitCatalogue(Catalogue):
-    """Knows all pages of the sources as finished but those of the unit, so that an input stream gives just these."""
+    """Reports all pages as finished except those of the unit, so that an input stream yields just these."""
 
     is_part = True
 
@@ -23,7 +23,7 @@ class UnitCatalogue(Catalogue):
             self._sources.setdefault(_address(source.uri), []).append(source)
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
-        """The digest of a file that is as it was when the driver read it."""
+        """The digest of a file that was not changed since the driver read it."""
         sources = self._sources.get(os.path.abspath(path), ())  # noqa: PTH100 - Path.resolve would follow links
         return next((each.digest for each in sources if (each.size, each.modified_ns) == (size, modified_ns)), None)
 

@@ -17,15 +17,19 @@ _CONNECT_S = 10.0  # not measured; a cluster that runs answers within millisecon
 
 _VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
-    "RAY_BACKEND_LOG_LEVEL": "fatal",  # else its warnings are between the lines of the progress
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # nor notices of other machines: the run itself says which workers died
-    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # nor errors of calls whose result nobody needs
-    "RAY_ENABLE_AUTO_CONNECT": "0",  # else threads of Ray Data that outlive a run connect to any cluster they find
+    # Otherwise Ray prints warnings, notices of other machines and unhandled errors between the lines of the progress;
+    # the run itself reports workers that died.
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+    # Threads of Ray Data that outlive a run would connect to any cluster they find.
+    "RAY_ENABLE_AUTO_CONNECT": "0",
 }
 
 
 def connect(address: str) -> None:
     """Connect this process to a cluster, or start one within this machine."""
+    # Before the import: Ray reads them when its modules are loaded.
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
     try:
@@ -49,7 +53,7 @@ def connect(address: str) -> None:
 
 
 def _probe(address: str) -> None:
-    """Fail where nothing listens at HOST:PORT. Ray would try for ten minutes and more, deaf to Ctrl-C."""
+    """Fail if nothing listens at HOST:PORT. Ray would try for more than ten minutes, and ignore Ctrl-C."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal():  # auto, local, and what Ray itself refuses
         return
@@ -80,7 +84,7 @@ def _silenced() -> Iterator[None]:
 
 
 def disconnect() -> None:
-    """Leave the cluster, which ends the workers of this run; one that was started here ends with it."""
+    """Disconnect, which ends the workers of this run; a cluster that was started here ends, too."""
     if "ray" in sys.modules:
         import ray
 
@@ -99,7 +103,7 @@ def cpus_of_machines() -> list[int]:
 
 
 def places(cpus: int, cluster: RaySettings) -> int:
-    """Workers that the machines have room for, no more than are wanted."""
+    """Number of workers that fit on the machines, at most as many as asked for."""
     found = 0
     for node in _machines():
         here = node["Resources"]

@@ -1,4 +1,4 @@
-"""The run as a Ray dataset: units in, results out. All that is Ray Data is here."""
+"""The run as a Ray dataset: units in, results out. The only module that uses Ray Data."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def results(exchange: Any, task: WorkerTask, cluster: RaySettings, workers: int,
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    # A block per unit: workers get them as soon as they are offered, the driver gets results as soon as they are there.
+    # A block per unit, so that workers get units, and the driver results, without waiting for a block to fill.
     context.target_max_block_size = 1
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # the error that ends the run says what it would
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # the error that ends the run repeats it
     read = ray.data.read_datasource(UnitDatasource(exchange), override_num_blocks=1, num_cpus=0)
     # Actors are restarted, and their tasks executed again, without end: that is Ray Data's default.
     parsed = read.map(

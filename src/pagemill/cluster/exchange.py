@@ -11,7 +11,7 @@ class Verdict(StrEnum):
 
     PARSE = "parse"
     DIED = "died"
-    """A worker has died over it: report that, and parse nothing."""
+    """A worker died while it parsed this unit: report that, and parse nothing."""
     SKIP = "skip"
     """The run is stopping, or the driver has given the pages to another unit."""
 
@@ -19,8 +19,8 @@ class Verdict(StrEnum):
 class Exchange:
     """Holds units from their offer until the driver has their result. An asyncio actor, without state on disk.
 
-    Ray executes a task again when its worker dies. A second execution of a unit is how the driver learns of the death:
-    nothing is parsed twice unseen, and the driver decides what follows for each page.
+    Ray executes a task again when its worker dies. The second execution of a unit reports the death to the driver,
+    which decides for each page whether it is retried: no page is parsed twice without its knowledge.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Exchange:
         return None if number >= self._offered else self._units.get(number, b"")
 
     async def begin(self, number: int, worker: str) -> Verdict:
-        """A worker, an actor of this id, is about to parse a unit."""
+        """Register a worker, by its actor id, for a unit that it is about to parse."""
         if not await self.is_wanted(number):
             return Verdict.SKIP
         if number in self._workers:
@@ -56,31 +56,31 @@ class Exchange:
         return Verdict.PARSE
 
     async def begun(self) -> dict[int, str]:
-        """Units that are parsed, each with its worker."""
+        """Units in flight, each with its worker."""
         return dict(self._workers)
 
     async def is_wanted(self, number: int) -> bool:
-        """Whether a worker may begin a unit."""
+        """Whether a worker may start a unit."""
         return number in self._units and not self._stopped
 
     async def withdraw(self, numbers: list[int]) -> list[int]:
-        """Take back units that no worker has begun, and say which: from now on, none can begin them."""
+        """Withdraw units that no worker has started, so that none can start them; return their numbers."""
         taken = [number for number in numbers if number in self._units and number not in self._workers]
         for number in taken:
             del self._units[number]
         return taken
 
     async def done(self, number: int) -> None:
-        """The driver has the result of a unit, or wants none any more."""
+        """Forget a unit: the driver has its result, or needs none."""
         self._units.pop(number, None)
         self._workers.pop(number, None)
 
     async def stop(self) -> None:
-        """Units that no worker has begun are left."""
+        """Let workers skip units that they have not started."""
         self._stopped = True
 
     async def close(self) -> None:
-        """There are no more units."""
+        """Report the end of the units."""
         self._closed = True
         self._notify()
 

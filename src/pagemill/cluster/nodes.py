@@ -1,4 +1,4 @@
-"""How fast each machine of a cluster is."""
+"""Page rates of the machines of a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NodeRates:
         self._pages: deque[tuple[float, str]] = deque()
 
     def add(self, node: str) -> None:
-        """A machine has delivered a page."""
+        """Count a page of a machine."""
         self._pages.append((self._clock(), node))
 
     def rates(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A run on a cluster, seen from the driver: what is offered to workers, and what becomes of each page."""
+"""The driver of a run on a cluster: offers units to workers, and decides on results, retries and failures."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from pagemill.cluster.connection import disconnect
 from pagemill.cluster.nodes import NodeRates
 from pagemill.cluster.units import UNIT_PAGES, UnitResult, WorkerTask, decode_result, encode, make_unit
 from pagemill.document.page import PageError
+from pagemill.document.shown import count
 from pagemill.errors import NetworkError, NoSpaceError, PagemillError, WorkerCrashError, error_class
 from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page, parse_page
 from pagemill.parsing.page_run import PageServices
@@ -33,22 +34,22 @@ from pagemill.store.records import decode_page
 log = logging.getLogger(__name__)
 
 _CHECK_S = 2.0
-"""How often the driver looks for workers that are gone."""
+"""Interval of the driver's checks for workers that have died."""
 _SILENCE_S = 40.0
-"""After this time without an answer of the head of the cluster the run ends: 60 s later than the last answer, Ray ends
-this process without a word."""
+"""Timeout of the head of the cluster, after which the run ends. It must be below 60 s: that long after the last answer
+Ray ends this process without a message."""
 _DEATH = "a worker died"
-"""What is known of the end of a worker: Ray does not say which signal ended it."""
+"""Cause of death of a worker: Ray does not report the signal."""
 _FORGIVEN_DEATHS = 2
-"""So many times more than ``max_attempts`` a page may be alone when its worker dies, as workers are also killed from
-outside. In a drill that killed 30 workers in 300 pages, two such deaths of one good page were chance."""
+"""Extra worker deaths tolerated, beyond ``max_attempts``, for a page that runs alone, as workers are also killed from
+outside. In a drill that killed 30 workers in 300 pages, two such deaths hit one good page by chance."""
 _UNBEGUN_S = 60.0
-"""After this time a unit that no worker has begun is offered again; not measured: ten times the start of a worker."""
+"""Age at which a unit that no worker has started is offered again: ten times the start of a worker. Not measured."""
 
 
 @dataclass(slots=True)
 class _Offered:
-    """A unit that was offered and has no result."""
+    """A unit that was offered and has no result yet."""
 
     refs: list[PageRef]
     alone: bool
@@ -56,24 +57,24 @@ class _Offered:
 
 
 class ClusterRun:
-    """One stream of pages: the plan, the units in flight, and what becomes of each page.
+    """One stream of pages: plans them, keeps units in flight, and decides on each result.
 
     - Units are offered while each worker has one more than it parses at once. Ray Data hands them out.
-    - A page that failed for a cause that may be gone, and one that was in flight in a worker that died, is tried again
-      when all others have ended: in a unit of its own, with nothing else in flight in its worker.
-    - A page that is alone when its worker dies has had an attempt; after ``max_attempts`` and ``_FORGIVEN_DEATHS`` of
-      them it has failed.
-    - Results are taken once: what comes a second time, of a machine that was taken for gone, is dropped.
+    - A page with a transient failure, and one that was in flight in a worker that died, is retried in isolation after
+      all others: in a unit of its own, with nothing else in flight in its worker.
+    - The death of a worker counts as an attempt of a page only if the page was alone; the page fails after
+      ``max_attempts`` and ``_FORGIVEN_DEATHS`` of them.
+    - A result is used once: a second one, from a machine that was considered dead, is dropped.
 
     Args:
         source: Plans the pages.
-        services: For pages that cannot even be referred to, which need none of them.
-        task: For the workers.
+        services: For pages without a payload, whose record holds only an error; none of them is used.
+        task: Settings for the workers.
         exchange: Handle of an :class:`~pagemill.cluster.exchange.Exchange`.
         results: Called on a thread with the number of workers and the units that each parses at once; yields encoded
             results until the exchange is closed.
-        look: Called on a thread; how many workers the cluster has room for, and the ids of all whose process is there.
-        show: Called now and then with the number of pages that are done, failed and in flight.
+        look: Called on a thread; how many workers the cluster has room for, and the ids of those that are alive.
+        show: Called at intervals with the number of pages that are done, failed and in flight.
         pages_in_flight: Of one worker.
         journal: As of a :class:`pagemill.runtime.stream.PageStream`.
         max_attempts: As of a page stream.
@@ -104,10 +105,13 @@ class ClusterRun:
         self._journal = journal
         self._max_attempts = max_attempts
         self._max_deaths = max_attempts + _FORGIVEN_DEATHS
-        self._units = math.ceil(pages_in_flight / UNIT_PAGES) + 2  # the first is about to end, the last has just come
+        # Two more than are in flight: at any time one is about to end, and one has just arrived.
+        self._units = math.ceil(pages_in_flight / UNIT_PAGES) + 2
         self._workers = 1
         self._offered: dict[int, _Offered] = {}
-        self._settling = False  # a unit that is no longer offered: some of its pages may be retried
+        # While a unit is finished it is in none of the queues, but may still add pages to be retried: the plan must
+        # wait.
+        self._finishing = False
         self._numbers = 0
         self._planned = 0
         self._alone: deque[PageRef] = deque()
@@ -121,13 +125,13 @@ class ClusterRun:
         self._tasks: list[asyncio.Task[None]] = []
 
     def stop_admitting(self) -> None:
-        """Leave what no worker has begun."""
+        """Stop units that no worker has started."""
         self._stopped = True
         self._exchange.stop.remote()
         self._changed.set()
 
     async def pages(self) -> AsyncGenerator[ParsedPage | SkippedPage]:
-        """Yield each page once, when no attempt is left to make."""
+        """Yield each page once, when its result is final."""
         await self._living()
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._consume, args=(loop,), name="pagemill.ray", daemon=True).start()
@@ -139,10 +143,10 @@ class ClusterRun:
                 if not isinstance(ended, UnitResult):
                     yield self._counted(ended)
                     continue
-                self._settling = True
-                async for page in self._settle(ended):
+                self._finishing = True
+                async for page in self._finish(ended):
                     yield self._counted(page)
-                self._settling = False
+                self._finishing = False
                 self._changed.set()
             if self._failure is not None:
                 raise self._failure
@@ -166,17 +170,18 @@ class ClusterRun:
         self._exchange.close.remote()
         with suppress(PagemillError):
             write_node_rates(self._task.out, {})
+        # Workers write crops before the driver commits their pages: those of unfinished pages would stay for good.
         if left := [ref.page_id for unit in self._offered.values() for ref in unit.refs]:
             left += [ref.page_id for ref in self._alone]
             await asyncio.to_thread(self._end_workers, left)
 
     def _end_workers(self, left: list[str]) -> None:
-        """End workers that still parse, as an error has ended the run; delete crops of pages without records."""
+        """Stop workers after an error has ended the run, and delete crops of pages without a record."""
         disconnect()
         delete_own(self._task.out, crops_of(self._task.out, left))
 
     def _consume(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Pass on the results, on a thread: as fast as they are taken, no faster."""
+        """Forward results from a thread. Blocks while the queue is full, which is the back-pressure on the workers."""
 
         def put(result: UnitResult | Exception) -> None:
             asyncio.run_coroutine_threadsafe(self._ended.put(result), loop).result()
@@ -186,11 +191,11 @@ class ClusterRun:
                 if data:
                     put(decode_result(data))
         except Exception as error:
-            with suppress(Exception):  # the loop has ended, and nobody wants to know
+            with suppress(Exception):  # the loop is closed: the run is over
                 put(error)
 
     async def _plan(self) -> None:
-        """Offer all pages of the input, then those that are to be alone, until each has ended."""
+        """Offer all pages of the input, then those to be retried in isolation, until all are finished."""
         try:
             try:
                 async with aclosing(self._source.pages()) as refs:
@@ -198,10 +203,11 @@ class ClusterRun:
             except PagemillError as error:  # raised when the pages in flight have ended
                 self._failure = error
                 self.stop_admitting()
-            while self._offered or self._settling or ((self._alone or self._again) and not self._stopped):
+            while self._offered or self._finishing or ((self._alone or self._again) and not self._stopped):
                 if self._again and not self._stopped:
                     await self._repeat()
                     continue
+                # Only after the others: a page that kills its worker takes the pages beside it along.
                 if self._alone and not self._stopped and all(unit.alone for unit in self._offered.values()):
                     await self._offer([self._alone.popleft()], alone=True)
                     continue
@@ -237,7 +243,7 @@ class ClusterRun:
             await self._offer(unit)
 
     def _size(self) -> int:
-        """Pages of the next unit: few at first, so that all workers begin at once, and few at the end."""
+        """Pages of the next unit: few at the start and at the end, so that all workers have work."""
         size = sum(len(unit.refs) for unit in self._offered.values()) // self._workers
         total = self._source.total
         if total is not None:
@@ -245,17 +251,18 @@ class ClusterRun:
         return max(1, min(size, UNIT_PAGES))
 
     async def _fail(self, ref: PageRef) -> None:
-        """A page that cannot even be referred to: its record holds nothing but the error."""
+        """Finish a page without a payload: its record holds only the error."""
         if self._journal is not None:
             await self._journal.started(ref, alone=False)
         await self._ended.put(await parse_page(ref, self._services, self._task.settings))
 
     async def _offer(self, refs: list[PageRef], *, alone: bool = False, again: bool = False) -> None:
-        """Offer a unit, once there is room among those in flight; the journal knows those that are offered again."""
+        """Offer a unit once there is room among those in flight; the journal already has one that is offered again."""
         while len(self._offered) >= (self._units + 1) * self._workers and not self._stopped:
             await self._wait()
         if self._stopped:
             return
+        # Registered before the worker can have it: its result may come while the offer is still awaited.
         number, self._numbers = self._numbers, self._numbers + 1
         self._offered[number] = _Offered(refs, alone)
         if self._journal is not None and not again:
@@ -265,7 +272,7 @@ class ClusterRun:
         await self._exchange.offer.remote(encode(unit))
 
     async def _repeat(self) -> None:
-        """Offer a unit once more that was withdrawn, or that a worker has given back."""
+        """Offer a unit again that was withdrawn, or that a worker returned."""
         unit = self._again.popleft()
         await self._offer(unit.refs, alone=unit.alone, again=True)
 
@@ -273,14 +280,15 @@ class ClusterRun:
         self._changed.clear()
         await self._changed.wait()
 
-    async def _settle(self, result: UnitResult) -> AsyncGenerator[ParsedPage]:
+    async def _finish(self, result: UnitResult) -> AsyncGenerator[ParsedPage]:
         """Yield the pages of a unit that are final; the others are retried in isolation."""
         offered = self._offered.pop(result.number, None)
         self._exchange.done.remote(result.number)
         self._results_seen = True
-        if offered is None:  # it was given up, and then came after all
+        if offered is None:  # it was withdrawn, or its worker considered dead, and its result came late
             return
         if result.error is not None:
+            # The disk of one machine is full, but others deliver: they take the unit, and the run goes on.
             if result.error.category == NoSpaceError.category and not result.pages and self._others(result.node):
                 self._again.append(offered)
                 return
@@ -288,14 +296,14 @@ class ClusterRun:
                 self._failure = error_class(result.error.category)(result.error.message, remedy=result.error.remedy)
             self.stop_admitting()
         if result.died:
-            pages_in_flight = "1 page" if len(offered.refs) == 1 else f"{len(offered.refs)} pages"
-            log.warning("a worker died with %s in flight, to be retried in isolation", pages_in_flight)
+            in_flight = count(len(offered.refs), "page")
+            log.warning("a worker died with %s in flight, to be retried in isolation", in_flight)
         pages = {}
         for each in result.pages:
             record = decode_page(each.record)
             pages[record.page_key] = (record, each)
         if result.left and (unfinished := [ref for ref in offered.refs if str(ref.key) not in pages]):
-            log.warning("a worker had to leave and gave back unfinished pages: %d", len(unfinished))
+            log.warning("a worker had to leave and returned %s unfinished", count(len(unfinished), "page"))
             self._again.append(_Offered(unfinished, offered.alone))
         for ref in offered.refs:
             if result.died:
@@ -321,6 +329,8 @@ class ClusterRun:
                 node=result.node,
             )
             self._rates.add(result.node)
+            for name, level, message in sent.log:
+                logging.getLogger(name).log(level, "%s", message)
             if page.retryable or page.unserved:
                 if (failed := await self._after_failure(ref, page)) is not None:
                     yield failed
@@ -337,6 +347,7 @@ class ClusterRun:
         if attempts >= self._max_attempts:
             return page
         if not page.unserved:  # else the run ends, and the next one tries it
+            log.info("%s: attempt %d failed, to be retried in isolation", ref.page_id, attempts)
             self._alone.append(replace(ref, attempts=attempts))
         if self._journal is not None:
             await self._journal.postponed(page)
@@ -345,7 +356,8 @@ class ClusterRun:
     async def _after_death(self, ref: PageRef, *, alone: bool) -> ParsedPage | None:
         """Queue a page for an isolated retry whose worker died; return it as failed when its attempts are used up.
 
-        A death in company is no attempt: machines are taken away, and processes killed, whatever the page.
+        A death with other pages in flight is no attempt: machines are taken away and processes killed whatever the
+        page.
         """
         if alone:
             ref = replace(ref, attempts=ref.attempts + 1, death=_DEATH)
@@ -358,28 +370,29 @@ class ClusterRun:
         return None
 
     async def _watch(self) -> None:
-        """Give up units that will have no result: Ray waits for ever to place a worker where others took its room."""
+        """Give up units that will have no result: Ray waits for ever to restart a worker whose place was taken."""
         while True:
             await asyncio.sleep(_CHECK_S)
             try:
                 begun = await self._exchange.begun.remote()
-                living = await self._living()  # later: a worker that has begun was there before
+                # In this order: a worker that started a unit after this look would otherwise count as dead.
+                living = await self._living()
                 for number, worker in begun.items():
                     if worker not in living and number in self._offered:
                         await self._ended.put(UnitResult(number=number, node="", died=True))
                 await self._give_up_waiting()
                 in_flight = sum(len(unit.refs) for unit in self._offered.values())
                 self._show({**self._counts, "in_flight": in_flight})
-                with suppress(PagemillError):  # the next page reports what is wrong with the directory
+                with suppress(PagemillError):  # the next page reports the error of the directory
                     await asyncio.to_thread(write_node_rates, self._task.out, self._rates.rates())
             except Exception as error:
                 await self._ended.put(error)
                 return
 
     async def _give_up_waiting(self) -> None:
-        """Offer units again that no worker has begun for long, although one has begun others.
+        """Offer units again that no worker has started for long, although other units have results.
 
-        Their worker may have died before it began. Where all are busy, nothing is lost but a message.
+        Their worker may have died before it started them. Where all are busy, this costs only a message.
         """
         now = time.monotonic()
         late = [number for number, unit in self._offered.items() if now - unit.since > _UNBEGUN_S]
@@ -390,7 +403,7 @@ class ClusterRun:
                     self._changed.set()
 
     async def _living(self) -> Collection[str]:
-        """Count the workers that the cluster has room for; returns the ids of those whose process is there.
+        """Count the workers that the cluster has room for; return the ids of those that are alive.
 
         Raises:
             NetworkError: The head of the cluster does not answer.
@@ -404,7 +417,7 @@ class ClusterRun:
             except Exception as error:
                 answer.set_exception(error)
 
-        # Not on a thread of the loop, which would wait for it in the end: without an answer it hangs for good.
+        # Not on a thread of the event loop, which joins its threads at the end: without an answer this one never ends.
         threading.Thread(target=look, name="pagemill.look", daemon=True).start()
         try:
             async with asyncio.timeout(_SILENCE_S):
@@ -419,20 +432,21 @@ class ClusterRun:
 
 
 def _lost(ref: PageRef, result: UnitResult) -> PageRef:
-    """A page that its source did not give where it was to be parsed."""
+    """The reference of a page that its source did not yield on the worker, with the error."""
     error = result.problems.get(ref.document.uri) or PageError(
         component="source",
         category="unreadable",
-        message=f"{ref.document.uri} gave no such page: it is damaged, or has changed meanwhile",
+        message=f"{ref.document.uri} has no such page: it is damaged, or was changed meanwhile",
         remedy="Check that all machines read the same files, and repeat the command with --retry-failed.",
     )
-    if not ref.unseen:  # else it would have opened on no machine, and the record is that of a run without a cluster
+    # An unseen source opens on no machine, so the machine is no part of the error: the record is that of a local run.
+    if not ref.unseen:
         error = msgspec.structs.replace(error, message=f"{error.message} (on {result.node})")
     return replace(ref, payload=None, error=error)
 
 
 def _of_ray(error: Exception) -> PagemillError:
-    """What an exception of Ray means for the run: its cause in one line, without the traceback of another process."""
+    """The error for an exception of Ray: its cause in one line, without the traceback of the other process."""
     if isinstance(error, PagemillError):
         return error
     cause = getattr(error, "cause", None) or error  # of a task that failed

@@ -13,7 +13,7 @@ from pagemill.errors import ServerError, UsageError
 from pagemill.serving.addresses import free_port
 from pagemill.serving.replicas import prepare
 from pagemill.serving.servers import ModelServers, cancelled
-from pagemill.serving.spec import Event, Tell, What
+from pagemill.serving.spec import Event, Report, What
 
 _TELL_S = 10.0
 _STOP_S = 30.0
@@ -39,7 +39,7 @@ class ServerActor:
         # A port of its own, where nobody listens: that of another server of this machine would be taken for this one.
         options = replace(self._options, host=host, port=free_port(host), replicas=1)
         serving = await asyncio.to_thread(prepare, options)
-        self._servers = ModelServers(serving.specs, tell=self._events.put_nowait)
+        self._servers = ModelServers(serving.specs, report=self._events.put_nowait)
         await self._servers.__aenter__()
         return self._servers.urls[0]
 
@@ -60,23 +60,23 @@ class ClusterServers(ModelServers):
     """Servers of one model on a cluster.
 
     Args:
-        options: Of each server. ``replicas`` may be ``ONE_PER_GPU``: of the whole cluster.
-        address: Of the cluster.
-        tell: Called with everything that happens, on the event loop.
-        gpus: That each server takes; 0 for servers that compute on CPUs, of which each takes one. A server with a GPU
-            takes no CPU of Ray: the workers take all of a machine by default, and would wait for ever.
+        options: Options of each server. ``replicas`` may be ``ONE_PER_GPU``, of the whole cluster.
+        address: Address of the cluster.
+        report: Called with each event, on the event loop.
+        gpus: GPUs of each server; 0 for servers on CPUs, which take one CPU each. A server with a GPU reserves no CPU
+            of Ray: the workers reserve all of a machine by default, and would wait for ever.
     """
 
-    def __init__(self, options: ServingOptions, address: str, *, tell: Tell, gpus: int = 1) -> None:
-        super().__init__((), tell=tell)
+    def __init__(self, options: ServingOptions, address: str, *, report: Report, gpus: int = 1) -> None:
+        super().__init__((), report=report)
         self._options = options
         self._address = address
         self._gpus = gpus
         self._actors: list[Any] = []
-        self._telling: list[asyncio.Task[None]] = []
+        self._reporting: list[asyncio.Task[None]] = []
 
     def kill(self) -> None:
-        """End all servers at once."""
+        """Kill all servers."""
         import ray
 
         for actor in self._actors:
@@ -95,7 +95,7 @@ class ClusterServers(ModelServers):
                 f"{count or 1} model servers need as many accelerators; the cluster has {there}",
                 remedy="Lower --replicas, add machines, or name servers that run elsewhere with --server.",
             )
-        # Reserved together: half of the servers would wait for the other half, which has no place.
+        # Reserved together: otherwise two runs could each hold half of the accelerators and wait for the other half.
         cpus = 0 if self._gpus else 1
         group = placement_group([{"GPU": self._gpus} if self._gpus else {"CPU": cpus}] * count)
         await self._reserved(asyncio.wrap_future(group.ready().future()), count)
@@ -109,19 +109,19 @@ class ClusterServers(ModelServers):
             ).remote(self._options)
             for number in range(count)
         ]
-        self._telling = [asyncio.create_task(self._pass_on(each)) for each in self._actors]
+        self._reporting = [asyncio.create_task(self._pass_on(each)) for each in self._actors]
         self.urls = tuple(await asyncio.gather(*(self._done(actor.start.remote()) for actor in self._actors)))
         self._watches = [asyncio.create_task(self._done(actor.wait.remote())) for actor in self._actors]
 
     async def _reserved(self, ready: asyncio.Future[Any], count: int) -> None:
-        """Wait for the accelerators, which others may use now, and say so."""
+        """Wait until the accelerators are free, and report the wait."""
         while not (await asyncio.wait([ready], timeout=_TELL_S))[0]:
             text = f"waiting until {count} accelerators are free; `ray status` shows who uses them"
-            self._tell(Event(What.PROGRESS, self._address, text))
+            self._report(Event(What.PROGRESS, self._address, text))
         ready.result()
 
     async def _done(self, result: Any) -> Any:
-        """What an actor returns; its errors as ours."""
+        """Await the result of an actor; raise its errors as ours."""
         import ray
 
         try:
@@ -136,11 +136,11 @@ class ClusterServers(ModelServers):
     async def _pass_on(self, actor: Any) -> None:
         with suppress(Exception):  # the actor has ended, which its watch reports
             while True:
-                self._tell(await actor.event.remote())
+                self._report(await actor.event.remote())
 
     async def _stop(self) -> None:
         try:
-            await cancelled(*self._watches, *self._telling)
+            await cancelled(*self._watches, *self._reporting)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_STOP_S):
                     await asyncio.gather(*(actor.stop.remote() for actor in self._actors), return_exceptions=True)

@@ -1,7 +1,8 @@
-"""What travels between driver and workers: units of pages there, their records back. No pixels, no decoded pages."""
+"""Messages between driver and workers: units of pages, and their records. No pixels."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class UnitSource(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     digest: str
     copy: int
     size: int | None
-    """Of a local file when it was planned, with ``modified_ns``: a file that keeps both is not read for its digest."""
+    """Size of a local file when it was planned. If it and ``modified_ns`` are unchanged, no digest is computed."""
     modified_ns: int | None
     pages: dict[int, WaitingPage]
     """By their number in it (:attr:`pagemill.document.identity.PageKey.page`), with what the run knows of them."""
@@ -55,6 +56,8 @@ class UnitPageResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     preview: bytes | None
     retryable: bool
     unserved: bool
+    log: list[tuple[str, int, str]] = []
+    """What the worker logged about it: logger, level and message of each record."""
 
 
 class UnitError(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -89,11 +92,13 @@ class WorkerTask:
     runtime: RuntimeSettings
     layout: LayoutChoice
     source: SourceOptions
-    """Of one source: neither a limit nor folders."""
+    """Options for a single source, without a limit and folders."""
     folder: str
     """Working directory of the driver, in which relative inputs are."""
     out: Path
     """The output directory."""
+    log_level: int = logging.WARNING
+    """From which level the driver wants what workers log about pages."""
     token: str
     """A file that the driver has put there: workers that see it write crops themselves."""
     version: str = __version__

@@ -11,13 +11,16 @@ import socket
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import ray
 
+from pagemill import tracing
 from pagemill._version import __version__
+from pagemill.blocking import LoopThread
 from pagemill.cluster.catalogue import UnitCatalogue
 from pagemill.cluster.exchange import Verdict
 from pagemill.cluster.metrics import WorkerMetrics
@@ -26,7 +29,8 @@ from pagemill.document.page import PageError
 from pagemill.errors import NoSpaceError, OutputError, PagemillError, UsageError
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.flight import Turn
-from pagemill.runtime.shared import JobPipeline, SharedPipeline
+from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.items import is_url
 from pagemill.store.files import write_whole
 from pagemill.store.paths import FOLDER, crop_file
@@ -35,19 +39,19 @@ from pagemill.store.records import encode_line
 log = logging.getLogger(__name__)
 
 _LEAST_DISK = 256 * 2**20
-"""Bytes that are to be free: some copies of large PDFs; not measured."""
+"""Free bytes required for copies of remote files: some large PDFs. Not measured."""
 _ROOM_CHECK_S = 2.0
 _ROOM_S = 30.0
-"""Pages in flight may give back their copies in this time."""
+"""Wait for pages in flight to delete their copies."""
 _LEAVE_S = 10.0
-"""From SIGTERM to the end: who preempts a machine gives it 30 s or more. Computations cannot be interrupted."""
+"""From SIGTERM to exit: clouds give a preempted machine 30 s or more. Computations cannot be interrupted."""
 _DRAIN_CHECK_S = 5.0
 _SEND_S = 1.0
-"""In which Ray sends what the last calls have returned."""
+"""Time for Ray to send the results of the last calls."""
 
 
 class PageWorker:
-    """Parses units, several at once, with one pipeline: microbatches fill across units.
+    """Parses units, several at once, on one set of services: microbatches fill across units.
 
     Ray Data creates it once in each of its actors and calls it on threads.
     """
@@ -56,19 +60,23 @@ class PageWorker:
         self._task = task
         self._exchange = exchange
         self._id = ray.get_runtime_context().get_actor_id()
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="pagemill.loop", daemon=True).start()
+        self._loop = LoopThread("pagemill.loop")
         self._gate = _Gate()
         self._metrics = WorkerMetrics()
         self._begun: set[int] = set()
         self._parsing: set[asyncio.Task[Any] | None] = set()
         self._leaving = False
+        self._log = PageLog()
+        if task.log_level < logging.WARNING:
+            logger = logging.getLogger("pagemill")
+            logger.setLevel(task.log_level)
+            logger.addHandler(self._log)
         with suppress(ValueError):  # not on the main thread: then Ray's handler ends the process at once
             signal.signal(signal.SIGTERM, self._on_sigterm)
         threading.Thread(target=self._watch_machine, name="pagemill.drain", daemon=True).start()
         self._error: PagemillError | None = None
         try:
-            self._pipeline = self._await(self._open())
+            self._services = self._loop.call(self._open())
         except PagemillError as error:  # each unit reports it: an exception here would reach the driver as one of Ray's
             self._error = error
 
@@ -82,19 +90,20 @@ class PageWorker:
             self._wait_for_room(unit)
         except NoSpaceError as error:
             return {"result": encode(_failed(unit, error))}
-        while self._leaving:  # soon the process ends, and Ray gives the unit to another one
+        # The process is about to exit. A unit that is not returned is executed again by Ray, on another worker.
+        while self._leaving:
             time.sleep(_LEAVE_S)
         self._begun.add(unit.number)
         try:
-            return {"result": encode(self._await(self._parse_in_turn(unit)))}
+            return {"result": encode(self._loop.call(self._parse_in_turn(unit)))}
         finally:
             self._begun.discard(unit.number)
 
     def _wait_for_room(self, unit: Unit) -> None:
-        """Wait some time while the disk for copies of remote files is full, as long as the unit is wanted.
+        """Wait a while if the disk for copies of remote files is full, as long as the unit is wanted.
 
         Raises:
-            NoSpaceError: It is full still. The driver gives the unit to another machine, or ends the run.
+            NoSpaceError: It is still full. The driver gives the unit to another machine, or ends the run.
         """
         folder, end = tempfile.gettempdir(), time.monotonic() + _ROOM_S
         while any(is_url(source.uri) for source in unit.sources) and shutil.disk_usage(folder).free < _LEAST_DISK:
@@ -109,10 +118,10 @@ class PageWorker:
             time.sleep(_ROOM_CHECK_S)
 
     def _watch_machine(self) -> None:
-        """Leave when Ray drains the machine, of which it does not notify actors."""
+        """Leave when Ray drains the machine: it does not notify actors."""
         node = ray.get_runtime_context().get_node_id()
         while not self._leaving:
-            with suppress(Exception):  # a head that does not answer is what the driver sees to
+            with suppress(Exception):  # the driver handles a head that does not answer
                 if node in ray._private.state.state.get_draining_nodes():
                     self._on_sigterm()
             time.sleep(_DRAIN_CHECK_S)
@@ -124,24 +133,21 @@ class PageWorker:
             threading.Thread(target=self._leave, name="pagemill.leave", daemon=True).start()
 
     def _leave(self) -> None:
-        """Give back the units that are being parsed, with the pages that are finished, and end the process."""
+        """Return the units in flight with the pages that are finished, and exit."""
 
         def cancel() -> None:
             for task in self._parsing:
                 if task is not None:
                     task.cancel()
 
-        self._loop.call_soon_threadsafe(cancel)
+        self._loop.loop.call_soon_threadsafe(cancel)
         end = time.monotonic() + _LEAVE_S
         while self._begun and time.monotonic() < end:
             time.sleep(0.02)
         time.sleep(_SEND_S)
         os._exit(128 + signal.SIGTERM)  # a death to Ray, which starts the actor again where there is room
 
-    def _await(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def _open(self) -> SharedPipeline:
+    async def _open(self) -> Services:
         task = self._task
         if task.version != __version__:
             raise UsageError(
@@ -156,12 +162,13 @@ class PageWorker:
                 remedy="Start the run in a folder that all machines share, such as the one of the input.",
             ) from error
         self._out = task.out if (task.out / FOLDER / task.token).exists() else None
-        pipeline = await SharedPipeline(task.settings, task.runtime, task.layout).__aenter__()
-        await pipeline.prepare()
-        return pipeline
+        services = await Services(task.settings, task.runtime, task.layout).__aenter__()
+        await services.prepare()
+        await services.share()
+        return services
 
     async def _parse_in_turn(self, unit: Unit) -> UnitResult:
-        """Parse a unit when it may be parsed beside the others; until then it has not begun.
+        """Parse a unit as soon as it may run beside the others; until then it has not started.
 
         The death of the worker must not count as an attempt of a page that waits behind the one that caused it.
         """
@@ -185,8 +192,7 @@ class PageWorker:
         self._metrics.admitted(len(wanted))
         attempts = max(page.attempts for page in asked)
         try:
-            settings = self._task.settings
-            async with JobPipeline(self._pipeline, settings, Turn(number=unit.number), own_describer=False) as pipeline:
+            async with Pipeline(self._services.borrowed(), Turn(number=unit.number)) as pipeline:
                 stream = pipeline.stream(
                     [source.uri for source in unit.sources],
                     self._task.source,
@@ -212,9 +218,9 @@ class PageWorker:
         return UnitResult(number=unit.number, node=_host(), pages=pages, problems=problems)
 
     def _result(self, page: ParsedPage) -> UnitPageResult:
-        """What the driver gets of a page; its crops only where they cannot be written into the output directory here.
+        """The result of a page for the driver, without crops that could be written into the output directory from here.
 
-        That is where this machine does not see it, or may not write more there: quotas and mounts are by machine.
+        A machine may not see that directory, or not be allowed to write more: mounts and quotas are per machine.
         """
         crops = list(page.crops)
         if self._out is not None:
@@ -230,7 +236,24 @@ class PageWorker:
             preview=page.preview,
             retryable=page.retryable,
             unserved=page.unserved,
+            log=self._log.take(page.record.page_id),
         )
+
+
+class PageLog(logging.Handler):
+    """Collects log records by page, as the output of a worker does not reach the user: they go to the driver."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: defaultdict[str, list[tuple[str, int, str]]] = defaultdict(list)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record for the page that is being parsed."""
+        self._records[tracing.PAGE.get()].append((record.name, record.levelno, record.getMessage()))
+
+    def take(self, page_id: str) -> list[tuple[str, int, str]]:
+        """Remove and return what was logged about no page in particular, and about this one."""
+        return [*self._records.pop("", ()), *self._records.pop(page_id, ())]
 
 
 class _Gate:

@@ -1,10 +1,10 @@
 """Time limits of computation. They count CPU time: on a busy machine an honest page may take any time by the clock.
 
 What gets no CPU time although it could run cannot be distinguished from what waits, so a computation that makes no
-progress (less than 2 % of a core) has the same limit in seconds of the clock. macOS does not tell the CPU time of
-another thread or process: there all limits are those of the clock.
+progress (less than 2 % of a core) has the same limit in seconds of the clock. macOS does not report the CPU time of
+another thread or process: there all limits are in seconds of the clock.
 
-Of another process the thread counts that computes most: where one thread holds the interpreter's lock for ever, each of
+For another process, the busiest thread counts: where one thread holds the interpreter's lock for ever, each of
 the others wakes up 200 times a second to ask for it, and a dozen of them together look like work.
 """
 
@@ -21,16 +21,17 @@ IDLE_SHARE = 0.02
 """Share of a core below which a computation makes no progress: at load 25 on two cores each thread gets 0.08; a thread
 that wakes up 200 times a second to ask for a lock takes 0.001, and 0.008 on a virtual machine."""
 _LEAST_LOOK_S = 0.05
+"""Shortest interval between two checks: what is left of a limit may be microseconds."""
 
 Clock = Callable[[], float]
 """CPU time so far, in seconds."""
 
 
 def process_clock(pid: int) -> Clock:
-    """The CPU time of a process: the sum, over the looks at it, of the time of the thread that had most since the last.
+    """The CPU time of a process: the sum, over all readings, of the time of the thread that gained most since the last.
 
-    It stands still where the system does not tell (macOS), and once the process has ended. Threads that begin and end
-    between two looks do not count.
+    It does not advance where the system does not report it (macOS), nor after the process has ended. Threads that start
+    and end between two readings do not count.
     """
     total, before = 0.0, dict[Path, int]()
 
@@ -54,7 +55,7 @@ def _thread_times(pid: int) -> Iterator[tuple[Path, int]]:
 
 
 def thread_clock(ident: int) -> Clock:
-    """The CPU time of a running thread of this process; 0 where the system does not tell (macOS)."""
+    """The CPU time of a running thread of this process; 0 where the system does not report it (macOS)."""
     get = getattr(time, "pthread_getcpuclockid", None)
     return (lambda: 0.0) if get is None else _clock(get(ident))
 
@@ -74,7 +75,7 @@ class Limit:
     Args:
         seconds: The limit.
         clock: CPU time of what computes, from any point on.
-        waits: Whether it only waits for its turn now, which no limit counts.
+        waits: Whether it is only queued, which no limit counts.
     """
 
     def __init__(self, seconds: float, clock: Clock, waits: Callable[[], bool] = lambda: False) -> None:
@@ -85,14 +86,15 @@ class Limit:
         self._looked = time.monotonic()
 
     def left(self, passed: float | None = None) -> float:
-        """Seconds after which to look again; 0 if the time is up. First called after ``seconds`` by the clock.
+        """Seconds until the next check; 0 if the time is up. First called after ``seconds`` by the clock.
 
         Args:
-            passed: Seconds since the last look; by default those of the clock.
+            passed: Seconds since the last check; by default those of the clock.
         """
         now, spent = time.monotonic(), self._clock()
         gained, passed = spent - self._last, now - self._looked if passed is None else passed
         self._last, self._looked = spent, now
+        # A call that is queued gains nothing and is no fault of its page; one that runs and gains nothing hangs.
         left = self._seconds - (spent - self._begun)
         if left <= 0 or (gained < IDLE_SHARE * passed and not self._waits()):
             return 0.0
@@ -100,27 +102,27 @@ class Limit:
 
 
 class Work:
-    """The CPU time of a computation, which keeps nothing else of it alive.
+    """The CPU time of a computation. Holds no reference to the computation itself.
 
     Args:
-        clock: Of a process that computes; None for what :meth:`begin` and :meth:`end` are called around.
+        clock: CPU time of the process that computes; None for a computation between :meth:`begin` and :meth:`end`.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.waits = clock is None
         """Whether it has not begun."""
         self.part_of: Work | None = None
-        """What it is computed in, together with others."""
+        """The microbatch it is part of."""
         self._clock = clock
         self._offset = 0.0
 
     def begin(self) -> None:
-        """It begins on this thread."""
+        """Record that it starts on this thread."""
         self._offset = -time.thread_time()
         self._clock, self.waits = thread_clock(threading.get_ident()), False
 
     def end(self) -> None:
-        """It has ended on this thread."""
+        """Record that it has ended on this thread."""
         self._clock, self._offset = None, self._offset + time.thread_time()
 
     @property
@@ -133,7 +135,7 @@ class Work:
 
 
 class Meter:
-    """The CPU time of all that is computed for a page."""
+    """The CPU time of all computations for a page."""
 
     def __init__(self) -> None:
         self._works: list[Work] = []
@@ -152,11 +154,11 @@ class Meter:
 
 
 METER: ContextVar[Meter | None] = ContextVar("pagemill.meter", default=None)
-"""Of the page that is computed."""
+"""Meter of the current page."""
 
 
 def counted() -> Work:
-    """A computation that counts for the current page, if there is one."""
+    """Register a computation with the meter of the current page, if there is one."""
     work = Work()
     if (meter := METER.get()) is not None:
         meter.add(work)

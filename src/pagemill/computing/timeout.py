@@ -1,4 +1,4 @@
-"""A time limit for a block of a coroutine, in CPU time of what it has computed."""
+"""A time limit for a block of a coroutine, in CPU time of the computations that it starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Timeout:
 
     def __init__(self) -> None:
         self.meter = Meter()
-        """Becomes that of the task within the block."""
+        """The meter of the current task within the block."""
         self._timeout = asyncio.timeout(None)
         self._timer: asyncio.TimerHandle | None = None
         self._before: Meter | None = None
@@ -43,10 +43,12 @@ class Timeout:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop()
-        METER.set(self._before)  # not by token: an asynchronous generator may be closed in another context
+        # Not by token: an asynchronous generator may be closed in another context than it was entered in.
+        METER.set(self._before)
         await self._timeout.__aexit__(kind, error, traceback)
 
     def _look_after(self, seconds: float, limit: Limit) -> None:
+        # By a timer of our own: asyncio.timeout knows only the clock, and its deadline is set when the CPU time is up.
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look, limit)
 
     def _look(self, limit: Limit) -> None:

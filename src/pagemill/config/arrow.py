@@ -9,7 +9,7 @@ from pagemill.errors import lacks_extra
 
 
 class _LazyModule:
-    """A module that is imported when something of it is asked for."""
+    """A module that is imported when one of its attributes is used."""
 
     def __init__(self, name: str) -> None:
         self._name = name

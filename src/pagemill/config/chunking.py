@@ -1,4 +1,4 @@
-"""How documents are cut into chunks for retrieval."""
+"""Settings for chunking documents for retrieval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pagemill.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkSettings(Settings):
-    """The size of chunks, and what counts it."""
+    """The size of chunks, and the tokenizer that measures it."""
 
     RESULTS: ClassVar = True
 
@@ -22,7 +22,7 @@ class ChunkSettings(Settings):
         help="chunks: tokenizer.json of the model that will read them; needs tokenizers.",
         shown_default="an estimate",
     )
-    overlap: int = option(default=0, minimum=0, help="chunks: tokens of the chunk before that are repeated, at most.")
+    overlap: int = option(default=0, minimum=0, help="chunks: maximum overlap with the previous chunk, in tokens.")
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)

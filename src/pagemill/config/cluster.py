@@ -1,4 +1,4 @@
-"""What ``pagemill plan --nodes`` needs to know of a cluster and of its pages."""
+"""Options of ``pagemill plan --nodes``: a cluster, and its pages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ CLUSTER = "Clusters"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions(Settings):
-    """A cluster of equal nodes, and the pages that it is to parse."""
+    """A cluster of equal nodes, and the size of its pages."""
 
     HEADING: ClassVar = CLUSTER
     RESULTS: ClassVar = False
 
-    nodes: int | None = option(minimum=1, help="Plan time, cost, disk and network of a run on so many nodes.")
+    nodes: int | None = option(minimum=1, help="Plan time, cost, disk and network of a run on N nodes.")
     gpus_per_node: int = option(default=8, minimum=1, help="Accelerators of a node.")
     pages_per_second: float | None = option(
         metavar="RATE",

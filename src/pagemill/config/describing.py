@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from pagemill.config.headings import DESCRIPTIONS
 from pagemill.config.modes import Described
-from pagemill.config.options import Settings, option
+from pagemill.config.options import Settings, option, servers_option
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import UsageError
 
 GENERIC = "generic"
-"""The model card where none is named."""
+"""The default model card."""
 
 
 def _kinds(given: Sequence[str]) -> tuple[Described, ...]:
@@ -42,14 +42,10 @@ class DescribeSettings(Settings):
         help="Have a model describe figures, charts, tables, formulas (comma-separated): summary, keywords, and the "
         "data of charts.",
     )
-    servers: tuple[str, ...] = option(
+    servers: tuple[str, ...] = servers_option(
         "--describe-server",
         key="describe_servers",
-        default=(),
-        metavar="URL[,URL...]",
-        comma_separated=True,
-        results=False,
-        help="Server with the model that describes; may be repeated.",
+        help="Server with the model that describes",
         shown_default="that of --server",
     )
     model: str | None = option(
@@ -66,12 +62,12 @@ class DescribeSettings(Settings):
         default=0,
         minimum=0,
         results=False,
-        help="Maximum number of elements that the model is asked about.",
+        help="Maximum number of elements to describe.",
         shown_default="no limit",
     )
 
     def beside(self, reader: RecognitionSettings) -> DescribeSettings:
-        """These settings, with what they leave open taken from the model that reads."""
+        """These settings, completed from those of the recognition model."""
         if self.servers:
             return self
         if self.model is not None:

@@ -1,4 +1,4 @@
-"""Fetches a file whose hash is known: it is there whole, or not at all."""
+"""Download of a file with a known hash: atomic and verified."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pagemill.errors import NetworkError, unwritable
 
 _CHUNK = 2**20
 _MOST_BYTES = 2 * 2**30
-"""No model that runs inside pagemill is larger: a server that never ends does not fill the disk."""
+"""Upper bound, above any model that runs inside pagemill, so that an endless response cannot fill the disk."""
 _TIMEOUT_S = 60.0
-"""Without a byte."""
+"""Timeout between two blocks."""
 _MOST_CAUSES = 20
 _ERROR_NUMBER = re.compile(r"\[Errno -?\d+\] ")
 
@@ -66,7 +66,7 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
 
 
 def _blocks(address: str) -> Iterator[bytes]:
-    """What an address holds, block by block."""
+    """The content of an address, block by block."""
     from http.client import HTTPException  # imported by few; takes a while
     from urllib.request import urlopen
 
@@ -86,7 +86,7 @@ def _blocks(address: str) -> Iterator[bytes]:
 
 
 def network_reason(error: BaseException) -> str:
-    """What an error of the network comes from, in words; the system's own, such as ``[Errno -2]``, say little."""
+    """The cause of a network error in words, instead of the system's ``[Errno -2]``."""
     causes = [error]
     while (cause := getattr(causes[-1], "reason", None) or causes[-1].__cause__ or causes[-1].__context__) is not None:
         if not isinstance(cause, BaseException) or len(causes) > _MOST_CAUSES:

@@ -74,12 +74,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_model_len: int | None = None
     """Longest request of a recognition model, response included, in tokens; None: that of its card."""
     measured: bool = False
-    """It was measured on this machine: the number of sequences is not lowered to what the cache should hold, and a run
-    has as many requests in flight as it says."""
+    """Whether the profile was measured: then the number of sequences is not lowered to what the cache should hold, and
+    a run has ``workers`` requests in flight."""
     pages_per_second: float | None = None
-    """Of one accelerator, with the pages of the reference workload; None where nobody has reported any."""
+    """Pages of the reference workload that one accelerator parses per second; None if not reported."""
     pages_reason: str | None = None
-    """Where that figure is from."""
+    """Source of that figure."""
     note: str | None = None
     """A remark for the user."""
 
@@ -123,7 +123,7 @@ def load_profile(name: str) -> Profile:
 
 def profile_text(profile: Profile) -> str:
     """A profile as TOML, which :func:`load_profile` reads."""
-    # JSON's texts, numbers and lists are TOML as well.
+    # Strings, numbers and lists in JSON are also valid TOML.
     fields = msgspec.to_builtins(profile)
     return "".join(
         f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items() if value is not None

@@ -1,4 +1,4 @@
-"""Settings that decide speed and memory, not results: this machine, and the machines of a Ray cluster."""
+"""Settings that change speed and memory, not results: this machine, and the machines of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pagemill.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeSettings(Settings):
-    """Settings that decide speed and memory, not results. 0 means: choose for this machine."""
+    """Settings that change speed and memory, not results. 0 means: choose for this machine."""
 
     HEADING: ClassVar = MACHINE
     RESULTS: ClassVar = False
@@ -82,7 +82,7 @@ class RuntimeSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaySettings(Settings):
-    """Which Ray cluster parses the pages, if any, and what of it. They decide speed, not results."""
+    """The Ray cluster that parses the pages, if any. These settings change speed, not results."""
 
     HEADING: ClassVar = MACHINES
     RESULTS: ClassVar = False

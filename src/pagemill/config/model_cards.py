@@ -1,4 +1,4 @@
-"""Model cards: what pagemill knows about a model, as data. To add a model, add a TOML file."""
+"""Model cards: descriptions of models, as data. To add a model, add a TOML file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PROMPTS = ("text", "table", "formula", "page")
 
 
 class ModelKind(StrEnum):
-    """What a model is for."""
+    """Purpose of a model."""
 
     RECOGNITION = "recognition"
     EMBEDDING = "embedding"
     LAYOUT = "layout"
-    """Runs inside pagemill, not on a server; the card says where to download it."""
+    """Runs inside pagemill, not on a server; the card has its download address."""
     LINES = "lines"
     """Reads lines of text inside pagemill, as soon as its file is on this machine."""
     FORMULAS = "formulas"
@@ -37,7 +37,7 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     url: str
     sha256: str
-    """Of its bytes, 64 hex digits; nothing else is kept."""
+    """64 hex digits; a file with another hash is deleted."""
 
     @property
     def name(self) -> str:
@@ -79,11 +79,11 @@ class ImageBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def token_pixels(self) -> int:
-        """Pixels that one visual token covers. Never fewer than most models have, whose tokens are 28 pixels wide."""
+        """Pixels that one visual token covers; at least 28 x 28, as of most models."""
         return max(self.multiple, 28) ** 2
 
     def tokens(self, pixels: int) -> int:
-        """About how many tokens an image has."""
+        """Approximate number of tokens of an image."""
         return max(pixels, self.min_pixels) // self.token_pixels + 1
 
 
@@ -147,7 +147,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Send the image before the text."""
     sampling: Sampling = Sampling()
     image: ImageBudget = ImageBudget(max_pixels=1)
-    """Of no use for models that read lines or formulas."""
+    """Unused by models that read lines or formulas."""
     cleanup: tuple[str, ...] = ()
     """Names of the clean-up steps for responses (:mod:`pagemill.recognition.vlm.cleanup`), in order."""
     architecture: Architecture | None = None

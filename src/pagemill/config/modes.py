@@ -16,14 +16,14 @@ LAYOUT_MODEL = "pp-doclayout-v3"
 
 
 class ReadingMode(StrEnum):
-    """What a region engine is sent."""
+    """Input of a region engine."""
 
     REGIONS = "regions"  # regions found by a layout engine
     PAGES = "pages"  # whole pages, whose regions it finds itself
 
 
 class TablesMode(StrEnum):
-    """Who finds the rows and columns of tables."""
+    """How rows and columns of tables are found."""
 
     AUTO = "auto"  # rules and the text's places; the embedded model where they leave doubt
     RULES = "rules"  # rules and the text's places alone
@@ -31,10 +31,10 @@ class TablesMode(StrEnum):
 
 
 class FurnitureMode(StrEnum):
-    """Which running heads, running feet and page numbers texts leave out."""
+    """Which running heads, running feet and page numbers are omitted from texts."""
 
-    PROVEN = "proven"  # those for which there is evidence besides their place
-    LIKELY = "likely"  # what only their place, or a model, tells as well
+    PROVEN = "proven"  # with evidence besides their place
+    LIKELY = "likely"  # also by their place or a model alone
 
 
 class TextLayerMode(StrEnum):
@@ -46,9 +46,9 @@ class TextLayerMode(StrEnum):
 
 
 class StructureMode(StrEnum):
-    """What tells the structure of a page with a sound text layer."""
+    """Source of the structure of a page with a sound text layer."""
 
-    FONTS = "fonts"  # fonts, places and drawn lines, where they tell it; else as below
+    FONTS = "fonts"  # fonts, places and drawn lines where they suffice; else as below
     PIXELS = "pixels"  # layout detection
 
 

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 _DECLARATION = "pagemill.option"
 _METAVARS: dict[type, str] = {str: "NAME", int: "N", float: "SECONDS", Path: "PATH"}
+SERVERS: dict[str, Any] = {"metavar": "URL[,URL...]", "comma_separated": True, "results": False}
+"""Details of every option that names model servers."""
 _known_fields: dict[type, list[tuple[str, Any, Option | None]]] = {}
 
 
@@ -38,7 +40,7 @@ class Option:
     metavar: str | None = None
     """Name of the value in the help; by default ``NAME``, ``N``, ``SECONDS`` or ``PATH``, by its type."""
     shown_default: str | None = None
-    """Said in the help where the default value says too little."""
+    """Default shown in the help, if the value itself is not clear."""
     environment: str | None = None
     """Variable from which the command line takes a value that is not given."""
     secret: bool = False
@@ -54,10 +56,10 @@ class Option:
     comma_separated: bool = False
     """On the command line one value may hold several, separated by commas."""
     parse: Callable[[Any], Any] | None = None
-    """Makes the field's value of what the user gave; raises UsageError."""
+    """Converts the given value to that of the field; raises UsageError."""
     results: bool | None = None
-    """Whether another value may change what is kept: what is read, described, extracted or embedded. A run of
-    ``pagemill parse`` belongs to these options (:mod:`pagemill.runtime.identity`). Said by each option, or by the
+    """Whether another value may change stored results: what is read, described, extracted or embedded. A run of
+    ``pagemill parse`` belongs to these options (:mod:`pagemill.runtime.identity`). Declared by each option, or by the
     ``RESULTS`` of a settings class for all of its options."""
     key: str = ""
     """Keyword argument in Python, unique among all options; by default the name of the field."""
@@ -86,7 +88,7 @@ class Option:
         return tuple(map(self._one, value))
 
     def _one(self, value: Any) -> Any:
-        """A value, or one of several; of a wrong type it is refused, as ``"no"`` would count as true."""
+        """Check a single value. A wrong type is refused: ``bool("no")`` would be true."""
         if issubclass(self.kind, StrEnum):
             try:
                 return self.kind(value)
@@ -127,6 +129,11 @@ def option(*flags: str, default: Any = None, help: str, **details: Any) -> Any:
     return field(default=default, repr=not declared.secret, metadata={_DECLARATION: declared})
 
 
+def servers_option(*flags: str, help: str, **details: Any) -> Any:
+    """Declare an option with URLs of model servers; by default ``--server``."""
+    return option(*(flags or ("--server",)), default=(), help=f"{help}; may be repeated.", **SERVERS, **details)
+
+
 def options_of(settings: type) -> Iterator[Option]:
     """The options declared on a settings class and on the settings classes of its fields, in order."""
     for _, kind, declared in fields_of(settings):
@@ -165,6 +172,13 @@ def build(settings: type[T], values: Mapping[str, Any]) -> T:
         elif declared is None and isinstance(kind, type) and is_dataclass(kind):
             arguments[name] = build(kind, values)
     return settings(**arguments)
+
+
+def secrets_of(settings: Any) -> dict[str, str]:
+    """The secrets in settings, as an environment: no command line may show them."""
+    return {
+        each.environment: value for each, value in values_of(settings) if each.secret and each.environment and value
+    }
 
 
 def words(settings: Any, *, leave_out: Collection[str] = ()) -> Iterator[str]:
@@ -210,7 +224,7 @@ class Settings:
                     raise UsageError(f"{name} is {reprlib.repr(value)}", remedy=f"Pass a {kind.__name__}.")
             elif value is None:  # stands for the default
                 object.__setattr__(self, name, declared.default)
-            # "parquet" equals the default of an enumeration, and is none of its members.
+            # The text "parquet" equals the default of an enumeration, but is not one of its members.
             elif value != declared.default or type(value) is not type(declared.default):
                 object.__setattr__(self, name, declared.convert(value))
 
@@ -227,7 +241,7 @@ def fields_of(settings: type) -> list[tuple[str, Any, Option | None]]:
 
 
 def _declared(settings: type, each: Field[Any], hint: Any) -> Option | None:
-    """The option of a field, with what the field says of it; None for a field that is not an option."""
+    """The option of a field, completed from the field; None for a field that is not an option."""
     declared: Option | None = each.metadata.get(_DECLARATION)
     if declared is None:
         return None
@@ -237,7 +251,7 @@ def _declared(settings: type, each: Field[Any], hint: Any) -> Option | None:
     key = declared.key or each.name
     results = getattr(settings, "RESULTS", None) if declared.results is None else declared.results
     if results is None:
-        raise TypeError(f"the option {key} does not say whether it changes results")
+        raise TypeError(f"the option {key} does not declare whether it changes results")
     kind = get_args(hint)[0] if many else hint
     return replace(
         declared,

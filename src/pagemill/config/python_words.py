@@ -22,7 +22,7 @@ def in_python(text: str, settings: type) -> str:
     """
     keywords = dict(_keywords(settings))
 
-    def said(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         flag, word = match.groups()
         if (found := keywords.get(flag)) is None:
             return match[0]
@@ -31,7 +31,7 @@ def in_python(text: str, settings: type) -> str:
         is_part = word is None or all(one in value for one in word.split(","))  # of the value, not of the sentence
         return pattern.format(f"={value}") + ("" if is_part else match[0][len(flag) :])
 
-    return _OPTION.sub(said, text)
+    return _OPTION.sub(replacement, text)
 
 
 def _keywords(settings: type, pattern: str = "{}") -> Iterator[tuple[str, tuple[str, Option]]]:
@@ -55,13 +55,13 @@ def _value(declared: Option, flag: str, word: str | None) -> str:
     is_number = declared.kind in (int, float)
     given = (word or "…").split(",") if declared.many else [word or "…"]
     # Remedies go on after an option; only a value that its declaration names is one.
-    told = _told(declared)
-    if not all(one.isdecimal() if is_number else re.search(rf"\b{re.escape(one)}\b", told) for one in given):
+    documented = _documented(declared)
+    if not all(one.isdecimal() if is_number else re.search(rf"\b{re.escape(one)}\b", documented) for one in given):
         given = ["…"]
     value = ", ".join(one if is_number else f'"{one}"' for one in given)
     return f"[{value}]" if declared.many else value
 
 
-def _told(declared: Option) -> str:
+def _documented(declared: Option) -> str:
     choices = [each.value for each in declared.kind] if hasattr(declared.kind, "__members__") else []  # type: ignore[attr-defined]
     return " ".join([declared.help, declared.metavar or "", *choices])

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pagemill.config.headings import LOCAL_MODEL, MODEL_SERVER, RECOGNITION
 from pagemill.config.modes import LINES, TRANSFORMERS, VLM, ReadingMode, TextLayerMode, TorchDevice, TorchDtype
-from pagemill.config.options import Settings, option
+from pagemill.config.options import Settings, option, servers_option
 from pagemill.errors import UsageError
 
 ESCALATE_FROM = 1.5
@@ -78,13 +78,8 @@ class RecognitionSettings(Settings):
         results=True,
         help="Model card: a name listed by `pagemill models list`, or a file CARD.toml.",
     )
-    servers: tuple[str, ...] = option(
-        "--server",
-        default=(),
-        metavar="URL[,URL...]",
-        comma_separated=True,
-        results=False,
-        help="Base URL of an OpenAI-compatible server with the model, such as http://127.0.0.1:8000; may be repeated.",
+    servers: tuple[str, ...] = servers_option(
+        help="Base URL of an OpenAI-compatible server with the model, such as http://127.0.0.1:8000",
     )
     reading: ReadingMode | None = option(
         results=True,

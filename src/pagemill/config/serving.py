@@ -13,14 +13,14 @@ from pagemill.errors import UsageError
 SERVING = "Servers started by pagemill"
 """Heading of the help."""
 ONE_PER_GPU = -1
-"""As a number of servers."""
+"""Number of servers: as many as there are GPUs."""
 _MAX_REPLICAS = 65_535
-"""There are no more ports on a machine."""
+"""Upper bound of servers: the ports of a machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes(Settings):
-    """What the user decides about a server's size; None leaves it to the profile or the card."""
+    """Choices of the user about the size of a server; None leaves one to the profile or the card."""
 
     HEADING: ClassVar = SERVING
 

@@ -1,4 +1,4 @@
-"""Settings that decide the result of a page."""
+"""Settings that change the result of a page."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _languages(given: Sequence[str]) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseSettings(Settings):
-    """Settings that decide the result of a page."""
+    """Settings that change the result of a page."""
 
     HEADING: ClassVar = RECOGNITION
 
@@ -99,7 +99,7 @@ class ParseSettings(Settings):
     )
     structure: StructureMode | None = option(
         results=True,
-        help="What tells the structure of a page with a sound text layer: its fonts and drawn lines, with layout "
+        help="Source of the structure of a page with a sound text layer: its fonts and drawn lines, with layout "
         "detection where they do not (fonts), or layout detection alone (pixels).",
         shown_default="fonts; pixels with a layout or table engine of your choice",
     )
@@ -153,7 +153,7 @@ class ParseSettings(Settings):
         if self.text_layer is None:  # None: whoever chose a region engine wants it to read
             object.__setattr__(self, "text_layer", self.recognition.text_layer)
         if self.describing != DescribeSettings() and not self.describing.kinds:
-            raise UsageError("nothing is to be described", remedy="Say what: --describe figures,charts,tables.")
+            raise UsageError("nothing is to be described", remedy="Name the kinds: --describe figures,charts,tables.")
         if self.table_choice != TableEngineSettings() and self.tables is TablesMode.RULES:
             raise UsageError("--tables rules asks no table engine", remedy="Leave out one of the options.")
         if self.languages and self.recognition.reads_regions:
@@ -164,6 +164,6 @@ class ParseSettings(Settings):
 
     @property
     def reads_fonts(self) -> bool:
-        """Whether fonts tell the structure of pages where they can; not with a choice for tables, unless asked for."""
+        """Whether the structure of pages is read from fonts; by default not if an option about tables is set."""
         is_chosen = self.tables is not TablesMode.AUTO or self.table_choice.name != EMBEDDED_TABLES
         return self.structure is StructureMode.FONTS or (self.structure is None and not is_chosen)

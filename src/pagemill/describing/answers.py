@@ -32,7 +32,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["language", "summary", "keywords", "data"],
     "additionalProperties": False,
 }  # fmt: skip
-"""Of an answer."""
+"""Schema of an answer."""
 
 
 def problems(values: Mapping[str, Any]) -> list[str]:
@@ -49,10 +49,10 @@ def read_description(values: Mapping[str, Any]) -> Description | None:
     if not summary:
         return None
     left_out = [f"the summary after {MAX_SUMMARY:,} characters"] if _is_cut(summary, MAX_SUMMARY) else []
-    said = values.get("keywords")
-    keywords = [_line(word, MAX_KEYWORD) for word in (said if isinstance(said, list) else [])[: 4 * MAX_KEYWORDS]]
+    given = values.get("keywords")
+    keywords = [_line(word, MAX_KEYWORD) for word in (given if isinstance(given, list) else [])[: 4 * MAX_KEYWORDS]]
     distinct = list({word.casefold(): word for word in reversed(keywords) if word}.values())[::-1]
-    if len(distinct) > MAX_KEYWORDS or (isinstance(said, list) and len(said) > 4 * MAX_KEYWORDS):
+    if len(distinct) > MAX_KEYWORDS or (isinstance(given, list) and len(given) > 4 * MAX_KEYWORDS):
         left_out.append(f"keywords after the first {MAX_KEYWORDS}")
     if any(_is_cut(word, MAX_KEYWORD) for word in distinct[:MAX_KEYWORDS]):
         left_out.append(f"the ends of keywords of over {MAX_KEYWORD} characters")

@@ -1,4 +1,4 @@
-"""The describing service: one request for each element, with bounded concurrency; no picture is asked about twice."""
+"""The describing service: one request per element, with bounded concurrency and a cache by picture."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from pagemill.describing.answers import SCHEMA, problems, read_description
 from pagemill.document.labels import Task
 from pagemill.document.page import Description
 from pagemill.errors import UsageError
-from pagemill.extraction.guided import GuidedModel, Spent
+from pagemill.extraction.answers import values_of
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
 from pagemill.recognition.base import Problem
+from pagemill.recognition.vlm.asking import Asker, Question
 from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder, chat_body, chat_client, image_part
 
 if TYPE_CHECKING:
     from pagemill.describing.elements import ElementRequest
 
 PROMPT_VERSION = "1"
-"""Descriptions that were kept are of no use for another prompt."""
+"""Part of the cache key: stored descriptions are not used for another prompt."""
 _ANSWER_TOKENS = 1_500
 """Not measured: about three times a summary of 120 words, 12 keywords and a table of 40 values."""
 _PROMPT_TOKENS = 1_500
@@ -55,23 +56,23 @@ _DATA = {
 
 
 class KeptAnswers(Protocol):
-    """Remembers answers across processes; its calls may block, and come from any thread."""
+    """A store of answers across processes. Its methods may block, and are called from any thread."""
 
     def get(self, key: bytes) -> bytes | None:
-        """What was kept under a key."""
+        """The answer stored under a key."""
 
     def put(self, key: bytes, answer: bytes) -> None:
-        """Keep an answer."""
+        """Store an answer."""
 
 
 @dataclass(slots=True)
 class DescribeCounts:
-    """What the second pass did in this process."""
+    """Counts of the second pass in this process."""
 
     described: int = 0
-    """Elements that got a description, those from earlier answers included."""
+    """Elements with a description, including those from stored answers."""
     reused: int = 0
-    """Of these: as another element with the same picture, or as an answer that was kept."""
+    """Of these, without a request: the same picture as another element, or a stored answer."""
     failed: int = 0
     left: int = 0
     """Elements beyond the limit."""
@@ -82,7 +83,7 @@ class DescribeCounts:
 
     @property
     def tokens(self) -> int:
-        """Of prompts and answers, as far as the servers say."""
+        """Tokens of prompts and answers, as far as the servers report them."""
         return self.prompt_tokens + self.completion_tokens
 
 
@@ -90,8 +91,8 @@ class Describer:
     """Describes elements with one model behind servers. Used on one event loop.
 
     Args:
-        settings: Which model, on which servers, and how many elements at most.
-        reader: Of the model that reads; it describes, too, where no other is named.
+        settings: Model, servers, and maximum number of elements.
+        reader: Settings of the recognition model, which also describes if no other is named.
 
     Raises:
         UsageError: There is no such model card, it is of another kind, or no server is named.
@@ -101,7 +102,7 @@ class Describer:
         settings = settings.beside(reader)
         self.counts = DescribeCounts()
         self.answers: KeptAnswers | None = None
-        """Where answers are kept; None for this process alone."""
+        """Store of answers; None to keep them in this process only."""
         self._card = load_card(settings.model or GENERIC, ModelKind.RECOGNITION)
         if not settings.servers:
             raise UsageError(
@@ -111,7 +112,7 @@ class Describer:
         self._client = chat_client(settings.servers, reader)
         self._wanted_model = settings.served_model
         self._left = settings.limit or None
-        self._model: GuidedModel | None = None
+        self._asker: Asker | None = None
         self.served_model = ""
         """Its name on the servers, known after :meth:`check`."""
         self._asking: dict[bytes, asyncio.Task[Description | Problem]] = {}
@@ -142,12 +143,10 @@ class Describer:
         sampling = msgspec.structs.replace(self._card.sampling, max_tokens=answer, repetition_penalty=None)
         self._card = msgspec.structs.replace(self._card, image=image, sampling=sampling)
         self.served_model = served.name
-        self._model = GuidedModel(
-            self._card, self._client, RequestBuilder(self._card, served.name), keeps_blanks=True, needs_image=True
-        )
+        self._asker = Asker(self._client, RequestBuilder(self._card, served.name), sampling)
 
     async def describe(self, element: ElementRequest) -> Description | Problem | None:
-        """The description of an element, or why there is none; None for one beyond the limit.
+        """The description of an element, or the reason for a failure; None for one beyond the limit.
 
         Raises:
             NetworkError: No server was reachable for so long that the run should end.
@@ -155,6 +154,8 @@ class Describer:
         """
         key = self._key(element)
         found = self._done.get(key) or await self._kept(key)
+        # The same picture is being described, as a logo on every page: wait for that answer instead of a second
+        # request.
         if found is None and key in self._asking:
             answer = await asyncio.shield(self._asking[key])
             found = answer if isinstance(answer, Description) else None
@@ -180,11 +181,11 @@ class Describer:
         return answer
 
     def stop_waiting(self) -> None:
-        """As :meth:`pagemill.inference.client.ServerClient.stop_waiting`."""
+        """Fail soon if no server answers; see :meth:`pagemill.inference.client.ServerClient.stop_waiting`."""
         self._client.stop_waiting()
 
     async def aclose(self) -> None:
-        """Cancel what is asked, and close connections."""
+        """Cancel requests and close connections."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
@@ -218,32 +219,31 @@ class Describer:
         return answer
 
     async def _ask(self, element: ElementRequest) -> Description | Problem:
-        assert self._model is not None
-        spent = Spent()
+        assert self._asker is not None
+        text = _prompt(element)
+
+        def write(sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
+            return self._body(text, sampling, image, is_guided=is_guided)
+
+        question = Question(write)
         try:
-            image = await asyncio.to_thread(_prepared, self._model.builder, element.picture)
-            text = _prompt(element)
-
-            def write(sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
-                return self._body(text, sampling, image, is_guided=is_guided)
-
-            values, flaw, message = await self._model.valid(write, problems, spent, image)
+            question.image = await asyncio.to_thread(_prepared, self._asker.builder, element.picture)
+            values, flaw, message, _ = await values_of(self._asker, question, problems, keep_blanks=True)
         except (RequestRefusedError, RequestFailedError) as error:
             return Problem(error.category, error.message, error.remedy)
-        except ValueError as error:  # of a picture that is none
+        except ValueError as error:  # the picture cannot be decoded
             return Problem("internal", str(error))
         finally:
-            self.counts.attempts += spent.attempts
-            self.counts.prompt_tokens += spent.prompt_tokens or 0
-            self.counts.completion_tokens += spent.completion_tokens or 0
+            self.counts.attempts += question.attempts
+            self.counts.prompt_tokens += question.prompt_tokens or 0
+            self.counts.completion_tokens += question.completion_tokens or 0
         description = None if values is None else read_description(values)
         if description is None:
-            after = f" ({spent.attempts} attempts)" if spent.attempts > 1 else ""
-            return Problem(flaw or "internal", message + after)
+            return Problem(flaw or "internal", message + question.after)
         doubts = (*description.left_out, *([message] if flaw else []))
         engine = f"vlm:{self._card.name}"
         return msgspec.structs.replace(
-            description, engine=engine, model=self.served_model, attempts=spent.attempts, left_out=doubts
+            description, engine=engine, model=self.served_model, attempts=question.attempts, left_out=doubts
         )
 
     def _body(self, text: str, sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
@@ -268,5 +268,5 @@ def _prompt(element: ElementRequest) -> str:
 
 
 def _prepared(builder: RequestBuilder, picture: bytes) -> PreparedRegion:
-    """A picture as the model gets it. Runs on a thread."""
+    """Prepare a picture for the model. Runs on a thread."""
     return builder.prepare(simplejpeg.decode_jpeg(picture, colorspace="RGB"), Task.TEXT)

@@ -1,4 +1,4 @@
-"""Which elements of a page are described, what is asked about them, and what becomes of the answers."""
+"""The elements of a page that are described, the requests about them, and their results."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import Problem
 
 COMPONENT = "describe"
-"""Of the errors that say why an element has no description."""
+"""Component of errors about missing descriptions."""
 LEAST_SHARE = 0.005
-"""Of the page's area: smaller elements are icons, logos and signatures. Not measured: 1.8 cm squared of A4."""
+"""Least share of the page's area: smaller elements are icons, logos and signatures. Not measured: a square of 1.8 cm on
+A4."""
 
 _KINDS = {
     Label.IMAGE: Described.FIGURES,
@@ -30,20 +31,20 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementRequest:
-    """An element as the model gets it."""
+    """An element to be described."""
 
     index: int
-    """Of its region."""
+    """Index of its region."""
     kind: Described
     picture: bytes
     """JPEG."""
     around: Surroundings
     language: str
-    """Of the page, where it is known."""
+    """Language of the page; empty if unknown."""
 
 
 def wanted(page: PageResult, kinds: Collection[Described]) -> Iterator[Region]:
-    """The elements of a page that are to be described and are not yet; small ones and those without a place are not."""
+    """The elements of a page without a description, except small ones and those without a place."""
     if page.status is Status.FAILED:
         return
     least = LEAST_SHARE * page.width * page.height
@@ -56,7 +57,7 @@ def wanted(page: PageResult, kinds: Collection[Described]) -> Iterator[Region]:
 def pictures(
     page: PageResult, pixels: Pixels, kinds: Collection[Described], crops: Sequence[tuple[str, bytes]] = ()
 ) -> dict[int, bytes]:
-    """The elements to be described as JPEG by region; ``crops`` are those of the page that are encoded already."""
+    """JPEGs of the elements to be described, by region. Reuses ``crops``, which are encoded already."""
     cut = {saved.region: encoded for saved, (_, encoded) in zip(page.image_crops, crops, strict=False)}
     return {
         region.index: cut.get(region.index) or encode_jpeg(crop(pixels, region.bbox)) for region in wanted(page, kinds)
@@ -64,7 +65,7 @@ def pictures(
 
 
 def requests_for(page: PageResult, encoded: Mapping[int, bytes]) -> list[ElementRequest]:
-    """What is asked about the elements of a page, by their pictures."""
+    """The requests for the elements of a page, from their pictures."""
     context = PageContext(page.regions)
     return [
         ElementRequest(
@@ -80,9 +81,9 @@ def requests_for(page: PageResult, encoded: Mapping[int, bytes]) -> list[Element
 
 
 def take(page: PageResult, answers: Mapping[int, Description | Problem | None]) -> None:
-    """Put descriptions into a record, by region; its Markdown stays as it was.
+    """Store descriptions in a record, by region; its Markdown stays as it was.
 
-    A problem becomes an error, which replaces that of an earlier time.
+    A problem becomes an error, which replaces an earlier one.
     """
     page.errors = [error for error in page.errors if error.component != COMPONENT or error.region not in answers]
     for index, answer in answers.items():

@@ -1,4 +1,4 @@
-"""What an embedding engine is: a plain class that turns texts and images into vectors, one batch a call."""
+"""Embedding engines: classes that turn texts and images into vectors, one batch per call."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.config.model_cards import ImageBudget
-from pagemill.config.options import Settings, option
+from pagemill.config.options import Settings, option, servers_option
 from pagemill.imaging.types import Pixels
 
 Vectors: TypeAlias = NDArray[np.float32]
 """Shape (rows, dimension), each row of length 1."""
 
 DEFAULT_ENGINE = "ngram"
-"""The engine that is always there."""
+"""The embedded engine."""
 
 
 class Role(StrEnum):
-    """What something is embedded as; models have another instruction for each."""
+    """Role of an input; models have an instruction for each."""
 
     QUERY = "query"
     PASSAGE = "passage"
@@ -32,7 +32,7 @@ class Role(StrEnum):
 
 
 class Modality(StrEnum):
-    """What an engine takes in one input."""
+    """Modality of an input."""
 
     TEXT = "text"
     IMAGE = "image"
@@ -50,29 +50,29 @@ class EmbeddingInput:
 
     @property
     def modality(self) -> Modality:
-        """What it is made of."""
+        """Its modality."""
         if self.image is None:
             return Modality.TEXT
         return Modality.IMAGE_WITH_TEXT if self.text else Modality.IMAGE
 
 
 class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes vectors comparable: those of two engines of the same identity may be searched with each other."""
+    """Identity of an engine: vectors of engines with the same identity are comparable."""
 
     engine: str
     """Its entry point's name."""
     model: str
-    """What :attr:`EngineSettings.model` has to be for the engine to load it again: queries are embedded by it."""
+    """Value of :attr:`EngineSettings.model` with which the engine loads it again, to embed queries."""
     revision: str = ""
-    """Commit or digest of the model's files, where the engine can tell."""
+    """Commit or digest of the model's files, if the engine knows it."""
     dimension: int
     instructions: dict[str, str] = {}
-    """Text that goes with an input, by role."""
+    """Instruction for an input, by role."""
     details: dict[str, Any] = {}
-    """What else decides about vectors, as plain JSON values."""
+    """Other properties that change vectors, as plain JSON values."""
 
     def differences(self, other: EngineIdentity) -> list[str]:
-        """What differs, in words, such as ``dimension 2048, not 512``; empty where the vectors may be compared."""
+        """Differences in words, such as ``dimension 2048, not 512``; empty if the vectors are comparable."""
         mine, others = msgspec.to_builtins(self), msgspec.to_builtins(other)
         if self.revision and self.revision == other.revision:
             del mine["model"]  # the same files under another name or path
@@ -81,37 +81,32 @@ class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings(Settings):
-    """What the user chose, and where the engine may keep what it learns of a corpus."""
+    """Choices of the user, and the folder for statistics of a corpus."""
 
     folder: Path = Path()
     """``embeddings/`` of the run directory; need not exist."""
     engine: str = option(default=DEFAULT_ENGINE, results=True, help="Installed embedding engine.")
     model: str | None = option(results=True, help="Model of the engine: a name, a path or a model card.")
-    servers: tuple[str, ...] = option(
-        "--server",
-        default=(),
-        metavar="URL[,URL...]",
-        comma_separated=True,
-        results=False,
-        help="Server of the engine vllm; may be repeated.",
+    servers: tuple[str, ...] = servers_option(
+        help="Server of the engine vllm",
     )
     dimension: int | None = option(
         minimum=1, results=True, help="Truncate vectors to N components.", shown_default="all"
     )
-    """Used by engines that make vectors of any dimension; the vectors of others are cut."""
+    """Used by engines with vectors of any dimension; the vectors of others are truncated."""
     batch_size: int | None = option(minimum=1, results=False, help="Maximum batch size.", shown_default="by the engine")
     device: str | None = option(results=False, help="Device of the engine, such as cuda or cpu.")
     timeout_s: float = 300.0
     """Time limit of one call to a server."""
     wait_s: float = 600.0
-    """How long to wait for a server that does not answer."""
+    """Seconds to wait for a server that does not answer."""
 
 
 class EmbeddingEngine(Protocol):
-    """Makes vectors. Its entry point is ``create(settings: EngineSettings) -> EmbeddingEngine``.
+    """Computes vectors. Its entry point is ``create(settings: EngineSettings) -> EmbeddingEngine``.
 
-    ``create`` finds out what would otherwise fail on every input (a missing package or model, a server that is not
-    there) and raises a PagemillError that says so.
+    ``create`` raises a PagemillError for anything that would fail on every input: a missing package or model, or an
+    unreachable server.
     """
 
     name: str
@@ -121,52 +116,51 @@ class EmbeddingEngine(Protocol):
     concurrency: int
     """Calls that may run at once, each on a thread of its own: 1 for a model here, more for servers."""
     image_budget: ImageBudget | None
-    """How large an image it makes use of: larger ones are shrunk before they wait for their turn; None for no limit."""
+    """Largest useful image size: larger images are shrunk before they are queued; None for no limit."""
 
     cut_texts: int
-    """Texts so far that were longer than the model takes, and were cut at their end."""
+    """Texts so far that exceeded the model's length and were truncated."""
 
     @property
     def identity(self) -> EngineIdentity:
-        """Of all vectors that it makes."""
+        """Identity of all its vectors."""
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[np.floating[Any]]:
-        """Make one vector an input, in order.
+        """Compute one vector per input, in order.
 
         Args:
-            inputs: One to ``max_batch`` of them, each of a modality that the engine takes.
+            inputs: One to ``max_batch`` inputs of supported modalities.
 
         Returns:
             Shape (inputs, ``identity.dimension``), finite and not zero; of any length, as callers normalise.
 
         Raises:
-            PagemillError: What is wrong with the whole batch. One of several inputs: the caller finds out which one it
-                is by halving the batch.
+            PagemillError: An error of the batch. If it is that of one input, the caller finds it by bisection.
         """
 
     def close(self) -> None:
-        """Free what it holds; not called while ``embed`` runs."""
+        """Free its resources; not called while ``embed`` runs."""
 
 
 @runtime_checkable
 class CorpusEngine(Protocol):
-    """An embedding engine that weighs by statistics of the corpus, which it keeps in ``EngineSettings.folder``."""
+    """An embedding engine that uses statistics of the corpus, stored in ``EngineSettings.folder``."""
 
     @property
     def statistics(self) -> str:
-        """Digest of the statistics; empty while there are none. Vectors of queries may change with it."""
+        """Digest of the statistics; empty if there are none. Vectors of queries may depend on it."""
 
     def changed(self, texts: Iterable[str]) -> float:
-        """How many texts came or went since the statistics were made, as a share of those of then."""
+        """Number of texts added or removed since the statistics were computed, relative to the texts then."""
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Make the statistics and keep them: the engine has another identity from now on."""
+        """Compute and store the statistics."""
 
 
 def normalised(vectors: NDArray[np.floating[Any]], dimension: int | None = None) -> Vectors:
-    """Vectors of length 1, cut to their first components where a dimension is named.
+    """Vectors of length 1, truncated to their first components if a dimension is given.
 
-    Cutting and normalising again is what models that were trained as Matryoshka (arXiv:2205.13147) are made for.
+    Models trained as Matryoshka (arXiv:2205.13147) are made to be truncated and normalised again.
 
     Args:
         vectors: Shape (rows, components), finite.

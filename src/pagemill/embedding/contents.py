@@ -1,7 +1,7 @@
-"""What of a page is embedded, and the digest by which its vector is known.
+"""The contents of a page that are embedded, and the digests that identify their vectors.
 
-Made from the record alone: the digest of a page's image is that of its source and turn, the digest of a picture is in
-the record. So it can be told without decoding anything whether a vector is up to date.
+From the record alone: a page's image is identified by its source and rotation, and the digest of a picture is in the
+record. So whether a vector is up to date is known without decoding anything.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from pagemill.export.parts import is_said
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """One thing to embed."""
+    """One content to embed."""
 
     row: VectorRow
     text: str = ""
     description: str = ""
-    """The end of the text: what a model says of the region, which the page does not."""
+    """The end of the text: a model's description of the region, which is not text of the page."""
     crop: ImageCrop | None = None
     """The region's picture in ``crops/``."""
 
     @property
-    def said(self) -> str:
+    def page_text(self) -> str:
         """The text without the description."""
         return self.text[: len(self.text) - len(self.description)].rstrip("\n")
 
 
 def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]:
-    """What a page gives to a part. A page that failed gives nothing, nor does one without text to the page texts.
+    """The contents of a page for a part. None of a failed page, and no page text of one without text.
 
     Args:
         page: Its record.
-        part: Any but the queries and the chunks, which are of whole documents.
-        images: The engine takes images: pictures of regions count, also those without a caption.
+        part: Any but queries, and chunks, which belong to whole documents.
+        images: Whether the engine takes images: then pictures of regions are embedded, also without a caption.
     """
     if page.status is not Status.DONE:
         return
@@ -57,7 +57,7 @@ def contents(page: PageResult, part: Part, *, images: bool) -> Iterator[Content]
 
 
 def chunk_content(chunk: Chunk, document: str) -> Content:
-    """A chunk: its id determines its text, and its row is valid as long as no page of its document has changed.
+    """The content of a chunk. Its id determines its text; its row is valid while no page of its document changes.
 
     Args:
         chunk: The chunk.
@@ -74,7 +74,7 @@ def chunk_row(key: RowKey, document: str) -> VectorRow:
 
 
 def document_digest(page_digests: Iterable[tuple[str, str]]) -> str:
-    """Changes with the text of any page of a document: a chunk goes over pages, and has headings of earlier ones.
+    """A digest of the text of all pages of a document: chunks span pages, and include headings of earlier ones.
 
     Args:
         page_digests: Id and digest of the text of the pages that have one (:func:`text_digests`), in any order.
@@ -90,17 +90,17 @@ def text_digests(pages: Iterable[PageResult]) -> Iterator[tuple[str, str]]:
 
 
 def query(query_id: str, text: str, statistics: str = "") -> Content:
-    """A query; its vector is another one with other statistics of the corpus, where the engine has some."""
+    """A query. Its vector also depends on the statistics of the corpus, if the engine has some."""
     return Content(row=VectorRow(RowKey(query_id), digest("query", text, *filter(None, [statistics]))), text=text)
 
 
 def digest(*parts: str) -> str:
-    """SHA-256 of some texts, each apart from the next."""
+    """SHA-256 of several texts, encoded so that their borders count."""
     return hashlib.sha256(msgspec.json.encode([part.encode("utf-8", "replace").decode() for part in parts])).hexdigest()
 
 
 def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
-    """The regions that say or show something. A caption goes with its figure or table, and is none by itself."""
+    """The regions with text or a picture. A caption is part of its figure or table, not a content of its own."""
     crops = {crop.region: crop for crop in page.image_crops} if images else {}
     wanted = {region.index for region in page.regions if is_said(region, page.leaves_out)}
     captions: defaultdict[int | None, list[str]] = defaultdict(list)
@@ -111,9 +111,9 @@ def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
         elif region.index in wanted:
             others.append(region)
     for region in others:
-        said = [*captions[region.index], region_text(region)]
+        texts = [*captions[region.index], region_text(region)]
         about = description_text(region)
-        text = "\n".join(part.strip() for part in (*said, about) if part.strip())
+        text = "\n".join(part.strip() for part in (*texts, about) if part.strip())
         crop = crops.get(region.index)
         if text or crop:
             row = VectorRow(RowKey(page.page_id, region.index), digest("region", text, crop.sha256 if crop else ""))

@@ -10,14 +10,14 @@ from pagemill.imaging.types import Pixels
 
 
 def within_budget(pixels: Pixels, budget: ImageBudget | None) -> Pixels:
-    """Shrink an image to what a model makes use of, its sides rounded down to what one visual token covers.
+    """Shrink an image to the budget of a model, with its sides rounded down to whole visual tokens.
 
-    An image within the budget comes back as it is: its model rounds the sides by itself. One that is narrower than the
-    model takes is padded.
+    An image within the budget is unchanged: the model rounds its sides itself. One that is too narrow for the model is
+    padded.
 
     Args:
         pixels: Shape (height, width, 3).
-        budget: Of the model; None for no limit.
+        budget: The budget of the model; None for no limit.
     """
     height, width = pixels.shape[:2]
     if budget is None:

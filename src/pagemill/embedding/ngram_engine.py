@@ -40,7 +40,7 @@ STATISTICS = "ngram.statistics.npz"
 _CHARACTERS = (2, 3, 4)
 _JAMO = (4, 6)
 _BUCKETS = 2**20
-"""Of the statistics: n-grams that share one count as one."""
+"""Buckets of the statistics: n-grams that share one count as one."""
 _VERSION = 1
 _NO_WORD = re.compile(r"[\W_]+")  # one class, no alternatives: linear
 _KOREAN = re.compile("[\u1100-\u11ff]")
@@ -99,12 +99,12 @@ class NgramEngine:
         return hashlib.sha256(self._frequencies.tobytes() + texts.to_bytes(8)).hexdigest() if texts else ""
 
     def changed(self, texts: Iterable[str]) -> float:
-        """How many texts came or went since the statistics were made, as a share of those of then."""
+        """Number of texts added or removed since the statistics were computed, relative to the texts then."""
         now = np.fromiter(map(_digest, texts), dtype=np.uint64)
         return len(np.setxor1d(now, self._digests)) / max(1, len(self._digests))
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Count in how many texts each n-gram occurs, and keep that."""
+        """Count and store in how many texts each n-gram occurs."""
         frequencies = np.zeros(_BUCKETS, dtype=np.uint32)
         digests = []
         for text in texts:
@@ -118,7 +118,7 @@ class NgramEngine:
         write_whole(self._path, [buffer.getvalue()], durable=True)
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> Vectors:
-        """Make a vector of each text.
+        """Compute a vector for each text.
 
         Raises:
             EngineError: A text is empty.
@@ -138,7 +138,7 @@ class NgramEngine:
         places = (hashes % np.uint64(self._dimension)).astype(np.int64)
         signs = np.where(hashes >> np.uint64(63), -1.0, 1.0)
         vector = np.bincount(places, weights=weights * signs, minlength=self._dimension)
-        if not vector.any():  # all cancel out: next to impossible
+        if not vector.any():  # all weights cancel out, which is almost impossible; a zero vector is not allowed
             vector[places[0]] = 1.0
         return vector.astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""The outcome of embedding a run: rows by part, and what has no vector and why."""
+"""The outcome of embedding a run: rows by part, and failures with their reasons."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class PartOutcome:
     """The outcome for one part."""
 
     rows: int = 0
-    """In the file."""
+    """Rows in the file."""
     embedded: int = 0
-    """Of these, made this time."""
+    """Of these, computed by this invocation."""
     gone: int = 0
-    """Rows of the earlier file whose page or region is gone."""
+    """Rows of the earlier file whose page or region no longer exists."""
     failed: int = 0
 
 
@@ -34,9 +34,9 @@ class EmbedOutcome:
     causes: set[str] = field(default_factory=set)
     """Categories of all failures."""
     lost_queries: bool = False
-    """Vectors of queries were deleted, as the statistics with which they were made have changed."""
+    """Vectors of queries were deleted, as the statistics that they depend on have changed."""
     cut_texts: int = 0
-    """Texts that were longer than the model takes, and were cut."""
+    """Texts that exceeded the model's length and were truncated."""
 
     MAX_FAILURES = 20
 
@@ -54,7 +54,7 @@ class EmbedOutcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 when all is well; the cause's own code when nothing succeeded for one cause; else "some failed"."""
+        """0 without failures; the code of the cause if everything failed for one cause; else "some failed"."""
         codes = {error_class(cause).exit_code for cause in self.causes}
         if self.failed and not any(part.rows for part in self.parts.values()) and len(codes) == 1:
             return codes.pop()

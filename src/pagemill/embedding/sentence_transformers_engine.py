@@ -25,9 +25,9 @@ _PROMPTS = {
     Role.PASSAGE: ("corpus", "passage", "document"),
     Role.IMAGE: ("corpus", "passage", "document", "image"),
 }
-"""What models call the prompts of each role; of several the last."""
+"""Names of the prompts of each role in models; of several the last one is used."""
 _PARTS = {Modality.TEXT: "text", Modality.IMAGE: "image", Modality.IMAGE_WITH_TEXT: ("image", "text")}
-"""What the library calls them."""
+"""Names of modalities in the library."""
 _SAMPLES = 64
 _SAMPLE = 2**16
 
@@ -75,7 +75,7 @@ class SentenceTransformersEngine:
         )
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[Any]:
-        """Make one vector an input; texts are cut to the model's length by its own tokenizer."""
+        """Compute one vector per input; the model's tokenizer truncates long texts."""
         vectors = np.empty((len(inputs), self.identity.dimension), dtype=np.float32)
         groups: dict[tuple[Role, Modality], list[int]] = {}
         for index, each in enumerate(inputs):
@@ -110,7 +110,7 @@ create = SentenceTransformersEngine
 
 
 def _given(each: EmbeddingInput) -> Any:
-    """An input as the library takes it."""
+    """An input in the form of the library."""
     if each.image is None:
         return each.text
     from PIL import Image

@@ -1,7 +1,7 @@
-"""Files of vectors: ``NAME.npy`` beside ``NAME.ids.parquet``, whose row *i* says what row *i* of the array is.
+"""Files of vectors: ``NAME.npy`` beside ``NAME.ids.parquet``, whose row *i* identifies row *i* of the array.
 
-The two are bound by more than their place: the ids hold the CRC-32 of every row of the array, so that an array that was
-replaced, sorted or cut is found out when it is opened.
+The ids also have the CRC-32 of every row of the array, so that an array that was replaced, sorted or truncated is
+detected when it is opened.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ else:
     from pagemill.config.arrow import pa, pq
 
 FOLDER = "embeddings"
-"""Of the run directory."""
+"""Folder in the run directory."""
 METADATA = b"pagemill.embeddings"
 """Key of the Parquet metadata with the engine and model, as JSON."""
 _FORMAT = 1
@@ -44,7 +44,7 @@ class StoredType(StrEnum):
 
 
 class Part(StrEnum):
-    """What is embedded, by the name of its files."""
+    """Kinds of contents, by the name of their files."""
 
     IMAGES = "corpus_images"
     TEXT = "corpus_ocr_text"
@@ -54,27 +54,27 @@ class Part(StrEnum):
 
     @property
     def choice(self) -> str:
-        """What ``--what`` calls it."""
+        """Its name for ``--what``."""
         return self.name.lower()
 
     @property
     def plural(self) -> str:
-        """In words."""
+        """Its name in messages."""
         return {Part.IMAGES: "page images", Part.TEXT: "page texts"}.get(self, self.choice)
 
     @property
     def option(self) -> str:
-        """What makes it, behind ``pagemill embed OUT``."""
+        """Option of ``pagemill embed OUT`` that embeds it."""
         return " --queries FILE" if self is Part.QUERIES else f" --what {self.choice}"
 
 
 class RowKey(NamedTuple):
-    """What a row is of."""
+    """Identifies what a row belongs to."""
 
     page_id: str
-    """Of queries: their id."""
+    """Id of the page, or of the query."""
     region: int | None = None
-    """Index of the region in its page, of chunks that in which they begin; None for a whole page and for a query."""
+    """Index of the region in its page, for a chunk that of its first region; None for a whole page or a query."""
     chunk: str = ""
     """Id of the chunk."""
 
@@ -93,13 +93,13 @@ class VectorRow(NamedTuple):
 
 
 class VectorsInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for all rows of a file."""
+    """Properties of all rows of a file."""
 
     part: Part
     identity: EngineIdentity
     dtype: StoredType
     images: bool = False
-    """Regions: those with a picture were embedded with it."""
+    """Whether regions with a picture were embedded with it."""
     format: int = _FORMAT
 
     @property
@@ -115,7 +115,7 @@ class VectorsInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class VectorPaths:
-    """Where the files of a part are."""
+    """Paths of the files of a part."""
 
     folder: Path
     part: Part
@@ -127,7 +127,7 @@ class VectorPaths:
 
     @property
     def ids(self) -> Path:
-        """What its rows are."""
+        """The ids of its rows."""
         return self.folder / f"{self.part}.ids.parquet"
 
     @property
@@ -136,7 +136,7 @@ class VectorPaths:
         return self.folder / f"{self.part}.partial"
 
     def temporary(self, path: Path) -> Path:
-        """The name of one of these files before it is whole."""
+        """Temporary name of one of these files while it is written."""
         return path.with_name(path.name + TEMPORARY_SUFFIX)
 
 
@@ -144,7 +144,7 @@ class VectorPaths:
 class VectorFile:
     """The vectors of a part, checked row by row, and memory-mapped. A context manager.
 
-    ``vectors[i]`` belongs to ``rows[i]``; :meth:`find` gives the vector of a page or region by its name.
+    ``vectors[i]`` belongs to ``rows[i]``; :meth:`find` returns the vector of a page or region.
     """
 
     paths: VectorPaths
@@ -163,14 +163,14 @@ class VectorFile:
 
         Raises:
             MissingInputError: There are none.
-            DamagedRunError: Array and ids do not belong to each other: other lengths, another row, a row twice.
+            DamagedRunError: Array and ids do not match: other lengths, another row, a duplicate row.
             OutputError: They cannot be read.
         """
         return cls.open_in(VectorPaths(out / FOLDER, part))
 
     @classmethod
     def open_in(cls, paths: VectorPaths) -> VectorFile:
-        """As :meth:`open`, in a folder of any name."""
+        """Open the vectors in any folder; see :meth:`open`."""
         missing = [path for path in (paths.vectors, paths.ids) if not path.exists()]
         if len(missing) == 2:
             raise MissingInputError(
@@ -187,16 +187,16 @@ class VectorFile:
         return cls(paths, info, rows, vectors)
 
     def find(self, page_id: str, region: int | None = None, chunk: str = "") -> NDArray[Any] | None:
-        """The vector of a page, region, chunk or query; None where it has none."""
+        """The vector of a page, region, chunk or query; None if it has none."""
         index = self.place_of(RowKey(page_id, region, chunk))
         return None if index is None else np.asarray(self.vectors[index])
 
     def place_of(self, key: RowKey) -> int | None:
-        """Where a row is, if it is there, whatever its content was."""
+        """Index of a row with this key, whatever its content; None if there is none."""
         return self._places.get(key)
 
     def place(self, row: VectorRow) -> int | None:
-        """Where a row is, if it is there with this very content."""
+        """Index of a row with this key and content; None if there is none."""
         index = self._places.get(row.key)
         return index if index is not None and self.rows[index].digest == row.digest else None
 
@@ -207,7 +207,7 @@ class VectorFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is held open but the mapping, which ends with the array."""
+        """Nothing to close: the mapping ends with the array."""
 
 
 def ids_table(info: VectorsInfo, rows: list[VectorRow], checksums: list[int]) -> pa.Table:
@@ -248,8 +248,8 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray
             raise ValueError("other columns than pagemill writes")
         if any(table.column(name).null_count for name in table.column_names if name != "region"):
             raise ValueError("a value is missing")
-        told = ["region", *(["chunk_id"] if info.part is Part.CHUNKS else [])]
-        keys = map(RowKey, *(column.to_pylist() for column in (table.column(1), *map(table.column, told))))
+        names = ["region", *(["chunk_id"] if info.part is Part.CHUNKS else [])]
+        keys = map(RowKey, *(column.to_pylist() for column in (table.column(1), *map(table.column, names))))
         rows = [VectorRow(key, digest) for key, digest in zip(keys, table.column("digest").to_pylist(), strict=True)]
         checksums = np.asarray(table.column("crc32").to_numpy(), dtype=np.uint32)
     except (pa.ArrowException, KeyError, msgspec.DecodeError, ValueError) as error:
@@ -271,7 +271,7 @@ def _map_vectors(paths: VectorPaths, info: VectorsInfo, count: int) -> NDArray[A
         shape = "x".join(map(str, vectors.shape))
         raise _damaged(
             paths,
-            f"{paths.vectors.name} is {shape} {vectors.dtype}, {paths.ids.name} tells of"
+            f"{paths.vectors.name} is {shape} {vectors.dtype}, {paths.ids.name} describes"
             f" {count}x{info.dimension} {info.dtype}",
         )
     return np.asarray(vectors)

@@ -7,18 +7,17 @@ trained to be read (last token). The server normalises.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import os
-import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.blocking import LoopThread
 from pagemill.config.model_cards import ModelCard, ModelKind, load_card
 from pagemill.embedding.base import EmbeddingInput, EngineIdentity, EngineSettings, Modality, Role
 from pagemill.embedding.images import within_budget
@@ -53,15 +52,15 @@ class _Text(msgspec.Struct):
 
 
 class VllmEngine:
-    """Asks servers; called from several threads at once.
+    """Sends requests to servers. Thread-safe.
 
     Args:
-        card: Of the model.
+        card: The model card.
         settings: Servers, time limits, batch size.
 
     Raises:
         NetworkError: No server answers.
-        UsageError: None is of the kind, serves the model, and as one that embeds.
+        UsageError: No server serves the model for embedding.
     """
 
     name = "vllm"
@@ -82,29 +81,27 @@ class VllmEngine:
             api_key=os.environ.get(API_KEY) or None,
         )
         self.concurrency = _REQUESTS_A_SERVER * len(self._client.servers)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="pagemill.embedding", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("pagemill.embedding", self._client.aclose)
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
-            self._model = self._run(self._client.find_model(None, [card.name, card.repository])).name
+            self._model = self._thread.call(self._client.find_model(None, [card.name, card.repository])).name
             self._dimension = self.embed([EmbeddingInput(role=Role.PASSAGE, text="pagemill")]).shape[1]
             stack.pop_all()
 
     @property
     def identity(self) -> EngineIdentity:
-        """By the name of the card: a server does not tell the revision of its weights."""
+        """Identified by the model card: servers do not report the revision of their weights."""
         return EngineIdentity(
             engine=self.name, model=self._card.name, dimension=self._dimension, instructions=self._instructions
         )
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> NDArray[np.float32]:
-        """Make one vector an input, with one request.
+        """Compute one vector per input with one request.
 
         Raises:
-            RequestRefusedError: The server refuses it, for one of the inputs.
-            RequestFailedError: It failed on all attempts.
-            NetworkError: No server answers any more.
+            RequestRefusedError: The server refuses the request because of one of the inputs.
+            RequestFailedError: All attempts failed.
+            NetworkError: No server answers.
         """
         body = msgspec.json.encode(
             {
@@ -117,15 +114,13 @@ class VllmEngine:
             }
         )
         count = len(inputs)
-        return self._run(self._client.post("/v1/embeddings", body, lambda reply: (_vectors(reply, count), count)))
+        return self._thread.call(
+            self._client.post("/v1/embeddings", body, lambda reply: (_vectors(reply, count), count))
+        )
 
     def close(self) -> None:
-        """Close connections and end the thread that holds them."""
-        if not self._loop.is_closed():
-            self._run(self._end_requests())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        """Close connections and stop the thread of the event loop."""
+        self._thread.close()
 
     def _conversation(self, each: EmbeddingInput) -> list[dict[str, Any]]:
         instruction = self._instructions.get(each.role, "")
@@ -157,17 +152,9 @@ class VllmEngine:
 
     def _ask(self, path: str, body: dict[str, Any], answer: type[T]) -> T:
         decoder = msgspec.json.Decoder(answer)
-        return self._run(self._client.post(path, msgspec.json.encode(body), lambda reply: (decoder.decode(reply), 1)))
-
-    async def _end_requests(self) -> None:
-        pending = asyncio.all_tasks() - {asyncio.current_task()}  # their callers were interrupted
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-        await self._client.aclose()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self._thread.call(
+            self._client.post(path, msgspec.json.encode(body), lambda reply: (decoder.decode(reply), 1))
+        )
 
 
 def create(settings: EngineSettings) -> VllmEngine:

@@ -1,12 +1,12 @@
-"""Writing files of vectors so that whatever ends the process, no vector is lost, doubled or given to another page.
+"""Crash-safe writing of files of vectors: no vector is lost, duplicated or assigned to another page.
 
-New vectors are kept in ``NAME.partial``, a SQLite database in WAL mode. When all are there, ``NAME.npy`` and
-``NAME.ids.parquet`` are made of these and of the earlier files, under temporary names, and take their places by two
-renames; then ``NAME.partial`` goes. After a death the next writer
+New vectors are stored in ``NAME.partial``, an SQLite database in WAL mode. When it is complete, ``NAME.npy`` and
+``NAME.ids.parquet`` are written from it and from the earlier files under temporary names, and replace these by two
+renames; then ``NAME.partial`` is deleted. After a crash, the next writer
 
-- finds a ``NAME.partial``: adds to it;
-- finds new ids beside the new array: does the second rename;
-- finds new files that were not renamed yet: deletes them and makes them again.
+- continues an existing ``NAME.partial``;
+- does the second rename if the new ids are still beside the new array;
+- deletes new files that were not renamed, and writes them again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ else:
     from pagemill.config.arrow import pq
 
 SYNC_EVERY_S = 5.0
-"""A power cut loses at most what was embedded in this time."""
+"""Seconds between syncs: a power cut loses at most what was embedded since the last one."""
 _ANEW = "Make the vectors again with --fresh."
 _TABLES = """
 PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -46,16 +46,16 @@ CREATE TABLE IF NOT EXISTS vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL,
 class VectorWriter(contextlib.ExitStack):
     """Brings the files of a part up to date. A context manager; for one thread at a time, and one process.
 
-    What was appended stays when it is closed.
+    Appended vectors are kept when it is closed.
 
     Args:
-        paths: Where the files are.
-        info: What all rows have in common.
-        fresh: Forget what is there.
+        paths: Paths of the files.
+        info: Properties of all rows.
+        fresh: Delete existing vectors.
 
     Raises:
-        DifferentRunError: What is there comes from another engine, or is stored otherwise.
-        DamagedRunError: What is there is damaged.
+        DifferentRunError: The existing vectors are from another engine, or stored in another type.
+        DamagedRunError: The existing vectors are damaged.
         OutputError: The folder cannot be written.
     """
 
@@ -77,18 +77,18 @@ class VectorWriter(contextlib.ExitStack):
         self._synced = time.monotonic()
 
     def has(self, row: VectorRow) -> bool:
-        """Whether the vector of this very content is there."""
+        """Whether there is a vector of this content."""
         return row in self._new or self._place(row) is not None
 
     def append(self, rows: Sequence[VectorRow], vectors: Vectors) -> None:
-        """Keep new vectors. They outlive the process at once, and a power cut after ``SYNC_EVERY_S``.
+        """Store new vectors. They survive the process at once, and a power cut after ``SYNC_EVERY_S``.
 
         Args:
-            rows: What they are.
+            rows: Their rows.
             vectors: Shape (rows, dimension), normalised.
 
         Raises:
-            OutputError: They cannot be written, and are not there; NoSpaceError when the disk is full.
+            OutputError: They cannot be written, and none is stored; NoSpaceError when the disk is full.
         """
         stored = np.asarray(vectors, dtype=self._info.stored)
         named = [_kept(_name(row), vector.tobytes()) for row, vector in zip(rows, stored, strict=True)]
@@ -101,16 +101,16 @@ class VectorWriter(contextlib.ExitStack):
             self._synced = time.monotonic()
 
     def publish(self, rows: list[VectorRow]) -> int:
-        """Rewrite the files, with these rows in this order, and no others; nothing is done where they are so.
+        """Rewrite the files with exactly these rows in this order; does nothing if they have them.
 
         Args:
-            rows: Each one is there (:meth:`has`), and none twice.
+            rows: Rows with a vector (:meth:`has`), without duplicates.
 
         Returns:
-            How many rows of earlier files are gone.
+            Number of rows of the earlier files that were removed.
 
         Raises:
-            OutputError: A file cannot be written; the earlier ones are still there.
+            OutputError: A file cannot be written; the earlier ones are unchanged.
         """
         before = self._published.rows
         if before != rows or not self._paths.ids.exists():
@@ -132,11 +132,11 @@ class VectorWriter(contextlib.ExitStack):
         return bytes(self._published.vectors[index])
 
     def _place(self, row: VectorRow) -> int | None:
-        """Where the vector of a row is in the earlier files. Of a chunk the id decides: it determines the text."""
+        """Index of a row in the earlier files; for a chunk by its id, which determines its text."""
         return self._published.place_of(row.key) if row.key.chunk else self._published.place(row)
 
     def _open_published(self) -> VectorFile:
-        """The earlier files; no row where there are none."""
+        """The earlier files; without rows if there are none."""
         try:
             published = VectorFile.open_in(self._paths)
         except MissingInputError:
@@ -153,13 +153,13 @@ class VectorWriter(contextlib.ExitStack):
         if self._info.images != info.images:
             differences.append("regions with pictures" if self._info.images else "regions without pictures")
         raise DifferentRunError(
-            f"{self._paths.folder} holds vectors of {self._info.part.plural} that were made otherwise:"
+            f"{self._paths.folder} holds vectors of {self._info.part.plural} from other settings:"
             f" now {'; '.join(differences)}",
-            remedy="Give the same engine, model and options as then, or make all of them again with --fresh.",
+            remedy="Use the same engine, model and options, or embed everything again with --fresh.",
         )
 
     def _read_partial(self) -> set[VectorRow]:
-        """What an earlier process kept, as far as it is intact."""
+        """Intact rows of an earlier process."""
         self._partial.executescript(_TABLES)
         info = self._partial.execute("SELECT info FROM info").fetchone()
         if info is None:
@@ -168,7 +168,7 @@ class VectorWriter(contextlib.ExitStack):
             return set()
         try:
             self._require(msgspec.json.decode(info[0], type=VectorsInfo))
-            # A flipped bit can make a text of a blob.
+            # A flipped bit can turn a blob into a text.
             kept = self._partial.execute("SELECT * FROM vectors WHERE typeof(name) || typeof(vector) = 'blobblob'")
             return {msgspec.msgpack.decode(row[0], type=VectorRow) for row in kept if row == _kept(row[0], row[1])}
         except msgspec.DecodeError as error:
@@ -197,16 +197,16 @@ def _delete_partial(paths: VectorPaths) -> None:
 
 
 def write_vectors(paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], vectors: Iterable[bytes]) -> None:
-    """Write both files of a part, in place of earlier ones.
+    """Write both files of a part, replacing earlier ones.
 
     Args:
-        paths: Where they go.
-        info: What all rows have in common.
-        rows: What they are, none twice.
-        vectors: The row of each as it is stored.
+        paths: Paths of the files.
+        info: Properties of all rows.
+        rows: The rows, without duplicates.
+        vectors: The stored bytes of each row.
 
     Raises:
-        OutputError: A file cannot be written; the earlier ones are still there.
+        OutputError: A file cannot be written; the earlier ones are unchanged.
     """
     new_vectors, new_ids = paths.temporary(paths.vectors), paths.temporary(paths.ids)
     checksums: list[int] = []
@@ -224,7 +224,8 @@ def write_vectors(paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], 
     table = io.BytesIO()
     pq.write_table(ids_table(info, rows, checksums), table)
     write_whole(new_ids, [table.getvalue()], durable=True)
-    sync_directory(paths.folder)  # now the pair is whole; from the first rename on it is the one that counts
+    # Both new files must be on the disk before the first rename: after it, only the new pair is consistent.
+    sync_directory(paths.folder)
     with output_errors(paths.vectors):
         new_vectors.replace(paths.vectors)
         new_ids.replace(paths.ids)
@@ -232,7 +233,7 @@ def write_vectors(paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], 
 
 
 def _name(row: VectorRow) -> bytes:
-    key = row.key if row.key.chunk else row.key[:2]  # as before there were chunks
+    key = row.key if row.key.chunk else row.key[:2]  # the form of versions without chunks, whose files are continued
     return msgspec.msgpack.encode((key, row.digest))
 
 
@@ -242,9 +243,9 @@ def _kept(name: bytes, vector: bytes) -> tuple[bytes, bytes, int]:
 
 
 def _end_renames(paths: VectorPaths) -> None:
-    """Do the second rename of a process that died between the two; delete files that were not renamed at all."""
+    """Complete the renames of a process that died between the two; delete files that were not renamed at all."""
     new_vectors, new_ids = paths.temporary(paths.vectors), paths.temporary(paths.ids)
-    for unfinished in (paths.temporary(new_vectors), paths.temporary(new_ids)):  # of a death while they were written
+    for unfinished in (paths.temporary(new_vectors), paths.temporary(new_ids)):  # from a crash while they were written
         unfinished.unlink(missing_ok=True)
     if new_vectors.exists():
         new_ids.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,25 +12,19 @@ import msgspec
 from pagemill.document.labels import Task
 from pagemill.extraction.schema import leaves
 from pagemill.extraction.thresholds import THRESHOLDS
-from pagemill.recognition.vlm.guard import MAX_CHARACTERS, UNFINISHED, find_loop
+from pagemill.recognition.vlm.guard import MAX_CHARACTERS, UNFINISHED, Flaw, find_loop
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from pagemill.inference.chat import Answer
+    from pagemill.recognition.vlm.asking import Asker, Question
 
 _END_OF_REASONING = "</think>"
 
 
-class Flaw(StrEnum):
-    """What is wrong with an answer; the category of the problem in the result."""
-
-    EMPTY = "empty_answer"
-    TRUNCATED = "truncated"
-    REPETITION = "repetition"
-    INVALID_JSON = "invalid_json"
-    SCHEMA = "schema"
-    """It is JSON, and some values are not as the schema says."""
-    REPEATED_KEY = "repeated_key"
-    """It is JSON, and an object gives a key several values."""
+_ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.REPETITION: 2}
+"""The most answers by the flaw of the first: a long one costs most."""
 
 
 class Reading(NamedTuple):
@@ -41,6 +34,8 @@ class Reading(NamedTuple):
     flaw: Flaw | None = None
     message: str = ""
     """Why there are no values, or what is doubtful about them."""
+    problems: int = 0
+    """How many things are wrong with the values."""
 
 
 def _no_constant(name: str) -> None:
@@ -78,7 +73,7 @@ def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
     text = answer.text[:MAX_CHARACTERS]
     text = text[text.rfind(_END_OF_REASONING) + len(_END_OF_REASONING) :] if _END_OF_REASONING in text else text
     if not text.strip():
-        return Reading(None, Flaw.EMPTY, "the model returned an empty answer")
+        return Reading(None, Flaw.NO_VALUES, "the model returned an empty answer")
     if answer.finish_reason in UNFINISHED:
         if loop := find_loop(text, unfinished=True, task=Task.PAGE):
             said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
@@ -113,3 +108,30 @@ def _without_blanks(value: Any) -> Any:
     if isinstance(value, list):
         return [item for item in map(_without_blanks, value) if any(leaf is not None for _, leaf in leaves(item))]
     return value
+
+
+async def values_of(
+    asker: Asker, question: Question, problems: Callable[[Mapping[str, Any]], list[str]], *, keep_blanks: bool = False
+) -> Reading:
+    """The values that a model gives, of the answer with the fewest problems; or the flaw of the last answer.
+
+    Args:
+        asker: Asks the model.
+        question: Asks for JSON.
+        problems: What is wrong with an answer's values.
+        keep_blanks: Empty texts of an answer are values.
+
+    Raises:
+        PagemillError: As :meth:`pagemill.recognition.vlm.asking.Asker.answers`.
+    """
+
+    def check(answer: Answer) -> Reading:
+        reading = read_answer(answer, keep_blanks=keep_blanks)
+        if reading.values is None:
+            return reading
+        found = ([reading.message] if reading.flaw else []) + problems(reading.values)
+        return Reading(reading.values, reading.flaw or Flaw.SCHEMA, found[0], len(found)) if found else reading
+
+    readings = [reading for reading, _ in await asker.answers(question, check, _ATTEMPTS, THRESHOLDS.attempts)]
+    usable = [each for each in readings if each.values is not None]
+    return min(usable, key=lambda each: each.problems, default=readings[-1])

@@ -10,8 +10,7 @@ import msgspec
 from pagemill.config.model_cards import ModelCard, Sampling
 from pagemill.document.labels import Task
 from pagemill.errors import UsageError
-from pagemill.extraction.answers import Flaw
-from pagemill.extraction.guided import GuidedModel, Spent
+from pagemill.extraction.answers import values_of
 from pagemill.extraction.prompting import PagePart, instruction, request_body, text_tokens
 from pagemill.extraction.result import ExtractionProblem, ModelRequest
 from pagemill.extraction.schema import ExtractionSchema
@@ -19,6 +18,8 @@ from pagemill.extraction.thresholds import THRESHOLDS
 from pagemill.imaging.types import Pixels
 from pagemill.inference.chat import ChatClient
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
+from pagemill.recognition.vlm.asking import Asker, Question
+from pagemill.recognition.vlm.guard import Flaw
 from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
 
 _SMALLEST_BUDGET = 400
@@ -58,7 +59,7 @@ class ValueReader:
     """Lowered when the servers take fewer."""
     model: str = field(default="", init=False)
     """Its name on the servers, known after :meth:`check`."""
-    _guided: GuidedModel = field(init=False)
+    _asker: Asker = field(init=False)
 
     async def check(self) -> None:
         """Reach the servers, find the model, and divide its context.
@@ -84,11 +85,11 @@ class ValueReader:
         sampling = msgspec.structs.replace(self.card.sampling, max_tokens=answer, repetition_penalty=None)
         # A repetition penalty spoils JSON, whose keys repeat.
         self.card = msgspec.structs.replace(self.card, image=image, sampling=sampling)
-        self._guided = GuidedModel(self.card, self.client, RequestBuilder(self.card, served.name))
+        self._asker = Asker(self.client, RequestBuilder(self.card, served.name), sampling)
 
     def with_image(self, part: PagePart, pixels: Pixels) -> PagePart:
         """A page with its image as the model gets it. Runs on a computing thread."""
-        image = self._guided.builder.prepare(pixels, Task.PAGE)
+        image = self._asker.builder.prepare(pixels, Task.PAGE)
         return replace(part, image=image, image_tokens=image.tokens)
 
     async def read(self, parts: list[PagePart], pages: int) -> list[PartResult]:
@@ -102,49 +103,27 @@ class ValueReader:
             NetworkError: No server was reachable.
             UsageError: The servers do not serve the model.
         """
-        spent = Spent()
         if len(parts) > self.most_pages:
             return await self._halves(parts, pages)
+        question = self._question(parts, pages)
         try:
-            values, flaw, message = await self._valid(parts, pages, spent)
+            values, flaw, message, _ = await values_of(self._asker, question, self.schema.problems)
         except (RequestRefusedError, RequestFailedError) as error:
             is_refused = isinstance(error, RequestRefusedError)
             if is_refused and len(parts) > 1:
                 if "image" in error.message.lower():  # vLLM names the limit of images for each prompt
                     self.most_pages = min(self.most_pages, max(1, len(parts) // 2))
-                return [_shown(parts, spent), *await self._halves(parts, pages)]
-            return [self._result(parts, None, spent, error.category, error.message, error.remedy)]
+                return [_shown(parts, question), *await self._halves(parts, pages)]
+            return [_result(parts, question, None, error.category, error.message, error.remedy)]
         if values is None and flaw in (Flaw.TRUNCATED, Flaw.REPETITION) and len(parts) > 1:
-            return [_shown(parts, spent), *await self._halves(parts, pages)]  # fewer pages have fewer values
-        return [self._result(parts, values, spent, flaw, message, None)]
+            return [_shown(parts, question), *await self._halves(parts, pages)]  # fewer pages have fewer values
+        return [_result(parts, question, values, flaw, message)]
 
     async def _halves(self, parts: list[PagePart], pages: int) -> list[PartResult]:
         middle = len(parts) // 2
         return await self.read(parts[:middle], pages) + await self.read(parts[middle:], pages)
 
-    def _result(
-        self,
-        parts: list[PagePart],
-        values: dict[str, Any] | None,
-        spent: Spent,
-        category: str | None,
-        message: str,
-        remedy: str | None,
-    ) -> PartResult:
-        result = _shown(parts, spent)
-        result.values = values
-        if values is None or category == Flaw.REPEATED_KEY:
-            after = f" ({spent.attempts} attempts)" if spent.attempts > 1 else ""
-            result.problem = ExtractionProblem(
-                pages=result.request.pages, category=category or "internal", message=message + after, remedy=remedy
-            )
-        return result
-
-    async def _valid(
-        self, parts: list[PagePart], pages: int, spent: Spent
-    ) -> tuple[dict[str, Any] | None, Flaw | None, str]:
-        """Values, of the answer with the fewest that break the schema; or the flaw of the last answer."""
-
+    def _question(self, parts: list[PagePart], pages: int) -> Question:
         def write(sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
             return request_body(
                 parts if len(parts) > 1 else [replace(parts[0], image=image)],
@@ -156,17 +135,36 @@ class ValueReader:
                 is_guided=is_guided,
             )
 
-        image = parts[0].image if len(parts) == 1 else None
-        return await self._guided.valid(write, self.schema.problems, spent, image)
+        return Question(write, parts[0].image if len(parts) == 1 else None, needs_image=False)
 
 
-def _shown(parts: list[PagePart], spent: Spent) -> PartResult:
+def _result(
+    parts: list[PagePart],
+    question: Question,
+    values: dict[str, Any] | None,
+    category: str | None,
+    message: str,
+    remedy: str | None = None,
+) -> PartResult:
+    result = _shown(parts, question)
+    result.values = values
+    if values is None or category == Flaw.REPEATED_KEY:
+        result.problem = ExtractionProblem(
+            pages=result.request.pages,
+            category=category or "internal",
+            message=message + question.after,
+            remedy=remedy,
+        )
+    return result
+
+
+def _shown(parts: list[PagePart], question: Question) -> PartResult:
     """What asking about some pages has cost, without values."""
     request = ModelRequest(
         pages=tuple(dict.fromkeys(part.number for part in parts)),
         images=sum(part.image is not None for part in parts),
-        attempts=spent.attempts,
-        prompt_tokens=spent.prompt_tokens,
-        completion_tokens=spent.completion_tokens,
+        attempts=question.attempts,
+        prompt_tokens=question.prompt_tokens,
+        completion_tokens=question.completion_tokens,
     )
     return PartResult(parts, None, request)

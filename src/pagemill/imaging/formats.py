@@ -89,25 +89,25 @@ OWN_DOCUMENTS: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".txt", ".text"), ("text:read_text", "")),
 }
 """By suffix, what reads a document: function and extra of a module of :mod:`pagemill.readers`."""
+TEXT_DOCUMENTS = frozenset((".txt", ".text", ".md", ".markdown", ".csv", ".tsv"))
+"""Suffixes of plain text, which also says what page images beside it show, or what a dataset is."""
 ARCHIVE = ".zip"
 """Suffix of archives of documents."""
 CONTAINERS = frozenset((ARCHIVE, ".eml", ".msg"))
 """Suffixes of files in which documents are."""
-TEXT_DOCUMENTS = frozenset((".txt", ".text", ".md", ".markdown", ".csv", ".tsv"))
-"""Suffixes of plain text, which also says what page images beside it show, or what a dataset is."""
 
 
 @cache
 def document_suffixes() -> frozenset[str]:
     """Suffixes of all documents that installed readers read."""
-    return frozenset(OWN_DOCUMENTS) | {ARCHIVE} | {f".{name.lower()}" for name in installed(READERS)}
+    return frozenset((*OWN_DOCUMENTS, ARCHIVE)) | {f".{name.lower()}" for name in installed(READERS)}
 
 
 def promised(name: str | PurePath) -> FileFormat | None:
     """The format that a file name promises; None for a file of another kind."""
     suffix = PurePath(name).suffix.lower()
     found = SUFFIXES.get(suffix)
-    if found is None and (suffix in OWN_DOCUMENTS or (suffix and suffix in document_suffixes())):
+    if found is None and (suffix == ARCHIVE or suffix in OWN_DOCUMENTS or (suffix and suffix in document_suffixes())):
         return FileFormat.DOCUMENT
     return found
 
@@ -137,9 +137,7 @@ IMAGES = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", "
 """Suffixes of images that other programs turn into PNG."""
 
 _FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
-    (ZIP, b"vnd.oasis.opendocument", ".odt, .odp or .ods"),
     (ZIP, b"", ".zip"),
-    (b"{\\rtf", b"", ".rtf"),
     (b"%!PS", b"", ".ps"),
     (b"AT&TFORM", b"", ".djvu"),
     (b"GIF8", b"", ".gif"),
@@ -161,7 +159,7 @@ def is_document(head: bytes, name: str) -> bool:
     """
     if head.startswith(ZIP):
         return promised(name) is FileFormat.DOCUMENT or any(inner in head for inner in _NAMED_WITHIN)
-    if head.startswith(OLE):
+    if head.startswith((OLE, b"{\\rtf")):
         return True  # which one its directory tells
     if promised(name) is FileFormat.DOCUMENT:
         return True  # also a damaged one: its reader says so

@@ -32,9 +32,11 @@ _GAP_BETWEEN_PIECES = 0.9
 """A wider gap is one between columns or cells; ``glyph_lines`` cuts there, too."""
 _WORD_GAP = 0.18
 """Letters of an Arabic word that do not join stand up to 0.14 apart, words 0.23 or more (drawn pages, Noto fonts)."""
-_GAP_WITHIN_WORD = 0.5
-"""The same of letters that follow each other in the content where others have white space between them: boxes of
-replacement texts are those of the ink, which is up to 0.4 apart in fonts of fixed pitch."""
+_GAP_WITHIN_WORD = 0.6
+"""The same of letters that follow each other in the content of a page with white space between others: boxes of
+replacement texts are those of the ink, which is up to 0.56 apart in fonts of fixed pitch."""
+_LETTERS_PER_SPACE = 15
+"""Most letters for each such space."""
 _LEAST_DRAWN = 0.001
 """Width of a space with a width, in pixels."""
 _STRONG = {"R": "R", "AL": "R", "L": "L", "EN": "N", "AN": "N"}
@@ -73,11 +75,13 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     rtl = is_right_to_left(glyphs.codes) & (glyphs.of("angle") == 0)
     count = len(glyphs.codes)
     codes, order = glyphs.codes.copy(), []
+    spaces = glyphs.is_space[1:-1] & (glyphs.codes[1:-1] == ord(" ")) & rtl[:-2] & rtl[2:]
+    spaced = bool(rtl.sum() <= _LETTERS_PER_SPACE * spaces.sum())
     chains = _with_marks(glyphs, list(_chains(glyphs)))
     from_left = _is_from_left(glyphs, chains)
     for chain in chains:
         if rtl[chain].any():
-            order += _reordered(glyphs, chain, rtl, codes, count, from_left=from_left)
+            order += _reordered(glyphs, chain, rtl, codes, count, spaced=spaced, from_left=from_left)
         else:
             order += chain.tolist()
     # The one space that stands for all those made here comes last, after the glyphs.
@@ -181,14 +185,14 @@ def _is_from_left(glyphs: Glyphs, chains: Sequence[Indices]) -> bool:
 
 
 def _reordered(
-    glyphs: Glyphs, chain: Indices, rtl: Flags, codes: NDArray[np.uint32], space: int, *, from_left: bool
+    glyphs: Glyphs, chain: Indices, rtl: Flags, codes: NDArray[np.uint32], space: int, *, spaced: bool, from_left: bool
 ) -> list[int]:
     """A chain in logical order; brackets are turned round in ``codes`` where they are mirrored."""
     order: list[int] = []
     parted = _parted(glyphs, chain, rtl)
     pieces = _pieces(_items(glyphs, chain))
     for piece in sorted(pieces, key=lambda items: min(item.index for item in items)):
-        order += _logical(piece, codes, space, parted, from_left=from_left)
+        order += _logical(piece, codes, space, parted, spaced=spaced, from_left=from_left)
         order.append(space)
     return order
 
@@ -262,15 +266,18 @@ def _pieces(items: Sequence[_Item]) -> list[list[_Item]]:
 
 
 def _logical(
-    piece: list[_Item], codes: NDArray[np.uint32], space: int, parted: Set[frozenset[int]], *, from_left: bool
+    piece: list[_Item],
+    codes: NDArray[np.uint32],
+    space: int,
+    parted: Set[frozenset[int]],
+    *,
+    spaced: bool,
+    from_left: bool,
 ) -> list[int]:
     """A piece in logical order, where ``parted`` has the neighbours in the content with white space between them."""
     shown = [piece[0]]
-    has_spaces = any(item.char.isspace() for item in piece) or any(
-        frozenset((a.index, b.index)) in parted for a, b in pairwise(piece)
-    )
     for before, item in pairwise(piece):
-        follows = has_spaces and before.kind == item.kind == "R" and abs(item.index - before.index) == 1
+        follows = spaced and before.kind == item.kind == "R" and abs(item.index - before.index) == 1
         least = _GAP_WITHIN_WORD if follows else _WORD_GAP
         apart = _gap(before, item) > least * item.size or frozenset((before.index, item.index)) in parted
         # Producers put the space of a Latin word at its wrong side.

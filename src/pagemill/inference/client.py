@@ -33,7 +33,7 @@ _ENOUGH = 8
 """A request fails for good at this total cost of failed attempts. A server that crashes fails everything it had in
 flight, so a few crashes must be affordable."""
 _COST = {Cause.UNREACHABLE: 0, Cause.BUSY: 0, Cause.TIMEOUT: 3}
-"""Cost of a failed attempt, 1 by default; 0 for failures that say nothing about the request."""
+"""Cost of a failed attempt, 1 by default; 0 for failures that are no evidence against the request."""
 _PATIENCE_S = 60.0
 """Seconds for which failures of a server that answers no request do not count against the request."""
 _TRIALS: dict[str, dict[str, Any]] = {
@@ -168,8 +168,9 @@ class ServerClient:
         for server in self.servers:
             if name not in served.get(server.root, [name]):
                 self._count_out(server, not_served(name, {server.root: served[server.root]}))
-        told = [models[name] for models in served.values() if name in models]
-        return Served(name, max_model_len=min((tokens for tokens in told if tokens is not None), default=None))
+        reported = [models[name] for models in served.values() if name in models]
+        # Any server may get any request: the shortest limit is that of all.
+        return Served(name, max_model_len=min((tokens for tokens in reported if tokens is not None), default=None))
 
     async def served_models(self) -> dict[str, dict[str, int | None]]:
         """The models of each reachable server by base URL: names, and the longest request in tokens.

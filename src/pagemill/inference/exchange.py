@@ -241,19 +241,19 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
 
 def _error(status: int, message: str, url: str, headers: Mapping[str, str]) -> Exception:
     """The error for an HTTP status other than 200."""
-    told = f"{url} answers with HTTP {status}" + (f": {message}" if message else "")
+    text = f"{url} answers with HTTP {status}" + (f": {message}" if message else "")
     if status in (408, 429) or status >= 500:
         cause = Cause.BUSY if status in (429, 503) else Cause.SERVER_ERROR
-        return AttemptFailedError(cause, told, retry_after(headers.get("Retry-After")))
+        return AttemptFailedError(cause, text, retry_after(headers.get("Retry-After")))
     if status in (401, 403):
         remedy = "Set the environment variable PAGEMILL_API_KEY to a key of this server."
     elif status == 404:
         remedy = "Check --server (a base URL) and --served-model (a name that it serves)."
     elif status >= 400:
-        return RequestRefusedError(told, status=status)
+        return RequestRefusedError(text, status=status)
     else:
         remedy = "Check --server: it should be the base URL of an OpenAI-compatible server."
-    return UsageError(told, remedy=remedy)
+    return UsageError(text, remedy=remedy)
 
 
 def retry_after(value: str | None) -> float | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from pagemill.document.geometry import Box
 from pagemill.document.joining import KoreanWords
-from pagemill.parsing.lines import Row, is_hangul
+from pagemill.parsing.lines import is_hangul
 from pagemill.parsing.thresholds import PARSING
 
 _LOCK = threading.Lock()
@@ -19,14 +20,38 @@ _CONTEXT = 40
 """Characters on either side of a break that Kiwi is shown."""
 
 
-def mark_broken_words(blocks: Sequence[Sequence[Row]]) -> None:
+class _Row(Protocol):
+    """A row of text that may end inside a word."""
+
+    word_goes_on: bool | None
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def box(self) -> Box: ...
+    @property
+    def size(self) -> float: ...
+    @property
+    def trailing_space(self) -> bool: ...
+
+
+def korean_words(rows: Iterable[str]) -> KoreanWords:
+    """The Korean words of rows, but for their first and last ones, which may be halves."""
+    words = KoreanWords()
+    for text in rows:
+        words.add(" ".join(text.split()[1:-1]))
+    return words
+
+
+def mark_broken_words(blocks: Sequence[Sequence[_Row]], words: KoreanWords | None = None) -> None:
     """Find out which rows end inside a Korean word.
 
     A text layer that draws the spaces at line ends tells; else the words of the page do, and where they do not, Kiwi,
-    a morphological analyser, if it is installed.
+    a morphological analyser, if it is installed. Without it the parts do, if other lines end inside words.
 
     Args:
         blocks: The rows of each block of running text.
+        words: Of the page; those of the rows if left out.
     """
     if _mark_by_drawn_spaces(blocks):
         return
@@ -38,18 +63,23 @@ def mark_broken_words(blocks: Sequence[Sequence[Row]]) -> None:
     ]
     if not breaks:
         return
-    words = KoreanWords()
-    for rows in blocks:
-        for row in rows:
-            # The first and the last word of a row may be halves.
-            words.add(" ".join(row.text.split()[1:-1]))
+    words = words or korean_words(row.text for rows in blocks for row in rows)
+    words.cut |= any(words.goes_on(above.text, below.text) for above, below in breaks)
     for above, below in breaks:
-        above.word_goes_on = words.goes_on(above.text, below.text)
-        if above.word_goes_on is None and (kiwi := _kiwi()) is not None:
-            above.word_goes_on = _is_one_word(kiwi, above.text[-_CONTEXT:], below.text[:_CONTEXT])
+        above.word_goes_on = korean_goes_on(above.text, below.text, words)
 
 
-def _mark_by_drawn_spaces(blocks: Sequence[Sequence[Row]]) -> bool:
+def korean_goes_on(before: str, after: str, words: KoreanWords) -> bool:
+    """Whether a line ends inside a Korean word, by the words of the page, by Kiwi, or by the parts of the word."""
+    known = words.goes_on(before, after)
+    if known is not None:
+        return known
+    if (kiwi := _kiwi()) is not None:
+        return _is_one_word(kiwi, before[-_CONTEXT:], after[:_CONTEXT])
+    return words.cut and words.looks_broken(before, after)
+
+
+def _mark_by_drawn_spaces(blocks: Sequence[Sequence[_Row]]) -> bool:
     """Use that some producers draw the space of a break between words: a full row without one ends inside a word."""
     ends = [row for rows in blocks for row in rows[:-1] if is_hangul(row.text[-1:])]
     drawn = sum(row.trailing_space for row in ends)

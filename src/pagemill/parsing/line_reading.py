@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
+from pagemill import tracing
 from pagemill.config.modes import EMBEDDED_TABLES, TextLayerMode
 from pagemill.document.page import PageError, PageResult, TextLine
+from pagemill.document.shown import count
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
 from pagemill.imaging.completeness import may_show_more
 from pagemill.imaging.page import TextLayer
@@ -46,6 +49,8 @@ from pagemill.parsing.text_layer_soundness import (
 from pagemill.parsing.upright import LevelPage, level_page
 from pagemill.recognition.reader import ReadPage
 
+log = tracing.PageLogger(__name__)
+
 
 @dataclass(slots=True)
 class _Found:
@@ -76,12 +81,17 @@ async def read_by_lines(run: PageRun) -> PreparedPage | None:
     marks = clean_lines(layer.marks)[0] if layer is not None else []
     turned = found.read.rotation if found.read else None
     level = await run.compute("deskew", level_page, page, lines, marks, turned=turned)
+    if level.rotation:
+        log.info("turned clockwise by %d degrees, so that most of its text runs level", level.rotation)
+    if level.skew:
+        log.info("straightened: its lines run askew by %.1f degrees", level.skew)
     record, detected = await _by_typography(run, level, found.errors)
     complete = level.lines
     if record is None:
         if page.is_text_only:
             return None
         detected = detected if detected is not None else await _detect(run, level)
+        log.info("layout model: %s", count(len(detected), "region"))
         complete = await _with_missing_text(run, found, level, detected)
         record = await _analyse(run, level, detected, complete)
     await _add_doubts(run, record, found, complete)
@@ -100,8 +110,15 @@ async def read_again(run: PageRun, prepared: PreparedPage) -> PreparedPage:
             readings = await run.ask_remotely("recognition", reader.read, requests.values(), prepared.kept_bytes)
         except (NetworkError, UsageError) as error:
             record.errors.append(not_asked(len(requests), error))
+            log.info("kept as read by the engine for lines: %s", error.message)
         else:
             await run.compute("analysis", keep_better, record, dict(zip(requests, readings, strict=True)))
+            kept = sum(
+                record.regions[index].engine == answer.engine for index, answer in zip(requests, readings, strict=True)
+            )
+            log.info(
+                "%s read again by the model, which was better in %d", count(len(requests), "doubtful region"), kept
+            )
     return prepared.answered()
 
 
@@ -113,10 +130,17 @@ async def _find_lines(run: PageRun, pixels: Pixels) -> _Found:
         return _Found(of_layer, "text-layer")
     with run.stage("recognition"):
         read = await run.services.read(pixels, run.settings.languages)
+    _log_reading(read)
     if run.verdict == PARTIAL and not read.rotation:
         merged = await run.compute("text_layer", merge_lines, of_layer, read.lines)
         return _Found(merged, "text-layer+ocr", read)
     return _Found(read.lines, "ocr", read)
+
+
+def _log_reading(read: ReadPage) -> None:
+    engines = Counter(line.engine for line in read.lines)
+    by = ", ".join(f"{count(lines, 'line')} by {engine}" for engine, lines in engines.most_common())
+    log.info("recognized: %s; languages: %s", by or "no lines", ", ".join(read.languages) or "unknown")
 
 
 def _used_layer(run: PageRun) -> TextLayer | None:
@@ -148,20 +172,27 @@ async def _by_typography(
     """
     page, lines = level.straight, level.lines
     if run.verdict != SOUND or not run.settings.reads_fonts or level.rotation or not lines:
+        log.debug("structure from the pixels: %s", "the page is turned" if level.rotation else "no sound text layer")
         return None, None
     if any(map(is_unmapped, lines)):
+        log.info("structure from the pixels: characters of a line have no Unicode value")
         return None, None
     detected = None
     assert page.text_layer is not None
-    if not page.is_text_only and await run.compute("analysis", may_show_more, page.text_layer, page.image_boxes):
+    if page.is_text_only or not await run.compute("analysis", may_show_more, page.text_layer, page.image_boxes):
+        log.info("layout model not asked: the page shows only what its text layer and its rules say")
+    else:
         detected = await _detect(run, level)
         if await run.compute("text_layer", holds_unsaid_text, detected, lines, page.image_boxes, page.pixels):
+            log.info("structure from the pixels: they show text that the text layer lacks")
             return None, detected
+        log.info("layout model asked for pictures alone; structure from fonts and places")
     try:
         record = await run.compute("analysis", analyse_typography, run.ref, page, lines, detected or ())
     except Exception as error:  # the pixels show the structure, too
         message = f"the structure is read from the pixels, not from the fonts: {type(error).__name__}: {error}"
         errors.append(PageError(component="analysis", category="internal", message=message))
+        log.warning(message)
         record = None
     return record, detected
 
@@ -186,6 +217,7 @@ async def _with_missing_text(
     if read.rotation:
         found.errors.append(unsaid_text(f"recognition takes the page for turned by {read.rotation} degrees"))
         return lines
+    _log_reading(read)
     found.read, found.source = read, "text-layer+ocr"
     found.lines = await run.compute("text_layer", merge_lines, lines, read.lines)
     merged, errors = clean_lines(found.lines)
@@ -239,6 +271,7 @@ async def _add_doubts(run: PageRun, record: PageResult, found: _Found, lines: Se
     if run.judgement is not None and run.verdict != UNSOUND:
         record.signals |= signals_of_layer(run.judgement, alone=read is None)
         if notes := left_out_notes(_used_layer(run)):
+            log.info("%s", "; ".join(notes))
             record.metadata["notes"] = [*record.metadata.get("notes", ()), *notes]
         record.errors += doubts_of_layer(run.judgement, alone=read is None)
     if read is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -301,13 +302,26 @@ _FULL_WIDTH_SCRIPT = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 """Scripts whose punctuation is full-width."""
 
 
+_RADICAL = re.compile("[\u2e80-\u2fd5]")
+_RADICALS = dict(
+    zip(
+        "⺎⺒⺠⻁⻄⻅⻆⻉⻋⻑⻓⻔⻘⻙⻚⻛⻜⻝⻢⻣⻤⻥⻦⻧⻨⻩⻪⻫⻬⻭⻮⻯⻰⻱⻲",
+        "兀巳民虎西见角贝车長长门青韦页风飞食马骨鬼鱼鸟卤麦黄黾斉齐歯齿竜龙龜亀",
+        strict=True,
+    )
+)
+"""Radicals to which Unicode gives no ideograph although fonts draw both with one glyph. Browsers take such a glyph for
+the radical when they write a PDF; what is part of other characters only stays a radical."""
+
+
 _SARA_AM = re.compile("\u0e4d([\u0e48-\u0e4b]?)\u0e32")
 """The Thai vowel in its two parts, which fonts draw and recognizers read; a tone mark stands between them."""
 
 
 def composed(text: str) -> str:
-    """Thai with the vowel sara am as one character; a soft hyphen that is drawn is a hyphen."""
+    """Radicals as ideographs, the Thai vowel sara am as one character, soft hyphens that are drawn as hyphens."""
     text = text.replace("\u00ad", "-")
+    text = _RADICAL.sub(lambda sign: _RADICALS.get(sign[0]) or unicodedata.normalize("NFKC", sign[0]), text)
     return _SARA_AM.sub("\\1\u0e33", text) if "\u0e4d" in text else text
 
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from pagemill import tracing
 from pagemill.config.modes import ReadingMode
 from pagemill.config.settings import ParseSettings
 from pagemill.errors import PagemillError, error_class
@@ -14,6 +15,8 @@ from pagemill.parsing.page_run import PageRun
 from pagemill.parsing.record import Files, PreparedPage, preview_of
 from pagemill.parsing.regions import finish_page, finish_whole_page, prepare_page, prepare_whole_page
 from pagemill.recognition.base import PageReading, RegionReader
+
+log = tracing.PageLogger(__name__)
 
 
 async def read_by_model(run: PageRun, detected: Sequence[DetectedRegion] | None) -> PreparedPage:
@@ -27,6 +30,9 @@ async def read_by_model(run: PageRun, detected: Sequence[DetectedRegion] | None)
         if detected is None:
             with run.stage("layout"):
                 detected = await run.services.detect_regions(run.page.pixels)
+        log.info("read by the model, region by region: the layout model found %d", len(detected))
+    else:
+        log.info("read by the model as a whole")
     found = detected or ()
     prepared = await run.compute("preparation", prepare, run.ref, run.page, found, reader.prepare, run.settings)
     readings = await run.ask_remotely("recognition", read, prepared.requests.values(), prepared.kept_bytes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -27,7 +26,7 @@ from pagemill.parsing.text_layer_soundness import SOUND, UNSOUND, judge
 from pagemill.sources.base import DocumentRef, PageRef, PdfPage, ReadPart
 from pagemill.sources.items import located
 
-log = logging.getLogger(__name__)
+log = tracing.PageLogger(__name__)
 
 _DRAWN_LINE = PageError(
     component="text_layer",
@@ -130,6 +129,7 @@ async def _read(run: PageRun) -> PreparedPage:
     recognition = run.settings.recognition
     if isinstance(payload := run.ref.payload, ReadPart):
         run.start_limit()
+        log.info("read from the structure of the file, without pixels")
         part = await run.compute(DECODE, read_part, payload)
         pictures = await read_pictures(run, part) if run.settings.read_images else {}
         return await run.compute("analysis", record_of_part, run.ref, payload, part, run.settings, pictures)
@@ -139,15 +139,17 @@ async def _read(run: PageRun) -> PreparedPage:
         prepared = await read_by_lines(run) if run.verdict == SOUND else None
         if prepared is not None:
             return prepared
+        log.info("the page is rendered after all: its fonts do not show its structure")
         detected = await _decode(run)
         await _judge_text_layer(run)
     await _unwarp(run)
     if run.verdict == SOUND or not recognition.reads_regions:
         try:
             prepared = await read_by_lines(run)
-        except LanguageError:  # no engine here reads the script
+        except LanguageError as error:  # no engine here reads the script
             if recognition.escalate is None:
                 raise
+            log.info("the page is read by the model instead: %s", error.message)
         else:
             assert prepared is not None
             return await read_again(run, prepared)
@@ -191,12 +193,20 @@ async def _judge_text_layer(run: PageRun) -> None:
     """Decide what becomes of the text layer, where there is one that may be used."""
     layer, mode = run.page.text_layer, run.settings.text_layer
     if layer is None or mode is TextLayerMode.NEVER:
+        log.info("text layer not used: %s", "there is none" if layer is None else "--text-layer never")
         return
     run.judgement = await run.compute("text_layer", judge, layer, None if run.page.is_text_only else run.page.pixels)
     if run.judgement.lacks_line:
         run.page = replace(run.page, warnings=(*run.page.warnings, _DRAWN_LINE))
     is_trusted = mode is TextLayerMode.ALWAYS and (layer.lines or layer.hidden_lines)
     run.verdict = SOUND if is_trusted else run.judgement.verdict
+    log.info("text layer %s", _use_of_layer(run.verdict, run.judgement.why))
+
+
+def _use_of_layer(verdict: str, why: str) -> str:
+    if verdict == SOUND:
+        return f"used, as --text-layer always asks for, although {why}" if why else "used: it is sound"
+    return f"refused: {why}" if verdict == UNSOUND else f"used, and the page is read as well: {why}"
 
 
 async def _unwarp(run: PageRun) -> None:
@@ -209,6 +219,7 @@ async def _unwarp(run: PageRun) -> None:
     flat = await run.compute("unwarping", unwarp_page, run.page, mode, previewed=previewed)
     if flat is not None:
         run.page, run.photograph = flat
+        log.info("laid flat: %s", "it is a photograph" if mode is PhotographMode.AUTO else "--photographs always")
 
 
 def _complete(run: PageRun, record: PageResult) -> None:
@@ -258,7 +269,7 @@ def _failed_by(run: PageRun, raised: Exception) -> ParsedPage:
             remedy="Keep fewer pages in flight (--pages-in-flight), or give the process more memory.",
         )
     else:
-        log.error("page %s failed", run.ref.page_id, exc_info=raised)
+        log.error("the page failed", exc_info=raised)
         error = PagemillError(
             f"{type(raised).__name__}: {raised}", remedy="This is a defect of pagemill; please report."
         )

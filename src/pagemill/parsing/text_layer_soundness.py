@@ -58,6 +58,8 @@ class Judgement(NamedTuple):
     """Share of the visible characters at places where the page shows nothing: white on white, or covered."""
     lacks_line: bool = False
     """Ink without text takes the place of a line of a paragraph."""
+    why: str = ""
+    """Reason of a verdict other than ``SOUND``."""
 
 
 def judge(layer: TextLayer, pixels: Pixels | None) -> Judgement:
@@ -67,9 +69,13 @@ def judge(layer: TextLayer, pixels: Pixels | None) -> Judgement:
         layer: As extracted, boxes in pixels of ``pixels``.
         pixels: The rendered page, shape (height, width, 3), dtype uint8; None where it shows only the layer's text.
     """
-    unmapped = layer.unmapped > PARSING.unmapped * layer.characters
-    if unmapped or not layer.lines or is_garbled(" ".join(line.text for line in layer.lines)):
-        return Judgement(UNSOUND)
+    if layer.unmapped > PARSING.unmapped * layer.characters:
+        share = layer.unmapped / max(1, layer.characters)
+        return Judgement(UNSOUND, why=f"{share:.0%} of its characters have no Unicode value")
+    if not layer.lines:
+        return Judgement(UNSOUND, why="none of its text is visible")
+    if is_garbled(" ".join(line.text for line in layer.lines)):
+        return Judgement(UNSOUND, why="its characters do not form words")
     if pixels is None:
         return Judgement(SOUND)
     # An invisible layer is the output of somebody's OCR, of unknown quality: it only tells where to read.
@@ -77,8 +83,14 @@ def judge(layer: TextLayer, pixels: Pixels | None) -> Judgement:
     boxes = [line.box for line in (*layer.lines, *layer.marks) if not _slants(line)]
     unread, strips = _unread_strips(pixels, boxes)
     lacks_line = _lacks_line(strips, as_array(boxes))
-    is_partial = lacks_line or described > PARSING.invisible * layer.characters or unread > PARSING.unread_ink
-    return Judgement(PARTIAL if is_partial else SOUND, unread, _unshown(layer.lines, pixels), lacks_line)
+    why = ""
+    if lacks_line:
+        why = "a line between its lines is drawn as shapes"
+    elif described > PARSING.invisible * layer.characters:
+        why = "invisible text is over what the page shows"
+    elif unread > PARSING.unread_ink:
+        why = f"{unread:.0%} of the page's text-like ink is outside of it"
+    return Judgement(PARTIAL if why else SOUND, unread, _unshown(layer.lines, pixels), lacks_line, why)
 
 
 def _unshown(lines: Sequence[TextLine], pixels: Pixels) -> float:

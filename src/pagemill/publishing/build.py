@@ -1,4 +1,4 @@
-"""The files of a dataset, built from a run and kept in the run directory until the run changes."""
+"""The files of a dataset, built from a run and cached in the run directory until the run changes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import msgspec
 
 from pagemill._version import __version__
 from pagemill.document.page import PageResult, Status
+from pagemill.document.shown import count as counted
 from pagemill.embedding.contents import chunk_row, contents, document_digest, text_digests
 from pagemill.embedding.vectors import Part, VectorFile, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import write_vectors
@@ -58,7 +59,7 @@ OpenImages = Callable[[], contextlib.AbstractContextManager[Callable[[PageResult
 def build(
     reader: RunReader,
     options: BuildOptions,
-    tell: Callable[[PageResult], None] = lambda page: None,
+    report: Callable[[PageResult], None] = lambda page: None,
     open_images: OpenImages | None = None,
 ) -> tuple[Path, Manifest]:
     """Build the dataset's files, or find those of an earlier call for the same run state and options.
@@ -69,7 +70,7 @@ def build(
     Args:
         reader: The run.
         options: Options of the dataset.
-        tell: Called with each page written.
+        report: Called with each page written.
         open_images: For ``page_images``; not called if the files exist.
 
     Returns:
@@ -80,7 +81,7 @@ def build(
             written (NoSpaceError when the disk is full).
         DifferentRunError: There are vectors of earlier contents of pages, and ``partial`` is off.
         InputError: The run has no page.
-        DamagedRunError: A record or crop is not as it was written.
+        DamagedRunError: A record or crop is damaged.
     """
     _refuse_unfinished(reader, options)
     fingerprint = _fingerprint(reader, options)
@@ -95,8 +96,9 @@ def build(
         folder.mkdir(parents=True)
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, staging, ignore_errors=True)
-            builder = _DatasetBuilder(reader, options, folder, tell)
-            vectors = builder.copy_embeddings()  # it may refuse the run: before all pages are decoded for their images
+            builder = _DatasetBuilder(reader, options, folder, report)
+            # First, as it may refuse the run: decoding all pages for their images can take hours.
+            vectors = builder.copy_embeddings()
             with contextlib.nullcontext() if open_images is None else open_images() as builder.image:
                 manifest = builder.build(fingerprint, vectors)
             stack.pop_all()
@@ -110,7 +112,7 @@ class _DatasetBuilder:
     reader: RunReader
     options: BuildOptions
     folder: Path
-    tell: Callable[[PageResult], None]
+    report: Callable[[PageResult], None]
     image: Callable[[PageResult], bytes | None] | None = None
     languages: Counter[str] = field(default_factory=Counter)
     pages: int = 0
@@ -186,7 +188,7 @@ class _DatasetBuilder:
         for page in self.reader.pages():
             self.pages += 1
             self.languages.update(page.languages or ([UNDETERMINED] if page.text_source else ()))
-            self.tell(page)
+            self.report(page)
             yield public_page(page)
 
     def _image_of(self, page: PageResult) -> bytes | None:
@@ -212,7 +214,8 @@ class _DatasetBuilder:
         target.mkdir()
         arrays = {}
         lock = self.reader.path / paths.EMBEDDINGS_LOCK
-        with RunLock(lock, wait_s=1):  # an array and its ids are replaced one after the other
+        # Locked against pagemill embed, which replaces an array and its ids one after the other.
+        with RunLock(lock, wait_s=1):
             for part in Part:
                 files = VectorPaths(source, part)
                 try:
@@ -230,10 +233,10 @@ class _DatasetBuilder:
         return arrays
 
     def _current_rows(self, file: VectorFile) -> tuple[list[int], int]:
-        """Places of the vectors of current contents, ascending, and how many pages lack one.
+        """Ascending positions of vectors of current contents, and the number of pages without one.
 
         Raises:
-            DifferentRunError: Others are there, and ``partial`` is off.
+            DifferentRunError: There are outdated vectors, and ``partial`` is off.
         """
         part = file.info.part
         current: list[int] = []
@@ -248,15 +251,15 @@ class _DatasetBuilder:
         stale = len(file) - len(current)
         if stale and not self.options.partial:
             raise DifferentRunError(
-                f"the vectors of {part.plural} in {self.reader.path} are not up to date: {stale:,} belong to changed or"
-                f" removed pages, {lacking:,} {'page lacks' if lacking == 1 else 'pages lack'} one",
+                f"the vectors of {part.plural} in {self.reader.path} are not up to date: {counted(stale, 'vector')} of"
+                f" changed or removed pages, and {counted(lacking, 'page')} without a vector",
                 remedy=f"Update them: pagemill embed {self.reader.path}, or publish those that fit with --partial,"
                 " or none with --no-embeddings.",
             )
         return sorted(current), lacking
 
     def _current_chunks(self, file: VectorFile) -> tuple[list[int], int]:
-        """The same of chunks; a page lacks one where chunks of an earlier content begin."""
+        """The same for chunks; a page lacks a vector if a chunk of earlier content starts on it."""
         documents: dict[str, str] = {}
         for _, pages in self.reader.documents():
             listed = list(pages)
@@ -282,9 +285,9 @@ def _refuse_unfinished(reader: RunReader, options: BuildOptions) -> None:
     if missing := reader.summary.missing:
         raise OutputError(
             f"the run in {reader.path} lacks at least {missing:,}"
-            f" {'page or row' if missing == 1 else 'pages or rows'} that its sources could not give",
-            remedy="Repair the sources (pagemill status names them) and run pagemill parse again, or publish what is"
-            " there with --partial.",
+            f" {'page or row' if missing == 1 else 'pages or rows'} that its sources did not yield",
+            remedy="Repair the sources (pagemill status names them) and run pagemill parse again, or publish what"
+            " exists with --partial.",
         )
 
 
@@ -305,12 +308,12 @@ def _public(summary: RunSummary) -> RunSummary:
 
 
 def with_features(schema: pa.Schema) -> pa.Schema:
-    """The schema with the metadata that makes columns of images such.
+    """The schema with the metadata that marks columns of images.
 
     Source: the ``huggingface`` key of the Parquet metadata, as ``datasets`` writes it: features under ``info``.
     """
-    told = json.dumps({"info": {"features": {field.name: _feature(field.type) for field in schema}}})
-    return schema.with_metadata({**(schema.metadata or {}), b"huggingface": told.encode()})
+    features = json.dumps({"info": {"features": {field.name: _feature(field.type) for field in schema}}})
+    return schema.with_metadata({**(schema.metadata or {}), b"huggingface": features.encode()})
 
 
 def _feature(kind: pa.DataType) -> Any:

@@ -1,4 +1,4 @@
-"""The dataset card: contents, provenance, and how to read it; all from the run."""
+"""The dataset card: contents, provenance, and how to read it, generated from the run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 UNDETERMINED = "und"
-"""Language of a page with text of which it is not known."""
+"""Language of a page whose text is in an unknown language."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _COLUMNS = (
-    ("image", "the page, as it was stored where it was an image of this size; null where it could not be had"),
+    ("image", "the page, unchanged if it was stored as an image of this size; null if it could not be read"),
     ("page_id", "identity of the page in this dataset"),
-    ("doc_id, page_number", "its document, and its place in it from 1"),
+    ("doc_id, page_number", "its document, and its number in it from 1"),
     ("status, errors", "`done` or `failed`; what went wrong on the page or in a region"),
     ("text", "plain text, tables row by row: what is embedded"),
     ("markdown", "the page as Markdown"),
@@ -49,12 +49,12 @@ def dataset_card(
     """The card as Markdown with the metadata block that the Hub reads.
 
     Args:
-        options: How the dataset is made.
+        options: Options of the dataset.
         summary: The run.
         languages: Pages by language.
         pages: Pages in the dataset.
-        vectors: Names of the arrays in ``embeddings/``, each with how many pages lack a vector in it.
-        page_images: There is a column of them.
+        vectors: Names of the arrays in ``embeddings/``, each with the number of pages without a vector in it.
+        page_images: Whether the dataset has a column of them.
     """
     parts = [
         f"---\n{_metadata(options, sorted(languages), pages)}---",
@@ -75,7 +75,7 @@ def dataset_card(
             "`embeddings/` contains NumPy arrays with one row per vector; the `.ids.parquet` beside each"
             " maps each row to its page and region. Join by these ids, never by position.\n\n"
             + "\n".join(
-                f"- {_plain(name)}" + (f" (pages that lack a vector: {lacking:,})" if lacking else "")
+                f"- {_plain(name)}" + (f" (pages without a vector: {lacking:,})" if lacking else "")
                 for name, lacking in vectors.items()
             )
         )
@@ -88,8 +88,8 @@ def dataset_card(
 
 def _metadata(options: BuildOptions, languages: list[str], pages: int) -> str:
     """The metadata block. Values are JSON, which is YAML too and needs no rules for quoting."""
-    # Records as JSON lines have no fixed schema (what is empty is left out), and the library guesses one from the
-    # first megabytes: it is given the texts, whose columns are four everywhere.
+    # JSON records have no fixed schema (empty fields are left out), and `datasets` infers one from the first megabytes.
+    # So it is pointed to the texts, which always have the same four columns.
     files = ROWS if options.shape == "parquet" else "parsed_texts.jsonl"
     values: dict[str, Any] = {
         "license": options.licence,
@@ -104,7 +104,7 @@ def _metadata(options: BuildOptions, languages: list[str], pages: int) -> str:
 
 
 def _codes(languages: list[str]) -> list[str]:
-    """ISO 639 codes; ``und`` (undetermined) stands beside them for pages of which only the script is known, or less."""
+    """ISO 639 codes, with ``und`` (undetermined) if there are also pages of unknown language."""
     known = [code for code in languages if _LANGUAGE.fullmatch(code) and code != UNDETERMINED]
     return [*known, UNDETERMINED] if known and len(known) < len(languages) else known
 
@@ -157,7 +157,7 @@ def _settings(summary: RunSummary) -> str:
         (_plain(name), "default" if value is None else _plain(msgspec.json.encode(value).decode()))
         for name, value in summary.identity.items()
     ]
-    return "The settings that decide about results:\n\n" + _table(("setting", "value"), rows)
+    return "The settings that change results:\n\n" + _table(("setting", "value"), rows)
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:

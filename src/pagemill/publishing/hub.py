@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pagemill._version import __version__
+from pagemill.document.shown import count
 from pagemill.errors import DamagedRunError, NetworkError, OutputError, PagemillError, lacks_extra
 from pagemill.publishing.manifest import (
     MANIFEST,
     MAX_MANIFEST,
     Manifest,
     PublishedFile,
-    Tell,
+    Report,
     described,
     in_the_way,
     read_manifest,
@@ -32,7 +33,7 @@ _AGAIN = "Run the same command again: uploaded files are not sent again."
 
 @dataclass(frozen=True, slots=True)
 class HubDataset:
-    """Where to publish.
+    """A dataset repository on the Hub.
 
     Args:
         repository: ``USER/NAME``.
@@ -65,7 +66,7 @@ class HubDataset:
         if not (self.token or get_token()):
             raise OutputError("there is no token for the Hub", remedy=_LOGIN)
 
-    def publish(self, folder: Path, manifest: Manifest, tell: Tell = lambda file, size: None) -> str:
+    def publish(self, folder: Path, manifest: Manifest, report: Report = lambda file, size: None) -> str:
         """Upload missing files, commit, and verify the result against the manifest, after :meth:`check`.
 
         The repository shows the old dataset until everything is uploaded. Files of an earlier dataset that are not in
@@ -74,15 +75,16 @@ class HubDataset:
         Args:
             folder: Folder with the files.
             manifest: Their manifest.
-            tell: Called with each file and 0 before its upload, and with its size once it is there.
+            report: Called with each file and 0 before its upload, and with its size after it.
 
         Returns:
             The address of the dataset.
 
         Raises:
-            OutputError: The Hub refuses: no token, no right to write, or a repository of the other visibility.
+            OutputError: The Hub refuses: no token, no write permission, or a public repository instead of a private
+                one.
             NetworkError: The Hub is unreachable or fails; the same command resumes.
-            DamagedRunError: The dataset on the Hub is not what was uploaded.
+            DamagedRunError: The dataset on the Hub differs from what was uploaded.
         """
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
         from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -94,7 +96,7 @@ class HubDataset:
             # First, not after hours of uploading: the Hub validates licences and other metadata.
             card = (folder / "README.md").read_text(encoding="utf-8")
             self._check_card(DatasetCard(card, ignore_metadata_errors=True))
-            # None: the organisation's default
+            # None instead of False: it leaves the default of the organisation, which may be private.
             url = api.create_repo(**repository, private=self.private or None, exist_ok=True)
             self._check_visibility(api)
             if self.revision != "main":
@@ -106,7 +108,7 @@ class HubDataset:
             stale = set(before) & (earlier or set()) - {file.path for file in files}
             operations: list[Any] = [CommitOperationDelete(path) for path in sorted(stale)]
             for file in files:
-                tell(file, 0)
+                report(file, 0)
                 if not _is_same(before.get(file.path), file, folder):
                     operation = CommitOperationAdd(file.path, folder / file.path)
                     # One at a time: an interrupted upload need not repeat finished files.
@@ -114,7 +116,7 @@ class HubDataset:
                         **repository, additions=[operation], revision=self.revision, free_memory=False
                     )
                     operations.append(operation)
-                tell(file, file.size)
+                report(file, file.size)
             if operations:
                 api.create_commit(
                     **repository,
@@ -126,7 +128,7 @@ class HubDataset:
             wrong = [file.path for file in files if not _is_same(there.get(file.path), file, folder)]
             if wrong:
                 raise DamagedRunError(
-                    f"{len(wrong)} files of {self.repository} differ from what was uploaded, first: {wrong[0]}",
+                    f"{count(len(wrong), 'file')} of {self.repository} not as uploaded, first: {wrong[0]}",
                     remedy=_AGAIN,
                 )
         return str(url)
@@ -152,7 +154,7 @@ class HubDataset:
             ) from error
 
     def _refuse_mixing(self, listed: dict[str, Any], earlier: set[str] | None, manifest: Manifest) -> None:
-        """Foreign files that ours would replace, or that would be read as part of the dataset."""
+        """Refuse foreign files that ours would replace, or that would be read as part of the dataset."""
         if earlier is not None:
             foreign = in_the_way(listed, earlier, manifest)
         else:
@@ -194,33 +196,33 @@ class HubDataset:
         """Our error for an exception of the client or of its HTTP and transfer libraries."""
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
-        if isinstance(error, OfflineModeIsEnabled | HFValidationError):  # they say what to do
+        if isinstance(error, OfflineModeIsEnabled | HFValidationError):  # their messages include a remedy
             return OutputError(f"the Hub's client refuses {self.repository}: {self._without_token(str(error))}")
         refused: BaseException | None = error
         while refused is not None and not isinstance(refused, HfHubHTTPError):
-            refused = refused.__cause__  # a failed upload of a file is wrapped
+            refused = refused.__cause__  # the client wraps the error of an uploaded file
         if refused is None:
-            said = self._without_token(f"{type(error).__name__}: {error}")
-            return NetworkError(f"the upload to the Hub failed: {said}", remedy=_AGAIN)
+            reason = self._without_token(f"{type(error).__name__}: {error}")
+            return NetworkError(f"the upload to the Hub failed: {reason}", remedy=_AGAIN)
         status = refused.response.status_code if refused.response is not None else None
-        said = self._without_token(refused.server_message or str(refused))
+        reason = self._without_token(refused.server_message or str(refused))
         if status in (401, 403):
-            return OutputError(f"the Hub refuses to write to {self.repository}: {said}", remedy=_LOGIN)
+            return OutputError(f"the Hub refuses to write to {self.repository}: {reason}", remedy=_LOGIN)
         if status is not None and 400 <= status < 500 and status not in _MAY_PASS:
-            return OutputError(f"the Hub refuses {self.repository} ({status}): {said}")
-        return NetworkError(f"the Hub failed ({status}): {said}", remedy=_AGAIN)
+            return OutputError(f"the Hub refuses {self.repository} ({status}): {reason}")
+        return NetworkError(f"the Hub failed ({status}): {reason}", remedy=_AGAIN)
 
     def _without_token(self, text: str) -> str:
         if self.token and self.token.strip():
             text = text.replace(self.token.strip(), "***")
-        return _TOKEN.sub("***", text)  # one of the Hub's own login
+        return _TOKEN.sub("***", text)  # a token of the Hub's own login, which we do not know
 
 
 _LOGIN = "Log in with: hf auth login, or set HF_TOKEN to a token that may write there."
 
 
 def _is_same(entry: Any, file: PublishedFile, folder: Path) -> bool:
-    """Whether the Hub's listing matches a file: by SHA-256 if it has one, else by Git's digest."""
+    """Whether the Hub's listing matches a file: by SHA-256 if it has one, otherwise by Git blob id."""
     if entry is None or entry.size != file.size:
         return False
     if entry.lfs is not None:

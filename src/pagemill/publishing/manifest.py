@@ -12,11 +12,11 @@ import msgspec
 from pagemill._version import __version__
 
 MANIFEST = "pagemill.json"
-"""Its name in the dataset."""
+"""Name of the manifest in the dataset."""
 ROWS = "data/train-*.parquet"
-"""What the card of a dataset in Parquet has ``load_dataset`` read, whoever wrote it."""
+"""Files that ``load_dataset`` reads, by the card of a dataset in Parquet: also foreign ones of that name."""
 MAX_MANIFEST = 64 * 2**20
-"""Most bytes of a manifest that is read back; it may be foreign."""
+"""Maximum bytes of a manifest that is read back: it is untrusted."""
 
 
 class PublishedFile(msgspec.Struct, frozen=True):
@@ -28,12 +28,12 @@ class PublishedFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
-Tell = Callable[[PublishedFile, int], object]
-"""Called with a file and 0 before it is sent, and with its size once it is there."""
+Report = Callable[[PublishedFile, int], object]
+"""Called with a file and 0 before it is sent, and with its size after it."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """All files of the dataset but the manifest itself."""
+    """All files of the dataset except the manifest itself."""
 
     generator: str = "pagemill"
     version: str = __version__
@@ -63,7 +63,7 @@ def in_the_way(there: Iterable[str], earlier: Collection[str], manifest: Manifes
 
     Args:
         there: Paths of files in the target.
-        earlier: Those of earlier datasets of ours.
+        earlier: Paths of files that we published before.
         manifest: The dataset that is published.
     """
     ours = {file.path for file in manifest.files}
@@ -73,7 +73,7 @@ def in_the_way(there: Iterable[str], earlier: Collection[str], manifest: Manifes
 
 
 def _holds_rows(path: str) -> bool:
-    return path.count("/") == 1 and fnmatchcase(path, ROWS)  # its star does not stand for folders
+    return path.count("/") == 1 and fnmatchcase(path, ROWS)  # fnmatch lets a star match slashes
 
 
 def described(folder: Path, paths: Iterable[Path]) -> list[PublishedFile]:

@@ -1,4 +1,4 @@
-"""What a dataset is to be."""
+"""Options of a dataset."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ token_option = partial(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination(Settings):
-    """Where a dataset goes."""
+    """The target of a dataset."""
 
     RESULTS: ClassVar = False
 
@@ -57,12 +57,12 @@ class Destination(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOptions(Settings):
-    """How the dataset is made."""
+    """The content of a dataset."""
 
     RESULTS: ClassVar = False
 
     repository: str | None = None
-    """As in :class:`Destination`, for the sample code of the card."""
+    """Repository in the sample code of the card; see :class:`Destination`."""
     licence: str = licence_option(default="")
     title: str = option(default="", metavar="TEXT", help="Title of the dataset.", shown_default="the name of OUT")
     shape: Shape = option(
@@ -74,5 +74,5 @@ class BuildOptions(Settings):
     embeddings: bool = option(default=True, help="Include the vectors.")
     page_images: bool = option(default=False, help="parquet: include the image of each page, read from its source.")
     partial: bool = option(default=False, help="Publish an unfinished run.")
-    """Also one with unreadable sources, and one whose vectors are not up to date, without outdated vectors."""
+    """Also a run with unreadable sources, or with outdated vectors, which are left out."""
     shard_bytes: int = SHARD_BYTES

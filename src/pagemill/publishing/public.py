@@ -1,4 +1,4 @@
-"""What may be published of a run: names and contents, no paths of the machine that parsed them."""
+"""Removal of private data from a run that is published: paths, credentials and addresses of this machine."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from pagemill.publishing.manifest import (
     MAX_MANIFEST,
     Manifest,
     PublishedFile,
-    Tell,
+    Report,
     in_the_way,
     read_manifest,
 )
@@ -41,7 +41,7 @@ _PENDING = f"{MANIFEST}.pending"
 
 
 class StoredDataset:
-    """Where to publish.
+    """A dataset in a folder or behind a URL.
 
     Args:
         url: A folder, or a URL that fsspec knows, such as ``s3://bucket/name``.
@@ -67,10 +67,10 @@ class StoredDataset:
             if self._is_local and Path(self._root).resolve().is_relative_to(run.resolve()):
                 raise OutputError(
                     f"{self._shown} is in the run directory {run}, which is not its own dataset",
-                    remedy="Name a folder outside of it.",
+                    remedy="Choose a folder outside of it.",
                 )
 
-    def publish(self, folder: Path, manifest: Manifest, tell: Tell = lambda file, size: None) -> str:
+    def publish(self, folder: Path, manifest: Manifest, report: Report = lambda file, size: None) -> str:
         """Copy missing files and read everything back; the manifest is written last.
 
         Files of an earlier dataset that are not in this one are deleted.
@@ -78,7 +78,7 @@ class StoredDataset:
         Args:
             folder: Folder with the files.
             manifest: Their manifest.
-            tell: Called with each file and 0 before it is copied, and with its size once it is there.
+            report: Called with each file and 0 before it is copied, and with its size after it.
 
         Returns:
             The address of the dataset.
@@ -102,24 +102,26 @@ class StoredDataset:
                 )
             stale = earlier.keys() - {file.path for file in manifest.files}
             begun = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
+            # Before the first file: after a death in between, a later run knows which files there are ours.
             self._copy(begun.encoded(), _PENDING)
             for file in manifest.files:
-                tell(file, 0)
+                report(file, 0)
                 if not self._has(file):
                     self._copy(folder / file.path, file.path)
                     if not self._has(file):
                         raise DamagedRunError(f"{file.path} differs from what was written", remedy=_AGAIN)
-                tell(file, file.size)
+                report(file, file.size)
             for path in sorted(stale):
                 if self._filesystem.isfile(f"{self._root}/{path}"):
                     self._filesystem.rm_file(f"{self._root}/{path}")
+            # Last: readers that find the manifest find all of its files.
             self._copy((folder / MANIFEST).read_bytes(), MANIFEST)
             self._filesystem.rm_file(f"{self._root}/{_PENDING}")
         return self._shown
 
     @property
     def doing(self) -> str:
-        """What publishing is called while it goes on, after :meth:`check`."""
+        """Verb for progress messages, after :meth:`check`."""
         return "writing" if self._is_local else "uploading"
 
     @property

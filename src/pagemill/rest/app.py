@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +14,7 @@ from pagemill.errors import PagemillError
 from pagemill.rest import docling, glmocr, job_routes, result_routes, search_routes, server_routes, web_app
 from pagemill.rest.errors import HttpError, NotFoundError
 from pagemill.rest.middleware import Guard, error_answer
+from pagemill.rest.models import schemas
 from pagemill.rest.server import Server
 
 if TYPE_CHECKING:
@@ -60,6 +61,15 @@ def application(server: Server) -> FastAPI:
         # include_router() would build the fields and the dependencies of each route once more, with the first request.
         app.router.routes.extend(module.router(server).routes)
     app.add_middleware(Guard, server=server)
+
+    described = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = described()  # FastAPI knows the types of requests alone
+        schema.setdefault("components", {}).setdefault("schemas", {}).update(schemas())
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
     @app.exception_handler(PagemillError)
     async def refused(request: Request, error: PagemillError) -> Response:

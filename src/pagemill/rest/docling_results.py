@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pagemill.document.jobs import JobError, JobState
 from pagemill.document.json_text import json_text
 from pagemill.document.page import DOUBTS, DocumentInfo, Status
 from pagemill.export.formats import About, export_format
 from pagemill.export.markdown import page_markdown
 from pagemill.rest.docling_options import FORMATS
 from pagemill.rest.errors import sentence
-from pagemill.rest.jobs import JobState
 from pagemill.store.files import encoded
 
 if TYPE_CHECKING:
@@ -197,11 +197,11 @@ def task_status(results: JobResults, position: int | None) -> dict[str, Any]:
 
 def failure(results: JobResults) -> dict[str, Any]:
     """Why a job failed: docling-serve's PublicFailureInfo."""
-    error = results.row.error or {"category": "cancelled", "message": "the job was cancelled", "remedy": None}
+    error = results.row.error or JobError(category="cancelled", message="the job was cancelled")
     return {
-        "category": _CATEGORIES.get(error["category"], "unknown"),
-        "message": sentence(error["message"], error["remedy"]),
-        "retryable": error["category"] in ("timeout", "network", "no_space"),
+        "category": _CATEGORIES.get(error.category, "unknown"),
+        "message": sentence(error.message, error.remedy),
+        "retryable": error.category in ("timeout", "network", "no_space"),
         "phase": "execution",
         "details": {},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pagemill.document.jobs import JobError
 from pagemill.errors import (
     EncryptedError,
     ExitCode,
@@ -111,6 +112,11 @@ _STATUS: tuple[tuple[type[PagemillError], int], ...] = (
     (LockedError, 409),
     (NoSpaceError, 507),
 )
+
+
+def reported(error: PagemillError) -> JobError:
+    """An error as clients get it."""
+    return JobError(category=error.category, message=error.message, remedy=error.remedy)
 
 
 def sentence(message: str, remedy: str | None) -> str:

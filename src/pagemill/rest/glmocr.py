@@ -10,11 +10,11 @@ import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 
+from pagemill.document.jobs import JobState
 from pagemill.document.labels import TASK_OF_LABEL, Task
 from pagemill.document.page import Status
 from pagemill.errors import InputError, PagemillError, UsageError
 from pagemill.rest.errors import sentence, status_of
-from pagemill.rest.jobs import JobState
 from pagemill.rest.result_routes import shortfall
 from pagemill.rest.sending import Sending, from_base64, sending, waited
 from pagemill.rest.server import Server
@@ -96,7 +96,7 @@ def _answer(results: JobResults) -> dict[str, Any]:
     """The answer when a job has ended. Raises why one of its pages was not read: their server gives no text then."""
     if results.row.error is not None:
         error = results.row.error
-        raise InputError(error["message"], remedy=error["remedy"])
+        raise InputError(error.message, remedy=error.remedy)
     if results.row.state is not JobState.FINISHED:
         raise InputError("the job was cancelled")
     reader = results.reader()

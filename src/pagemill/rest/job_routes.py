@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
+from pagemill.document.jobs import Job, Jobs, JobState
 from pagemill.errors import UsageError
 from pagemill.rest.errors import UnavailableError
-from pagemill.rest.jobs import MAX_NUMBER, JobState
-from pagemill.rest.models import ERRORS, Job, Jobs, NewJob
+from pagemill.rest.jobs import MAX_NUMBER
+from pagemill.rest.models import ERRORS, NewJob, answer, returns
 from pagemill.rest.parameters import ONLY_KNOWN
 from pagemill.rest.sending import MAX_NAME, sending
 from pagemill.rest.server import Server
 from pagemill.rest.uploads import body_of
+
+T = TypeVar("T")
 
 _MAX_JSON = 1 << 20
 _LONGEST_WAIT_S = 60.0
@@ -38,10 +40,7 @@ _MULTIPART: dict[str, Any] = {
                     },
                 }
             },
-            "application/json": {
-                "schema": NewJob.model_json_schema(),
-                "example": NewJob.model_config["json_schema_extra"]["example"],  # type: ignore[index]
-            },
+            **returns(NewJob)["content"],
         },
     }
 }
@@ -52,61 +51,58 @@ def router(server: Server) -> APIRouter:
     routes = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=ERRORS, dependencies=[ONLY_KNOWN])
     owner_of = Depends(server.owner)
 
-    @routes.post("", status_code=202, openapi_extra=_MULTIPART)
+    @routes.post("", status_code=202, responses={202: returns(Job)}, openapi_extra=_MULTIPART)
     async def send(
         request: Request,
-        response: Response,
         owner: str = owner_of,
         idempotency_key: Annotated[str | None, Header(max_length=MAX_NAME)] = None,
-    ) -> Job:
+    ) -> Response:
         """Send files, or URLs where the server fetches some. The job is stored durably when the answer comes."""
         row = await _accept(server, request, owner, idempotency_key)
-        response.headers["Location"] = f"/v1/jobs/{row.id}"
-        return await server.job(row)
+        return answer(await server.job(row), 202, Location=f"/v1/jobs/{row.id}")
 
-    @routes.get("")
+    @routes.get("", responses={200: returns(Jobs)})
     async def list_jobs(
         state: JobState | None = None,
         collection: str | None = None,
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
         after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER)] = None,
         owner: str = owner_of,
-    ) -> Jobs:
+    ) -> Response:
         """The jobs of the key, the newest first."""
         rows = await asyncio.to_thread(
             server.jobs.find, owner, state=state, collection=collection, limit=limit, before=after
         )
         following = str(rows[-1].job) if len(rows) == limit else None
-        return Jobs(jobs=[await server.job(row) for row in rows], next=following)
+        return answer(Jobs([await server.job(row) for row in rows], following))
 
-    @routes.get("/{id}")
+    @routes.get("/{id}", responses={200: returns(Job)})
     async def get_job(
         id: str, wait: Annotated[float, Query(ge=0, le=_LONGEST_WAIT_S)] = 0, owner: str = owner_of
-    ) -> Job:
+    ) -> Response:
         """A job; with ``wait``, the answer comes when it has ended, or after that many seconds."""
         row = await (server.wait(id, owner, wait) if wait else server.get(id, owner))
-        return await server.job(row)
+        return answer(await server.job(row))
 
-    @routes.delete("/{id}", responses={202: {"model": Job, "description": "It is being cancelled."}, 204: {}})
+    @routes.delete("/{id}", responses={202: returns(Job), 204: {"description": "It is removed."}})
     async def delete_job(id: str, owner: str = owner_of) -> Response:
         """Cancel a job that has not ended; remove one that has, with all its files."""
         row = await server.get(id, owner)
         if row.has_ended:
             await server.remove(id)
             return Response(status_code=204)
-        job = await server.job(await server.cancel(id, owner))
-        return Response(job.model_dump_json(), status_code=202, media_type="application/json")
+        return answer(await server.job(await server.cancel(id, owner)), 202)
 
-    @routes.post("/{id}/cancel")
-    async def cancel_job(id: str, owner: str = owner_of) -> Job:
+    @routes.post("/{id}/cancel", responses={200: returns(Job)})
+    async def cancel_job(id: str, owner: str = owner_of) -> Response:
         """Cancel a job that has not ended. Unlike DELETE, this never removes one that ends meanwhile."""
         row = await server.get(id, owner)
-        return await server.job(row if row.has_ended else await server.cancel(id, owner))
+        return answer(await server.job(row if row.has_ended else await server.cancel(id, owner)))
 
-    @routes.post("/{id}/retry", status_code=202)
-    async def retry_job(id: str, owner: str = owner_of) -> Job:
+    @routes.post("/{id}/retry", status_code=202, responses={202: returns(Job)})
+    async def retry_job(id: str, owner: str = owner_of) -> Response:
         """Parse the failed pages of a job again. 409 if it has not ended, or no page failed."""
-        return await server.job(await server.retry(id, owner))
+        return answer(await server.job(await server.retry(id, owner)), 202)
 
     @routes.get("/{id}/events", response_class=StreamingResponse)
     async def watch(
@@ -152,30 +148,21 @@ async def _accept(server: Server, request: Request, owner: str, idempotency: str
     )
     async with sending(server, owner, is_known=is_known) as job:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
-            sent = _new_job(b"".join([chunk async for chunk in body_of(request, _MAX_JSON)]))
+            body = b"".join([chunk async for chunk in body_of(request, _MAX_JSON)])
+            sent = _decoded(body, NewJob, "the body is not a job", "See /openapi.json.")
             for each in sent.sources:
                 job.add_url(each.url)
             options, collection = sent.options, sent.collection
         else:
             fields = await job.form(request, _FIELDS)
-            options = _object(fields.get("options", ["{}"])[-1])
+            text, remedy = fields.get("options", ["{}"])[-1].encode(), 'Send {"languages": ["en"]}, for example.'
+            options = _decoded(text, dict[str, Any], "the options are not a JSON object", remedy)
             collection = fields.get("collection", [""])[-1] or None
         return await job.submit(options, collection=collection, idempotency=idempotency)
 
 
-def _new_job(body: bytes) -> NewJob:
+def _decoded(body: bytes, kind: type[T], what: str, remedy: str) -> T:
     try:
-        return NewJob.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        at = ".".join(map(str, first["loc"]))[:100]
-        raise UsageError(f"the body is not a job: {at} {first['msg']}", remedy="See /openapi.json.") from None
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text.encode(), type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
-        raise UsageError(
-            "the options are not a JSON object", remedy='Send {"languages": ["en"]}, for example.'
-        ) from None
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UsageError(f"{what}: {error}", remedy=remedy) from None

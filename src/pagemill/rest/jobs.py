@@ -7,11 +7,11 @@ import sqlite3
 import threading
 import time
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pagemill.document.jobs import JobError, JobState
 from pagemill.errors import OutputError
 from pagemill.store.database import database_errors, require_sqlite
 
@@ -41,17 +41,7 @@ CREATE TABLE documents (
 """
 
 
-class JobState(StrEnum):
-    """State of a job. The last three are final, until failed pages are parsed again."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    FINISHED = "finished"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
+class JobFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a job."""
 
     number: int
@@ -93,7 +83,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     ended: int
     """Pages that ended, failed ones included."""
     failed: int
-    error: dict[str, Any] | None
+    error: JobError | None
     retry: int
     """1: failed pages are to be parsed again. 2: a process has begun with that."""
     cancelled: bool
@@ -169,7 +159,7 @@ class JobTable:
         options: dict[str, Any],
         password: str | None,
         size: int,
-        documents: Sequence[JobDocument],
+        documents: Sequence[JobFile],
         idempotency: str | None,
     ) -> JobRow:
         """Store a new job durably. Its files are on the disk already.
@@ -206,11 +196,11 @@ class JobTable:
         """The job that an owner has sent with an idempotency key."""
         return self._one("owner = ? AND idempotency = ?", (owner, key))
 
-    def documents(self, job: int) -> list[JobDocument]:
+    def documents(self, job: int) -> list[JobFile]:
         """The files of a job, in order."""
-        columns = JobDocument.__struct_fields__
+        columns = JobFile.__struct_fields__
         rows = self._query(f"SELECT {', '.join(columns)} FROM documents WHERE job = ? ORDER BY number", (job,))
-        return [JobDocument(**dict(zip(columns, row, strict=True))) for row in rows]
+        return [JobFile(**dict(zip(columns, row, strict=True))) for row in rows]
 
     def find(
         self,
@@ -291,7 +281,7 @@ class JobTable:
         ended: int,
         failed: int,
         size: int,
-        error: dict[str, Any] | None,
+        error: JobError | None,
         document_pages: Mapping[str, int],
     ) -> None:
         """Store the end of a job."""
@@ -365,10 +355,7 @@ def _row(row: Sequence[Any]) -> JobRow:
     values = dict(zip(_COLUMNS, row, strict=True))
     for name in ("options", "error"):
         values[name] = None if values[name] is None else msgspec.json.decode(values[name])
-    for name in ("cancelled", "opened"):
-        values[name] = bool(values[name])
-    values["state"] = JobState(values["state"])
-    return JobRow(**values)
+    return msgspec.convert(values, JobRow, strict=False)  # SQLite has neither booleans nor enumerations
 
 
 def _plain(text: str) -> str:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 
 from pagemill.errors import PagemillError
-from pagemill.rest.errors import ContentTooLargeError, ForbiddenError, HttpError, SlowRequestError, status_of
-from pagemill.rest.runner import error_json
+from pagemill.rest.errors import ContentTooLargeError, ForbiddenError, HttpError, SlowRequestError, reported, status_of
+from pagemill.rest.models import ErrorAnswer, answer
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from pagemill.rest.server import Server
@@ -38,14 +38,14 @@ _LARGEST_OVERHEAD = 1 << 20
 _BASE64 = 4 / 3
 
 
-def error_answer(error: PagemillError) -> JSONResponse:
+def error_answer(error: PagemillError) -> Response:
     """The answer for an error."""
     headers = {}
     if isinstance(error, HttpError) and error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
     if status_of(error) == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse({"error": error_json(error)}, status_code=status_of(error), headers=headers)
+    return answer(ErrorAnswer(reported(error)), status_of(error), **headers)
 
 
 class Guard:

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from pagemill.rest.models import ERRORS, Pages
+from pagemill.document.jobs import Pages
+from pagemill.rest.models import ERRORS, answer, returns
 from pagemill.rest.parameters import ONLY_KNOWN
 from pagemill.rest.results import LONGEST_SIDE, MOST_PAGES, JobResults, split_name
 from pagemill.rest.server import Server
@@ -26,17 +27,17 @@ def router(server: Server) -> APIRouter:
     routes = APIRouter(prefix="/v1/jobs/{id}", tags=["results"], responses=ERRORS, dependencies=[ONLY_KNOWN])
     owner_of = Depends(server.owner)
 
-    @routes.get("/pages")
+    @routes.get("/pages", responses={200: returns(Pages)})
     async def pages(
         id: str,
         after: str | None = None,
         limit: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 100,
         status: Literal["done", "failed", "skipped", "running", "waiting"] | None = None,
         owner: str = owner_of,
-    ) -> Pages:
+    ) -> Response:
         """Pages in reading order, also of a job that runs."""
         results = await server.results(id, owner)
-        return Pages(**await asyncio.to_thread(results.pages, after=after, limit=limit, status=status))
+        return answer(await asyncio.to_thread(results.pages, after=after, limit=limit, status=status))
 
     @routes.get("/pages/{n}")
     async def page(id: str, n: int, owner: str = owner_of) -> Response:
@@ -54,7 +55,7 @@ def router(server: Server) -> APIRouter:
     ) -> Response:
         """The page as it was read: WebP, its longer side at most 2,000 pixels. Boxes are those of the record."""
         results = await server.results(id, owner)
-        data, tag = await results.image(n, width, server.pipeline.decoding, server.image_flight)
+        data, tag = await results.image(n, width, server.services.decoding, server.image_flight)
         if request.headers.get("if-none-match") == f'"{tag}"':
             return Response(status_code=304)
         return Response(data, media_type="image/webp", headers=_LONG | {"ETag": f'"{tag}"'})

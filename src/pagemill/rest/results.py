@@ -15,15 +15,16 @@ import msgspec
 
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import PageImages, WantedPage
+from pagemill.document.jobs import JobState, PageEvent, Pages, PageSummary
 from pagemill.document.names import safe_name
-from pagemill.document.page import DOUBTS, DocumentInfo, PageResult
+from pagemill.document.page import DOUBTS, DocumentInfo, PageError, PageResult
 from pagemill.errors import OutputError, PagemillError
 from pagemill.export.formats import About, ExportFormat, served_formats
 from pagemill.imaging.encode import encode_webp
 from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.rest.archives import zipped
 from pagemill.rest.errors import NotFoundError
-from pagemill.rest.jobs import MAX_NUMBER, JobState
+from pagemill.rest.jobs import MAX_NUMBER
 from pagemill.rest.options import PASSWORD, for_clients, source_options
 from pagemill.rest.runner import with_names
 from pagemill.store.files import encoded
@@ -35,7 +36,7 @@ from pagemill.store.rows import PageState
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pagemill.rest.jobs import JobDocument, JobRow
+    from pagemill.rest.jobs import JobFile, JobRow
     from pagemill.runtime.decoding import DecodingService
     from pagemill.runtime.flight import FlightControl
 
@@ -58,7 +59,7 @@ class JobResults:
     """The results of a job. Its methods read files: they are called on threads, but for :meth:`image`."""
 
     row: JobRow
-    documents: list[JobDocument]
+    documents: list[JobFile]
     folder: Path
     """Of the job."""
 
@@ -91,7 +92,7 @@ class JobResults:
                 return None
             raise
 
-    def pages(self, *, after: str | None, limit: int, status: str | None) -> dict[str, Any]:
+    def pages(self, *, after: str | None, limit: int, status: str | None) -> Pages:
         """Pages in reading order: by document, then by page.
 
         Args:
@@ -100,7 +101,7 @@ class JobResults:
             status: Only these: ``done``, ``failed``, ``skipped``, ``running``, ``waiting``.
         """
         if (reader := self.reader()) is None:
-            return {"pages": [], "next": None}
+            return Pages([])
         condition, values = "TRUE", []
         if after is not None:
             place = _cursor(after)
@@ -120,9 +121,9 @@ class JobResults:
         if len(rows) == limit:
             source, page, _, _, number, _, _, document, *_ = rows[-1]
             following = f"{document}.{-1 if number is None else number}.{source}.{page}"
-        return {"pages": pages, "next": following}
+        return Pages(pages, following)
 
-    def events(self, after: str = "", limit: int = MOST_PAGES) -> list[tuple[str, dict[str, Any]]]:
+    def events(self, after: str = "", limit: int = MOST_PAGES) -> list[tuple[str, PageEvent]]:
         """Pages that ended after an event, in that order, each with the id of its event.
 
         An id names the record and the run: a job that starts over counts its records from 1 again.
@@ -145,13 +146,13 @@ class JobResults:
             return [
                 (
                     f"{record}@{run}",
-                    {
-                        "n": source * PAGES_OF_A_SOURCE + page,
-                        "document": doc_id,
-                        "page_number": number,
-                        "status": _STATES[PageState(state)],
-                        "errors": self._decoded(reader, record).errors if state == PageState.FAILED else [],
-                    },
+                    PageEvent(
+                        n=source * PAGES_OF_A_SOURCE + page,
+                        document=doc_id,
+                        page_number=number,
+                        status=_STATES[PageState(state)],
+                        errors=self._decoded(reader, record).errors if state == PageState.FAILED else [],
+                    ),
                 )
                 for record, source, page, state, doc_id, number in rows
             ]
@@ -197,12 +198,12 @@ class JobResults:
                 about = About(reader.info(doc_id), is_provisional, about.crops_root)
         return encoded(kind.text(map(self.named, pages), about))
 
-    def pages_of(self, reader: RunReader, file: JobDocument) -> Iterator[PageResult]:
+    def pages_of(self, reader: RunReader, file: JobFile) -> Iterator[PageResult]:
         """The records of a file. The ids of rows may name documents, also as another file is called here."""
         for doc_id in _documents_of(reader, file):
             yield from reader.document(doc_id)
 
-    def info_of(self, file: JobDocument) -> DocumentInfo:
+    def info_of(self, file: JobFile) -> DocumentInfo:
         """What a file says of itself; of one with several documents, the first."""
         if (reader := self.reader()) is None:
             return DocumentInfo()
@@ -291,33 +292,26 @@ class JobResults:
             raise _no_page()
         return self.named(reader.page(rows[0][0], stored=not self.row.has_ended))
 
-    def _page(self, reader: RunReader, row: tuple[Any, ...]) -> dict[str, Any]:
+    def _page(self, reader: RunReader, row: tuple[Any, ...]) -> PageSummary:
         source, page, state, doc_id, number, position, record, _, message, category = row
-        told: dict[str, Any] = {
-            "n": source * PAGES_OF_A_SOURCE + page,
-            "document": doc_id,
-            "name": self.name_of(doc_id),
-            "page_number": number,
-            "page_idx": position,
-            "status": _STATES[PageState(state)],
-            "confidence": None,
-            "errors": [],
-            "width": None,
-            "height": None,
-        }
-        if record is not None:
-            found = self._decoded(reader, record)
-            told |= {
-                "confidence": found.confidence,
-                "errors": msgspec.to_builtins(found.errors),
-                "width": found.width,
-                "height": found.height,
-            }
-        elif state == PageState.SKIPPED:
-            told["errors"] = [{"category": "skipped", "message": self._plain(category or ""), "component": "source"}]
-        elif category is not None:
-            told["errors"] = [{"category": category, "message": self._plain(message or ""), "component": "worker"}]
-        return told
+        found = None if record is None else self._decoded(reader, record)
+        errors = [] if found is None else found.errors
+        if found is None and state == PageState.SKIPPED:
+            errors = [PageError(category="skipped", message=self._plain(category or ""), component="source")]
+        elif found is None and category is not None:
+            errors = [PageError(category=category, message=self._plain(message or ""), component="worker")]
+        return PageSummary(
+            n=source * PAGES_OF_A_SOURCE + page,
+            document=doc_id,
+            name=self.name_of(doc_id),
+            page_number=number,
+            page_idx=position,
+            status=_STATES[PageState(state)],
+            confidence=None if found is None else found.confidence,
+            errors=errors,
+            width=None if found is None else found.width,
+            height=None if found is None else found.height,
+        )
 
     def _decoded(self, reader: RunReader, record: int) -> PageResult:
         (page,) = reader.record(record)
@@ -361,7 +355,7 @@ class JobResults:
         return names
 
 
-def _documents_of(reader: RunReader, file: JobDocument) -> list[str]:
+def _documents_of(reader: RunReader, file: JobFile) -> list[str]:
     """The document of a file and those inside of it, or those of a dataset."""
     query = "SELECT doc_id FROM documents WHERE uri LIKE ? OR uri LIKE ? ORDER BY document"
     return [doc_id for (doc_id,) in reader.query(query, (f"%/{file.file}", f"%/{file.file}#%"))]

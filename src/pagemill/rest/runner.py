@@ -10,13 +10,14 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from pagemill.app.options import DirectoryOptions
 from pagemill.app.reporting import ParseDisplay, RunOutcome
 from pagemill.app.run_writer import opened_run
+from pagemill.document.jobs import JobState
 from pagemill.errors import (
     DamagedRunError,
     DifferentRunError,
@@ -26,12 +27,12 @@ from pagemill.errors import (
     PagemillError,
     TooLargeError,
 )
-from pagemill.rest.errors import FetchError, HttpError
+from pagemill.rest.errors import FetchError, HttpError, reported
 from pagemill.rest.fetching import FETCH_S, Fetch, fetch, require_urls
-from pagemill.rest.jobs import JobDocument, JobRow, JobState
+from pagemill.rest.jobs import JobFile, JobRow
 from pagemill.rest.options import PASSWORD, for_clients, job_options
 from pagemill.runtime.flight import Share
-from pagemill.runtime.shared import JobPipeline
+from pagemill.runtime.pipeline import Pipeline
 from pagemill.store.reading import RunReader
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from pagemill.parsing.page import ParsedPage
     from pagemill.rest.jobs import JobTable
     from pagemill.rest.settings import ServeSettings
-    from pagemill.runtime.shared import SharedPipeline
+    from pagemill.runtime.services import Services
     from pagemill.runtime.supervisor import Life
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ class Runner:
     Args:
         settings: Of the server.
         jobs: The table.
-        pipeline: Entered.
+        services: Entered and shared.
         life: Of this process: its vitals count the pages of all jobs.
         changed: Called with the id of a job when it or one of its pages has changed.
         ended: Called with the id of a job that has ended.
@@ -107,7 +108,7 @@ class Runner:
         self,
         settings: ServeSettings,
         jobs: JobTable,
-        pipeline: SharedPipeline,
+        services: Services,
         life: Life,
         *,
         changed: Callable[[str], None],
@@ -116,7 +117,7 @@ class Runner:
         self.active: dict[str, ActiveJob] = {}
         self._settings = settings
         self._jobs = jobs
-        self._pipeline = pipeline
+        self._services = services
         self._life = life
         self._changed = changed
         self._ended = ended
@@ -234,7 +235,7 @@ class Runner:
             raise _with_names(error, folder / "inputs", documents) from error
         await self._conclude(job, outcome, folder / "inputs", documents)
 
-    async def _fetch(self, job: ActiveJob, inputs: Path, documents: list[JobDocument]) -> None:
+    async def _fetch(self, job: ActiveJob, inputs: Path, documents: list[JobFile]) -> None:
         missing = [(each.url, inputs / each.file) for each in documents if each.url is not None]
         missing = [(url, path) for url, path in missing if not path.exists()]
         if not missing:
@@ -249,13 +250,13 @@ class Runner:
             left -= path.stat().st_size
 
     async def _parse(
-        self, job: ActiveJob, folder: Path, documents: list[JobDocument], options: ParseOptions, *, fresh: bool
+        self, job: ActiveJob, folder: Path, documents: list[JobFile], options: ParseOptions, *, fresh: bool
     ) -> RunOutcome:
         row, out = job.row, folder / "run"
         owner = self._owners.setdefault(row.owner, Share())
         directory = DirectoryOptions(report=False, fresh=fresh, retry_failed=row.retry == 1 and not fresh)
         again = row.opened and not row.retry and not fresh and self._life.death is not None
-        async with JobPipeline(self._pipeline, options.settings, Share(owner)) as pipeline:
+        async with Pipeline(self._services.borrowed(options.settings), Share(owner)) as pipeline:
             await pipeline.prepare()
             async with opened_run(
                 out, directory, pipeline=pipeline, life=self._life, again=again, progress=_Progress(job, self)
@@ -267,7 +268,7 @@ class Runner:
                     writer.stop()
                 return await writer.parse([folder / "inputs" / each.file for each in documents], options)
 
-    async def _conclude(self, job: ActiveJob, outcome: RunOutcome, inputs: Path, documents: list[JobDocument]) -> None:
+    async def _conclude(self, job: ActiveJob, outcome: RunOutcome, inputs: Path, documents: list[JobFile]) -> None:
         summary = outcome.summary
         job.ended, job.failed = summary.pages + summary.skipped, summary.failed
         most = self._settings.limits.max_job_pages
@@ -324,7 +325,7 @@ class Runner:
             ended=job.ended,
             failed=job.failed,
             size=size,
-            error=None if error is None else error_json(error),
+            error=None if error is None else reported(error),
             document_pages=job.pages,
         )
         log.info("job %s %s: %d pages, %d failed", id, state, job.ended, job.failed)
@@ -377,11 +378,6 @@ def _log(error: Exception, message: str, *values: object) -> None:
     log.error(f"{message}: %s", *values, error, exc_info=not isinstance(error, PagemillError))
 
 
-def error_json(error: PagemillError) -> dict[str, Any]:
-    """An error as clients get it."""
-    return {"category": error.category, "message": error.message, "remedy": error.remedy}
-
-
 def folder_size(folder: Path) -> int:
     """Bytes of the files in a folder, which may be changing."""
     size = 0
@@ -391,7 +387,7 @@ def folder_size(folder: Path) -> int:
     return size
 
 
-def with_names(text: str, inputs: Path, documents: list[JobDocument]) -> str:
+def with_names(text: str, inputs: Path, documents: list[JobFile]) -> str:
     """A message with the client's names of files, and without the folders of the server."""
     names = {each.file: each.name for each in documents}
     for folder in (f"{inputs}/", str(inputs), str(inputs.parent)):
@@ -400,7 +396,7 @@ def with_names(text: str, inputs: Path, documents: list[JobDocument]) -> str:
     return _FILE.sub(lambda match: names.get(match[0], match[0]), text)
 
 
-def _with_names(error: PagemillError, inputs: Path, documents: list[JobDocument]) -> PagemillError:
+def _with_names(error: PagemillError, inputs: Path, documents: list[JobFile]) -> PagemillError:
     if isinstance(error, HttpError):
         return error
     error.message = with_names(error.message, inputs, documents)

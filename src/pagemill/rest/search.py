@@ -11,9 +11,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
+from pagemill.document.jobs import SearchResult, Snippet
 from pagemill.errors import OutputError, PagemillError
 from pagemill.rest.errors import UnavailableError
-from pagemill.rest.models import Hit, Snippet
 from pagemill.rest.results import PAGES_OF_A_SOURCE
 from pagemill.retrieval.library import Library, LibraryHit
 from pagemill.retrieval.ranking import DEPTH
@@ -66,7 +66,7 @@ class JobSearch:
 
     async def search(
         self, owner: str, query: str, *, collection: str | None, job: JobRow | None, languages: list[str], limit: int
-    ) -> list[Hit]:
+    ) -> list[SearchResult]:
         """Find pages; see :meth:`pagemill.retrieval.library.Library.search`.
 
         Raises:
@@ -83,7 +83,7 @@ class JobSearch:
             await self._settled()
         run = job.id if job else None
 
-        def found() -> list[Hit]:
+        def found() -> list[SearchResult]:
             top = limit
             while True:
                 hits = self._index().search(
@@ -162,7 +162,7 @@ class JobSearch:
             if row is not None and known.get(id) != _stamp(row) and not self._stopped():
                 self._logged(lambda id=id: self._put_job(id))  # type: ignore[misc]
 
-    def _shown(self, hit: LibraryHit) -> Hit | None:
+    def _shown(self, hit: LibraryHit) -> SearchResult | None:
         """A hit as the API gives it; None if its job was removed meanwhile."""
         row = self._jobs.get(hit.run)
         results = None if row is None else self._results_of(row)
@@ -179,7 +179,7 @@ class JobSearch:
             return None
         found = hit.found
         region = next((each for each in page.regions if each.index == found.region), None)
-        return Hit(
+        return SearchResult(
             job=hit.run,
             document=page.doc_id,
             name=results.name_of(page.doc_id),

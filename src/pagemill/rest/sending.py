@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from pagemill.rest.jobs import JobDocument, JobRow
+    from pagemill.rest.jobs import JobFile, JobRow
     from pagemill.rest.results import JobResults
     from pagemill.rest.server import Server
 
@@ -59,7 +59,7 @@ class Sending:
     id: str
     folder: Path
     """For its files."""
-    documents: list[JobDocument] = field(default_factory=list)
+    documents: list[JobFile] = field(default_factory=list)
     size: int = 0
     row: JobRow | None = None
 
@@ -164,7 +164,7 @@ class Sending:
             raise HttpError("the request has no files", remedy="Send files as in curl -F files=@report.pdf.")
         chosen = job_options(options, self.server.settings)
         if chosen.settings.languages:
-            await self.server.pipeline.check_languages(chosen.settings.languages)
+            await self.server.services.check_languages(chosen.settings.languages)
         if collection is not None and (len(collection) > MAX_NAME or not collection.isprintable()):
             raise UsageError(f"the name of a collection has at most {MAX_NAME} printable characters")
         for each in self.documents:

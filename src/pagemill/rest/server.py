@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 from starlette.requests import HTTPConnection  # FastAPI reads the annotation
 
+from pagemill.document.jobs import JobState
 from pagemill.errors import NoSpaceError, OutputError
 from pagemill.rest.errors import ConflictError, NotFoundError, TooManyError, UnavailableError
 from pagemill.rest.events import Changes
-from pagemill.rest.jobs import JobState, JobTable
+from pagemill.rest.jobs import JobTable
 from pagemill.rest.keys import KeyRing
 from pagemill.rest.models import job_model
 from pagemill.rest.results import MOST_PAGES, JobResults
 from pagemill.rest.runner import Runner
 from pagemill.rest.search import JobSearch
 from pagemill.runtime.flight import FlightControl
-from pagemill.runtime.shared import SharedPipeline
+from pagemill.runtime.services import Services
 from pagemill.runtime.supervisor import Life
 from pagemill.store.files import output_errors
 from pagemill.store.lock import RunLock
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from pagemill.document.jobs import Job
     from pagemill.rest.jobs import JobRow
-    from pagemill.rest.models import Job
     from pagemill.rest.runner import ActiveJob
     from pagemill.rest.settings import ServeSettings
 
@@ -89,17 +90,18 @@ class Server:
             self.jobs = await asyncio.to_thread(JobTable, self.settings.data / "jobs.sqlite")
             stack.callback(self.jobs.close)
             await asyncio.to_thread(_remove_unknown, folder, self.jobs.ids())
-            self.pipeline = await stack.enter_async_context(
-                SharedPipeline(self.settings.parse, self.settings.runtime, self.settings.layout)
+            self.services = await stack.enter_async_context(
+                Services(self.settings.parse, self.settings.runtime, self.settings.layout)
             )
-            await self.pipeline.prepare()
+            await self.services.prepare()
+            await self.services.share()
             self.search = await stack.enter_async_context(
                 JobSearch(self.settings.data / "search", self.jobs, self.results_of, self.stopping.is_set)
             )
             # Images that clients look at are decoded beside the pages of jobs, but few at once.
             self.image_flight = FlightControl(max_pages=4, max_bytes=2**30)
             self.runner = Runner(
-                self.settings, self.jobs, self.pipeline, self.life, changed=self.changes.notify, ended=self._ended
+                self.settings, self.jobs, self.services, self.life, changed=self.changes.notify, ended=self._ended
             )
             await self.runner.load()
             self._running = asyncio.create_task(self.runner.run())
@@ -118,7 +120,7 @@ class Server:
         self.stopping.set()
         self.changes.notify_all()
         self.runner.stop()
-        self.pipeline.stop_admitting()  # no page waits for a model server that is down
+        self.services.stop_waiting()  # no page waits for a model server that is down
 
     async def require_ready(self) -> None:
         """Check that the server accepts jobs, from anybody.
@@ -226,7 +228,7 @@ class Server:
                         yield "page", after, msgspec.json.encode(page)
                     if len(pages) < MOST_PAGES:
                         break
-                yield "job", None, (await self.job(results.row)).model_dump_json().encode()
+                yield "job", None, msgspec.json.encode(await self.job(results.row))
                 if ended or self.stopping.is_set():
                     return
                 await asyncio.sleep(_JOB_EVERY_S)

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Depends, Response
 from pagemill._version import __version__
 from pagemill.config.options import options_of
 from pagemill.config.settings import ParseSettings
+from pagemill.document.jobs import JobState
 from pagemill.export.formats import served_formats
-from pagemill.rest.jobs import JobState
-from pagemill.rest.models import Options
+from pagemill.rest.models import Options, answer, returns
 from pagemill.rest.options import ALLOWED, engines_of
 from pagemill.rest.server import Server
 from pagemill.sources.options import SourceOptions
@@ -50,13 +50,13 @@ def router(server: Server) -> APIRouter:
         text = "".join(_exposition(server, states))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @routes.get("/v1/options", dependencies=[Depends(server.owner)])
-    async def options() -> Options:
+    @routes.get("/v1/options", dependencies=[Depends(server.owner)], responses={200: returns(Options)})
+    async def options() -> Response:
         """What jobs can choose, and the limits of the server."""
         declared = (each for kind in (ParseSettings, SourceOptions) for each in options_of(kind))
-        return Options(
+        offered = Options(
             version=__version__,
-            languages=await server.pipeline.languages(),
+            languages=await server.services.languages(),
             engines=engines_of(server.settings),
             options=[
                 {
@@ -77,6 +77,7 @@ def router(server: Server) -> APIRouter:
             allow_urls=server.settings.allow_urls,
             needs_key=server.keys.required,
         )
+        return answer(offered)
 
     return routes
 

@@ -138,7 +138,7 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
             await asyncio.sleep(BEAT_S)
 
     async def leave_when_stuck() -> None:
-        await server.pipeline.stuck.wait()
+        await server.services.stuck.wait()
         log.warning("a computation hangs for good: the jobs go on in a fresh process")
         life.vitals.hung = True
         recycle()

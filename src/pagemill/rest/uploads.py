@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import promised
 from pagemill.rest.errors import ContentTooLargeError, HttpError
-from pagemill.rest.jobs import JobDocument
+from pagemill.rest.jobs import JobFile
 from pagemill.store.files import output_errors, sync_directory, sync_files
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MAX_NAME = 255
 class Upload:
     """What came with a request."""
 
-    files: list[JobDocument] = field(default_factory=list)
+    files: list[JobFile] = field(default_factory=list)
     """Those that are in the folder, on the disk."""
     fields: dict[str, list[str]] = field(default_factory=dict)
     """Parts that are not files, by name: a form may have several of one name."""
@@ -53,14 +53,14 @@ class Upload:
     """Bytes of all files."""
 
 
-def document(number: int, name: str, url: str | None = None) -> JobDocument:
+def document(number: int, name: str, url: str | None = None) -> JobFile:
     """What a job keeps of a file that its client calls by a name.
 
     Of the name only a suffix that pagemill knows gets into a path.
     """
     shown = PurePosixPath(name.replace("\\", "/")).name.strip()[:MAX_NAME] or f"document {number}"
     suffix = PurePosixPath(shown).suffix.lower()
-    return JobDocument(number=number, name=shown, file=f"{number:04}{suffix if promised(shown) else '.bin'}", url=url)
+    return JobFile(number=number, name=shown, file=f"{number:04}{suffix if promised(shown) else '.bin'}", url=url)
 
 
 async def body_of(request: Request, most: int | None = None) -> AsyncIterator[bytes]:
@@ -139,8 +139,8 @@ class _Parts:
         self._fields = 0
         self._text = bytearray()
         self._file_size = 0
-        self._work: list[tuple[JobDocument, bytes]] = []
-        self._open: tuple[JobDocument, BinaryIO] | None = None
+        self._work: list[tuple[JobFile, bytes]] = []
+        self._open: tuple[JobFile, BinaryIO] | None = None
         self.callbacks: dict[str, Callable[..., None]] = {
             "on_part_begin": self._headers.clear,
             "on_header_field": self._take_header,

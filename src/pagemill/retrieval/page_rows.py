@@ -93,7 +93,7 @@ class IndexedPages:
         texts = []
         for content in contents(page, Part.REGIONS, images=True):
             region = regions[content.row.key.region]
-            texts.append(_sound(content.said))
+            texts.append(_sound(content.page_text))
             execute(
                 "INSERT INTO regions (page, region, label, bbox, crop, text, description, text_digest, picture_digest)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -6,9 +6,14 @@ import asyncio
 import itertools
 import math
 import sys
+import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
+
+ALONE_S = 10.0
+"""So long a page that is retried in isolation has the services to itself. Most crash or fail within a second; one that
+computes until its time limit must not hold up all other jobs for minutes."""
 
 
 class Admission(Protocol):
@@ -218,3 +223,36 @@ class Ticket:
             self._flight.tickets.remove(self)
             self.share.add(-1)
         self._flight.changed.set()
+
+
+class SharedAdmission:
+    """Admits pages of one job to the flight of all. Implements :class:`Admission`.
+
+    A page that is to run alone has the services to itself for ``alone_s`` seconds; then others join it, and it counts
+    as the youngest of them. The next one of the job waits for as long as it took, so that such pages take half of the
+    time at most.
+
+    Args:
+        flight: Of all jobs.
+        share: Of the job.
+        alone_s: As said.
+    """
+
+    def __init__(self, flight: FlightControl, share: Share, *, alone_s: float = ALONE_S) -> None:
+        self.max_bytes = flight.max_bytes
+        self._flight = flight
+        self._share = share
+        self._alone_s = alone_s
+        self._began = 0.0
+        self._alone: Ticket | None = None
+
+    async def enter(self, estimated_bytes: int) -> Ticket:
+        """Wait until the page fits and its job has its turn, then count it in."""
+        if estimated_bytes <= self.max_bytes:
+            return await self._flight.enter(estimated_bytes, self._share)
+        if self._alone is not None:
+            await asyncio.sleep(min(self._alone_s, time.monotonic() - self._began))
+        ticket = await self._flight.enter(estimated_bytes, self._share)
+        self._began, self._alone = time.monotonic(), ticket
+        asyncio.get_running_loop().call_later(self._alone_s, ticket.admit_others)
+        return ticket

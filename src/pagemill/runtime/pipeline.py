@@ -1,163 +1,58 @@
-"""The pipeline: services and engines of a run, and the stream of its pages."""
+"""The pipeline: a stream of pages on services."""
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
-import functools
-import logging
-import math
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Self
 
-import msgspec
-
-from pagemill.config.machine import RuntimeSettings
-from pagemill.config.modes import LAYOUT_MODEL, ReadingMode, StructureMode, TextLayerMode
-from pagemill.config.settings import LayoutChoice, ParseSettings, TableEngineSettings
-from pagemill.describing.elements import ElementRequest
 from pagemill.document.catalogue import Catalogue
-from pagemill.document.page import Description
-from pagemill.errors import PagemillError
-from pagemill.imaging.page import DecodedPage
-from pagemill.imaging.types import Pixels
-from pagemill.layout.base import DecodedLayout, DetectedRegion, JpegLayoutEngine, LayoutEngine
-from pagemill.layout.settings import LayoutSettings
 from pagemill.parsing.page import ParsedPage, SkippedPage, parse_page
-from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
-from pagemill.recognition.reader import ReadPage
-from pagemill.runtime import engines
-from pagemill.runtime.contract import checked_regions
-from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
-from pagemill.runtime.describing import describe, describing
-from pagemill.runtime.flight import TICKET, Admission, FlightControl, Ticket
-from pagemill.runtime.formula_reading import FormulaReading
-from pagemill.runtime.identity import settings_identity, without_credentials
-from pagemill.runtime.microbatch import MicroBatcher
-from pagemill.runtime.once import Once
-from pagemill.runtime.region_reading import load_reader
+from pagemill.runtime.flight import TICKET, Share, SharedAdmission, Ticket
 from pagemill.runtime.schedules import Schedule, make_schedule
+from pagemill.runtime.services import Services
 from pagemill.runtime.stream import EndedPages, Journal, PageStream
-from pagemill.runtime.text_reading import TextReading
-from pagemill.runtime.threads import STUCK_AFTER_S, ComputeThreads
 from pagemill.sources import SourceOptions
-from pagemill.sources.base import EncodedImage, PageRef, PdfPage
+from pagemill.sources.base import PageRef
 from pagemill.sources.stream import InputStream
-from pagemill.tables.structure_model import StructureModel
 
 if TYPE_CHECKING:
-    from pagemill.describing.describer import DescribeCounts, KeptAnswers
-
-_READY = 2
-"""Regions that are in flight or ready, for each one that the region engine can have in flight: it never waits for one,
-and a run that is stopped has little to finish."""
-
-_LAYOUT_CALLS = 3
-"""Calls of a layout engine with a device: one computes, while one is prepared and the answers of one are completed."""
+    from pagemill.describing.describer import KeptAnswers
 
 _LARGE_PAGE_BYTES = 40 * 2**20
 """Of decoded pixels: well over an A4 page at 300 dpi (26 MB)."""
 
-log = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
 
 class Pipeline:
-    """Parses streams of pages with one set of engines, processes and threads.
-
-    An async context manager: engines load on first use, everything is closed at the end. Implements
-    :class:`pagemill.parsing.page_run.PageServices`.
+    """Parses streams of pages, one at a time. An async context manager, which enters and leaves the services.
 
     Args:
-        settings: What decides about results.
-        runtime: What decides about speed and memory.
-        layout: Which layout engine finds regions.
+        services: Of this pipeline alone, or borrowed.
+        share: Of the flight of all who borrow the services: decides whose pages are admitted first. None for services
+            of this pipeline alone.
     """
 
     is_remote: ClassVar = False
     """Pages are parsed in other processes: they have no part in the death of this one."""
 
-    def __init__(
-        self,
-        settings: ParseSettings = ParseSettings(),
-        runtime: RuntimeSettings = RuntimeSettings(),
-        layout: LayoutChoice = LayoutChoice(),
-    ) -> None:
-        self._asked = settings
-        if settings.structure is None and layout.engine not in (LayoutChoice().engine, LAYOUT_MODEL):
-            settings = replace(settings, structure=StructureMode.PIXELS)  # who installs an engine wants its results
-        self.settings = settings
+    def __init__(self, services: Services, share: Share | None = None) -> None:
+        self.services = services
         self.source: InputStream
         """Of the stream that is in flight, once its first page is there."""
-        self._asked_runtime = runtime
-        self.runtime = runtime.resolved()
-        self._layout_choice = layout
-        self.stuck = asyncio.Event()
-        """Set once a thread hangs in a computation that nobody waits for any more. It goes away with the process; the
-        pipeline goes on, with another thread in its place."""
+        self._share = share
         self._stream: EndedPages | None = None
         self._stopped = False
         self._schedule = Schedule()
 
-    async def identity(self) -> dict[str, Any]:
-        """The settings that change results, as plain JSON values; reads the whole file of a layout model.
-
-        Of a model behind a server, :meth:`prepare` is to be awaited before: it finds out which one that is.
-
-        Raises:
-            MissingInputError: The layout model cannot be read.
-        """
-        identity = await self.compute(settings_identity, self._asked, self._layout_choice)
-        if self.settings.recognition.asked is not None:
-            identity["served_model"] = (await self.region_reader()).served_model
-        if self.settings.describing.kinds:
-            identity["describe_served_model"] = (await self._describer.get()).served_model
-        return identity
-
-    def describe(self) -> dict[str, Any]:
-        """The settings as plain JSON values, for the record of a run."""
-        parse = msgspec.to_builtins(self.settings)
-        for part, settings in (("recognition", self.settings.recognition), ("describing", self.settings.describing)):
-            parse[part]["servers"] = [without_credentials(url) for url in settings.servers]
-        return {
-            "parse": parse,
-            "runtime": msgspec.to_builtins(self.runtime),
-            "layout_engine": self._layout_choice.engine,
-            "layout_model": None if self._layout_choice.model is None else str(self._layout_choice.model),
-        }
-
     async def __aenter__(self) -> Self:
-        # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
-        grace_s = min(STUCK_AFTER_S, self.settings.page_timeout_s)
-        make = functools.partial(ComputeThreads, stuck=self.stuck, grace_s=grace_s)
-        self._threads = make(self.runtime.threads, name="pagemill.compute")
-        self._decoding_threads = make(self.runtime.threads, name="pagemill.decode")
-        self._layout_threads = make(min(_LAYOUT_CALLS, self.runtime.threads), name="pagemill.layout")
-        self._decoding = DecodingService(
-            workers=self.runtime.decoders,
-            threads=self._decoding_threads,
-            timeout_s=min(DECODE_TIMEOUT_S, self.settings.page_timeout_s),
-            memory=self.runtime.decoder_memory,
-        )
-        self._layout = Once(self._load_layout, lambda layout: layout.close())
-        self._text = TextReading(threads=self._threads, lanes=self.runtime.threads)
-        self._tables = Once(self._load_tables)
-        self._formulas = FormulaReading(threads=self._threads, lanes=self.runtime.threads)
-        asked = self.settings.recognition.asked or self.settings.recognition
-        self._reader = Once(lambda: load_reader(asked, self._threads), lambda reader: reader.aclose())
-        self._describer = describing(self.settings, self._threads)
         self._stack = AsyncExitStack()
-        self._stack.push_async_callback(self._threads.close)
-        self._stack.push_async_callback(self._layout_threads.close)
-        await self._stack.enter_async_context(self._decoding)
-        for service in (self._layout, self._text, self._tables, self._formulas, self._reader, self._describer):
-            self._stack.push_async_callback(service.close)
+        await self._stack.enter_async_context(self.services)
+        if self._share is not None:  # others share the flight: it must not stay full
+            self._stack.callback(self.services.flight.leave, self._share)
         self._stack.push_async_callback(self._close_stream)
         return self
 
@@ -165,27 +60,8 @@ class Pipeline:
         await self._stack.aclose()
 
     async def prepare(self) -> None:
-        """Find out now what would otherwise fail on every page.
-
-        Raises:
-            LanguageError: No installed engine reads a language that was asked for.
-            PagemillError: The layout engine or model that the user chose cannot be loaded, or the region engine's
-                servers do not answer; the class says why.
-        """
-        await self._awaited()
-        if self.settings.describing.kinds:
-            await (await self._describer.get()).check()
-        if self.settings.recognition.asked is not None:
-            reader = await self.region_reader()
-            await reader.check()
-            if reader.reads is ReadingMode.PAGES and self.settings.text_layer is TextLayerMode.NEVER:
-                return  # no page is laid out
-        if self.settings.languages:
-            await self._text.check(self.settings.languages)
-        if self._layout_choice != LayoutChoice():
-            await self._layout.get()
-        if self.settings.table_choice != TableEngineSettings():
-            await self._tables.get()
+        """As :meth:`pagemill.runtime.services.Services.prepare`."""
+        await self.services.prepare()
 
     async def stream(
         self,
@@ -208,10 +84,9 @@ class Pipeline:
             max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, a time
                 limit, an engine's error), those of earlier processes included; all but the first are made alone.
         """
-        if self.settings.describing.kinds:
-            (await self._describer.get()).answers = answers
+        await self.services.keep_answers(answers)
         self.source = InputStream(
-            inputs, options=options, decoder=self._decoding, catalogue=catalogue, planning=self.is_remote
+            inputs, options=options, decoder=self.services.decoding, catalogue=catalogue, planning=self.is_remote
         )
         self._stream = await self._make_stream(options, journal, max_attempts)
         if self._stopped:
@@ -228,172 +103,37 @@ class Pipeline:
         self._stopped = True
         if self._stream is not None:
             self._stream.stop_admitting()
-        for service in (self._reader.made, self._describer.made):
-            if service is not None:
-                service.stop_waiting()
-
-    @property
-    def described(self) -> DescribeCounts | None:
-        """What the second pass did; None where there is none."""
-        describer = self._describer.made
-        return None if describer is None else describer.counts
-
-    async def decode(self, payload: PdfPage | EncodedImage) -> DecodedPage:
-        """Decode a page."""
-        return await self._decoding.decode(payload)
-
-    async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
-        """Detect layout regions, in a microbatch with other pages."""
-        return await (await self._layout.get()).regions.submit(pixels)
-
-    async def decode_with_regions(
-        self, payload: PdfPage | EncodedImage
-    ) -> tuple[DecodedPage, list[DetectedRegion]] | None:
-        """Decode a page and detect its regions on the layout engine's device; None for all that it does not decode."""
-        jpegs = (await self._layout.get()).jpegs
-        if jpegs is None or isinstance(payload, PdfPage):
-            return None
-        image = await self._decoding.sound_jpeg(payload)
-        if image is None:
-            return None
-        try:
-            layout = await jpegs.submit(image.data)
-        except PagemillError as error:  # of this page alone, which takes the way of all others
-            log.info("the page is decoded on the CPU: %s", error)
-            return None
-        if layout is None or layout.pixels.shape != (image.size[1], image.size[0], 3):
-            return None
-        return DecodedPage(pixels=layout.pixels, dpi=image.dpi, warnings=image.warnings), layout.regions
-
-    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
-        """Find and read all lines of text, in microbatches with other pages."""
-        return await self._text.read(pixels, languages)
-
-    async def table_engine(self) -> StructureModel:
-        """The model for rows and columns of tables, loaded."""
-        return await self._tables.get()
-
-    async def formula_engine(self) -> str | None:
-        """The name of the engine that reads pictures of formulas; None where there is none."""
-        return await self._formulas.engine()
-
-    async def read_formulas(self, crops: Sequence[Pixels]) -> list[RecognizedFormula | PagemillError]:
-        """Read pictures of formulas, in microbatches with other pages; what failed has its error in its place."""
-        return await self._formulas.read(crops)
-
-    async def region_reader(self) -> RegionReader:
-        """The region engine, loaded. Pages that wait for it are in flight beside those that compute."""
-        return await self._reader.get()
-
-    async def describe_element(self, element: ElementRequest) -> Description | Problem | None:
-        """What a model says that an element shows, or why it does not; None beyond the limit."""
-        return await describe(await self._describer.get(), element)
-
-    async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a function on one of the computing threads."""
-        return await self._threads.run(function, *args, **kwargs)
+        self.services.stop_waiting()
 
     async def _make_stream(self, options: SourceOptions, journal: Journal | None, max_attempts: int) -> EndedPages:
         """The stream of the pages of :attr:`source`."""
+        services = self.services
+        if self._share is None:
+            flight = await services.flight_control()
+            self._schedule = make_schedule(services.runtime.schedule, services.runtime.pages_in_flight)
+            self._schedule.bound(flight)
         return PageStream(
             self.source,
             self._parse,
-            await self._admission(),
+            flight if self._share is None else SharedAdmission(services.flight, self._share),
             max_attempts=max_attempts,
-            max_postponed_bytes=self.runtime.postponed_bytes,
+            max_postponed_bytes=services.runtime.postponed_bytes,
             journal=journal,
-            settled=self._settled,
+            settled=services.settled,
             schedule=self._schedule,
         )
 
     async def _parse(self, ref: PageRef, ticket: Ticket) -> ParsedPage:
         TICKET.set(ticket)  # of the task of this page: computing threads and microbatches go by it
-        async with self._schedule.services(self) as services:
-            page = await parse_page(ref, services, self.settings, ticket)
+        async with self._schedule.services(self.services) as services:
+            page = await parse_page(ref, services, self.services.settings, ticket)
         if ref.estimated_bytes > _LARGE_PAGE_BYTES:
             await asyncio.to_thread(_return_memory)
         return page
 
-    async def _admission(self) -> Admission:
-        """What admits the pages of the stream, and its schedule."""
-        flight = await self._flight_control()
-        self._schedule = make_schedule(self.runtime.schedule, self.runtime.pages_in_flight)
-        self._schedule.bound(flight)
-        return flight
-
-    async def _load_tables(self) -> StructureModel:
-        chosen = self.settings.table_choice
-        create = await self._threads.run(engines.load, engines.TABLE_ENGINES, chosen.name)
-        engine: StructureModel = await self._threads.run(create, chosen)
-        return engine
-
-    async def _flight_control(self) -> FlightControl:
-        waiting = await self._awaited()
-        computing = RuntimeSettings(threads=self.runtime.threads).resolved().pages_in_flight
-        return FlightControl(
-            max_pages=self.runtime.pages_in_flight,
-            max_bytes=self.runtime.bytes_in_flight,
-            max_with_pixels=computing if waiting else math.inf,
-            enough_requests=waiting or math.inf,
-        )
-
-    async def _awaited(self) -> int:
-        """How many answers of servers pages may wait for: they are in flight beside those that compute."""
-        waiting = 0
-        if self.settings.recognition.asked is not None:
-            waiting += _READY * (await self.region_reader()).in_flight
-        if self.settings.describing.kinds:
-            waiting += _READY * (await self._describer.get()).in_flight
-        self.runtime = self._asked_runtime.resolved(waiting_pages=waiting)
-        return waiting
-
-    async def _settled(self) -> None:
-        """Wait for what pages that were given up have left running, or until it hangs for good."""
-        for threads in (self._threads, self._layout_threads, self._decoding_threads):
-            await threads.settled()
-
-    async def _load_layout(self) -> _LayoutService:
-        choice = self._layout_choice
-        create = await self.compute(engines.load, engines.LAYOUT_ENGINES, choice.engine)
-        settings = LayoutSettings(model_path=choice.model, max_batch=self.runtime.layout_batch or None)
-        engine: LayoutEngine = await self.compute(create, settings)
-        # Several pages at once mean a device. The threads that wait for it are not among those that compute, where the
-        # oldest page goes first: pages are made ready meanwhile, and batches fill.
-        has_device = engine.max_batch > 1
-        batcher = functools.partial(
-            MicroBatcher,
-            name=f"the layout engine {choice.engine!r}",
-            threads=self._layout_threads if has_device else self._threads,
-            max_batch=engine.max_batch,
-            concurrency=min(_LAYOUT_CALLS, self.runtime.threads) if has_device else self.runtime.threads,
-        )
-        jpegs = None
-        if getattr(engine, "decodes_jpegs", False):
-            jpegs = batcher(cast("JpegLayoutEngine", engine).detect_jpegs, check=_checked_layout)
-        return _LayoutService(batcher(engine.detect, check=checked_regions, free=engine.close), jpegs)
-
     async def _close_stream(self) -> None:
         if self._stream is not None:  # the loop over it may have been left without closing it
             await self._stream.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _LayoutService:
-    """The layout engine: for pixels, and for JPEGs that its device decodes."""
-
-    regions: MicroBatcher[Pixels, list[DetectedRegion]]
-    jpegs: MicroBatcher[bytes, DecodedLayout | None] | None
-
-    async def close(self) -> None:
-        """Stop all calls and free the engine, unless a call hangs in it."""
-        if self.jpegs is not None:
-            await self.jpegs.close()
-            self.regions.hangs |= self.jpegs.hangs
-        await self.regions.close()
-
-
-def _checked_layout(_: bytes, layout: DecodedLayout | None) -> DecodedLayout | None:
-    return layout and DecodedLayout(layout.pixels, checked_regions(layout.pixels, layout.regions))
 
 
 def _return_memory() -> None:

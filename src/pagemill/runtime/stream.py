@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -17,6 +18,8 @@ from pagemill.sources.base import EncodedImage, PageRef
 
 if TYPE_CHECKING:
     from pagemill.sources.stream import InputStream
+
+log = logging.getLogger(__name__)
 
 UNKNOWN_PAGE_BYTES = 32 * 2**20
 """Estimate for a page whose size the source cannot tell: A4 at 200 dpi (2480x1754 RGB is 13 MB) with its copies."""
@@ -210,6 +213,8 @@ class PageStream:
             if not page.retryable or attempts >= self._max_attempts:
                 self._ended.put_nowait((page, ticket))
                 return
+            why = page.record.errors[0].message
+            log.info("%s: attempt %d failed, to be retried in isolation: %s", ref.page_id, attempts, why)
             self._postpone(replace(ref, attempts=attempts))
         if self._journal is not None:
             await self._journal.postponed(page)

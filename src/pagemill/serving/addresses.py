@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 
 def free_port(host: str) -> int:
-    """A port that nobody listens on, chosen by the system."""
+    """A free port, chosen by the system."""
     with socket.socket(_family(host)) as listener:
         listener.bind((host, 0))
         return int(listener.getsockname()[1])
@@ -17,9 +17,8 @@ def free_port(host: str) -> int:
 def is_free(host: str, port: int) -> bool:
     """Whether a server could listen there."""
     with suppress(OSError), socket.socket(_family(host)) as listener:
-        listener.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # connections of a server that ended do not count
+        # Connections that a stopped server left in TIME_WAIT do not keep its port from the next one.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         return True
     return False
@@ -27,6 +26,7 @@ def is_free(host: str, port: int) -> bool:
 
 def base_url(host: str, port: int) -> str:
     """Where clients on this machine find a server."""
+    # An unspecified address is one to listen on, not one to connect to.
     if host in ("0.0.0.0", ""):
         host = "127.0.0.1"
     elif host == "::":

@@ -20,9 +20,9 @@ RECORD_BYTES = 21_000
 DATABASE_SHARE = 0.29
 """Size of the run's database, with compressed records, to that of the records: ``benchmarks/store.py``."""
 CROPS, CROP_BYTES = 8, 60_000
-"""Of a page of the reference workload."""
+"""Crops of a page of the reference workload, and bytes of one."""
 VECTOR_BYTES = 2 * 2048
-"""Of a page: 2,048 dimensions of Qwen3-VL-Embedding-2B in float16."""
+"""Bytes of a page's vector: 2,048 dimensions of Qwen3-VL-Embedding-2B in float16."""
 WRITER_PAGES_S = 500.0
 """Records that the driver writes in a second where workers write the crops. 568 were measured on a busy machine, where
 each took 0.49 ms of a processor: ``benchmarks/ray_driver.py``."""
@@ -73,7 +73,7 @@ class ClusterPlan(msgspec.Struct, frozen=True):
     nodes: int
     gpus: int
     pages_per_second: float
-    """Of one accelerator."""
+    """Pages per second of one accelerator."""
     rate_reason: str
     cluster_pages_per_second: float
     read_bytes_s: float

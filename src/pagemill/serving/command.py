@@ -1,4 +1,4 @@
-"""The command line of a model server: where vLLM is, and its arguments."""
+"""The command line of a model server: the location of vLLM, and its arguments."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ class Vllm:
         Run-time compilers (Triton, FlashInfer) look there for ``ninja``, which pip installs beside ``vllm``.
         """
         return {
+            # Before the environment: a user who sets these variables decides.
             "VLLM_NO_USAGE_STATS": "1",
             "DO_NOT_TRACK": "1",
             **os.environ,
+            # After it: colours and delayed lines would spoil the log, which the diagnosis reads.
             "NO_COLOR": "1",
             "PYTHONUNBUFFERED": "1",
             "PATH": os.pathsep.join([str(self.path.parent), os.environ.get("PATH", os.defpath)]),
@@ -54,7 +56,7 @@ WHEREVER_IT_IS = Vllm(Path("vllm"))
 
 
 def find_vllm(given: str | None = None) -> Vllm:
-    """Find vLLM: where the user says, in ``PAGEMILL_VLLM``, in pagemill's own environment, on ``PATH``.
+    """Find vLLM: at ``given``, in ``PAGEMILL_VLLM``, in pagemill's own environment, on ``PATH``.
 
     Args:
         given: An executable or the folder of an environment.

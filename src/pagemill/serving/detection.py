@@ -34,7 +34,7 @@ def gpus() -> list[Gpu]:
     """The machine's NVIDIA GPUs, as NVML reports them; empty without a driver.
 
     Raises:
-        MissingDependencyError: There is a driver, and it does not work.
+        MissingDependencyError: The driver is installed and does not work.
     """
     try:
         pynvml.nvmlInit()
@@ -59,7 +59,8 @@ def gpus() -> list[Gpu]:
 def machine_memory_gib() -> float:
     """Memory of the machine, or of its control group if that is less."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with suppress(OSError, ValueError):  # no limit, or no control groups
+    # Inside a container the machine has more than the process may use.
+    with suppress(OSError, ValueError):  # no limit ("max"), or no control groups
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return memory / _GIB
 
@@ -85,6 +86,7 @@ def profile_of(gpu: Gpu) -> Profile:
     fitting = next((profile for profile in known if any(_names(word, gpu.name) for word in profile.match)), None)
     if fitting is not None:
         return msgspec.structs.replace(fitting, memory_gib=gpu.memory_gib, note=None)  # the note is about the memory
+    # An unknown accelerator: batch sizes of the profile nearest in memory, which decides them. Not measured.
     base = load_profile("h100" if gpu.memory_gib >= 70 else "l4" if gpu.memory_gib >= 20 else "rtx4060")
     capability = gpu.compute_capability
     fp8 = Fp8.NATIVE if capability >= _NATIVE_FP8 else Fp8.WEIGHTS if capability >= _WEIGHTS_FP8 else Fp8.NO
@@ -108,7 +110,8 @@ def visible_devices() -> list[str] | None:
 
 def _detected() -> Profile:
     found = gpus()
-    if found:  # one plan for all servers: it must fit the smallest
+    # One plan for all servers: it must fit the smallest accelerator.
+    if found:
         return profile_of(min(found, key=lambda gpu: gpu.memory_gib))
     return load_profile("mps" if platform.system() == "Darwin" and platform.machine() == "arm64" else "cpu")
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class StartFailure(Enum):
-    """Why a server exited: cause, remedy, and the signs in its log, of which the first cause that has one counts."""
+    """Why a server exited: cause, remedy, and substrings of log lines that show it. The first match counts."""
 
     DEVICE_MEMORY = (
         "not enough memory on the accelerator",
@@ -68,8 +68,8 @@ class StartFailure(Enum):
         "it was killed, possibly because the machine ran out of memory",
         "Check the system log for an out-of-memory kill.",
     )
-    SILENT = ("it said nothing", "Is it vLLM that --vllm or PAGEMILL_VLLM names? Try it: PROGRAM serve --help.")
-    UNKNOWN = ("its log says why", "Read the end of its log above; the full log is in the file named there.")
+    SILENT = ("it printed nothing", "Is it vLLM that --vllm or PAGEMILL_VLLM names? Try it: PROGRAM serve --help.")
+    UNKNOWN = ("see its log", "Read the end of its log above; the full log is in the file named there.")
 
     def __init__(self, cause: str, remedy: str, *signs: str) -> None:
         self.cause = cause
@@ -94,10 +94,12 @@ def diagnose(log: Sequence[str], status: int | None = None) -> StartFailure:
         log: The lines, oldest first.
         status: The exit status, negative for a signal; None if the process did not exit.
     """
+    # From the end: a server that recovers from one error and dies of another has both in its log.
     for line in map(str.casefold, reversed(log)):
         for failure in StartFailure:
             if any(sign in line for sign in failure.signs):
                 return failure
+    # The kernel logs an out-of-memory kill where only root reads it; the process itself cannot print anything.
     if status == -signal.SIGKILL:
         return StartFailure.HOST_MEMORY
     return StartFailure.UNKNOWN if log or status is None else StartFailure.SILENT

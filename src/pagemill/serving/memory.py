@@ -170,6 +170,7 @@ def architecture_of(config: dict[str, Any], name: str) -> Architecture:
         UsageError: A number is missing or invalid.
     """
     parts = (config.get(key) for key in ("text_config", "language_config"))
+    # Vision-language models keep the numbers of the text model, which has the cache, in a part of their own.
     text = next((part for part in parts if isinstance(part, dict)), config)
 
     def number(*keys: str) -> int:
@@ -205,7 +206,7 @@ def longest_request(card: ModelCard, max_tokens: int | None) -> int:
 
 
 def workload_of(card: ModelCard, wishes: Wishes) -> Workload:
-    """Regions or whole pages for a recognition model, pages for an embedding model, unless the user says otherwise."""
+    """The typical request: regions or whole pages for recognition, pages for embedding, or as set in ``wishes``."""
     usual = REGION
     if card.kind is ModelKind.EMBEDDING or card.reads is ReadingMode.PAGES:
         page = image_tokens(card.image.max_pixels, card.image.multiple) + _PROMPT_TOKENS
@@ -241,6 +242,7 @@ def budget_of(
     is_quantised = dtype is Dtype.FP8 and architecture.stored_bits > 8  # weights in 8 bits are not quantised again
     model = weights.stored_bytes * (FP8_SHARE if is_quantised else 1.0) / GIB
     largest_image = image_tokens(card.image.max_pixels, card.image.multiple)
+    # vLLM encodes an image in one step, however small the steps are: its peak is that of the larger one.
     step_tokens = max(profile.max_num_batched_tokens, largest_image)
     activations = RUNTIME_GIB + ACTIVATION_VALUES * 2 * architecture.hidden_size * step_tokens / GIB
     per_token = architecture.layers * 2 * architecture.kv_heads * architecture.head_dim * KV_BYTES  # a key and a value
@@ -263,6 +265,7 @@ def budget_of(
         worst_case_sequences=slots / max_model_len,
         typical_sequences=slots / min(workload.sequence_tokens, max_model_len),
     )
+    # vLLM refuses to start with a cache that cannot hold a single request of the maximum length.
     if slots < max_model_len:
         raise _too_large(card, profile, budget)
     return budget
@@ -271,7 +274,7 @@ def budget_of(
 def _too_large(card: ModelCard, profile: Profile, budget: Budget) -> UsageError:
     sequence = budget.max_model_len * budget.kv_bytes_per_token / GIB
     needed = budget.weights_gib + budget.activations_gib + sequence
-    fitting = budget.slots // 256 * 256
+    fitting = budget.slots // _LENGTH_STEP * _LENGTH_STEP
     larger_share = math.ceil(needed / budget.memory_gib * 100) / 100
     shorter = f"--max-model-len {fitting} fits. " if fitting >= 2048 else ""
     larger = f"A machine with {math.ceil(needed / budget.share)} GiB would do, or a smaller model."

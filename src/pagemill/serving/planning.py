@@ -84,7 +84,7 @@ def make_plan(
         weights: The weights to serve; None for those that the card describes.
 
     Raises:
-        UsageError: The model does not fit, or a wish makes no sense; the remedy says what would fit.
+        UsageError: The model does not fit, or the wishes contradict each other; the remedy names what would fit.
     """
     wishes = wishes or Wishes()
     profile = _as_asked(profile, wishes)

@@ -1,4 +1,4 @@
-"""A running server: a process group under a watchdog, which stops it when this process is gone."""
+"""A running server: a process group under a watchdog, which stops it when this process ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WATCHDOG_END_S = 10.0
 
 
 class ServerProcess:
-    """A server that runs, or ran, under its watchdog. Made by :meth:`start`."""
+    """A server under its watchdog, running or exited. Created by :meth:`start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, pid: int, grace_s: float) -> None:
         assert process.stdin is not None
@@ -30,7 +30,7 @@ class ServerProcess:
         self.pid = pid
         """The server's process id, which is also its process group."""
         self._watchdog = process
-        self._lifeline, self._said = process.stdin, process.stdout
+        self._lifeline, self._reports = process.stdin, process.stdout
         self._grace_s = grace_s
         self._ending = asyncio.create_task(self._follow())
 
@@ -43,8 +43,8 @@ class ServerProcess:
         Args:
             command: Its command line.
             environment: Its environment.
-            log: Takes what it prints, at the end of what is there.
-            grace_s: Seconds between the request to end and the kill.
+            log: Its output is appended to this file.
+            grace_s: Seconds between SIGTERM and SIGKILL.
 
         Raises:
             ServerError: The command cannot be run.
@@ -57,53 +57,56 @@ class ServerProcess:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=environment,
-            start_new_session=True,  # Ctrl-C at the terminal is for the owner alone, which ends the server in order
+            start_new_session=True,  # Ctrl-C at the terminal reaches the owner alone, which stops the server in order
         )
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        word = rest = said = ""
+        word = rest = reason = ""
         try:
             async with asyncio.timeout(_WATCHDOG_START_S):
                 word, _, rest = (await process.stdout.readline()).decode("utf-8", "replace").strip().partition(" ")
-                said = rest or (await process.stderr.read(_TAIL_BYTES)).decode("utf-8", "replace").strip()
+                reason = rest or (await process.stderr.read(_TAIL_BYTES)).decode("utf-8", "replace").strip()
         except TimeoutError:
-            said = f"its watchdog did not start within {_WATCHDOG_START_S:g} s"
+            reason = f"its watchdog did not start within {_WATCHDOG_START_S:g} s"
         finally:
+            # Also on cancellation: without its lifeline the watchdog stops whatever it has started by now.
             if word != "started":
                 process.stdin.close()
                 with suppress(ProcessLookupError):
                     process.terminate()
                 await process.wait()
         if word != "started":
-            raise ServerError(f"{command[0]} cannot be started: {said or 'its watchdog died'}", remedy="Check --vllm.")
+            raise ServerError(
+                f"{command[0]} cannot be started: {reason or 'its watchdog died'}", remedy="Check --vllm."
+            )
         return cls(process, int(rest), grace_s)
 
     async def wait(self, timeout_s: float | None = None) -> int | None:
-        """Wait until it and all its processes are gone.
+        """Wait until it and all its processes have exited.
 
         Returns:
-            Its exit status, negative for a signal; None when the time is over before.
+            Its exit status, negative for a signal; None after the timeout.
         """
         done, _ = await asyncio.wait([self._ending], timeout=timeout_s)
         return self._ending.result() if done else None
 
     async def stop(self) -> None:
-        """Ask it to end, kill it if it does not within the grace, and wait until all its processes are gone."""
+        """Terminate it, kill it after the grace period, and wait until all its processes have exited."""
         self._lifeline.close()
         if await self.wait(self._grace_s + _WATCHDOG_END_S) is None:  # the watchdog is stopped or stuck
             self.kill()
             await self.wait()
 
     def kill(self) -> None:
-        """Kill its process group at once; the watchdog kills what has left that."""
+        """Kill its process group; the watchdog kills processes that have left the group."""
         if not self._ending.done():
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
     async def _follow(self) -> int:
         """Wait for the watchdog's last line. Without one the watchdog was killed, and the group is killed here."""
-        word, _, status = (await self._said.readline()).decode("utf-8", "replace").strip().partition(" ")
+        word, _, status = (await self._reports.readline()).decode("utf-8", "replace").strip().partition(" ")
         if word != "ended":
             self.kill()
         await self._watchdog.wait()
@@ -117,16 +120,18 @@ def read_tail(log: Path, lines: int, *, since: int = 0) -> list[str]:
     Args:
         log: The file.
         lines: How many at most.
-        since: Bytes at its beginning that belong to an earlier life.
+        since: Bytes at its start that were written before the last restart.
     """
+    # Bounded, as a server may print one endless line; the few lines that are shown fit in it.
     most = min(_TAIL_BYTES, lines * _LINE_BYTES)
     try:
         with log.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            since = since if since <= size else 0  # it was renamed in between
+            since = since if since <= size else 0  # rotated in between
             file.seek(max(since, size - most))
             text = file.read(most).decode("utf-8", "replace")
     except OSError:
         return []
+    # A progress bar rewrites its line: only what follows the last carriage return was visible.
     rows = [shown for row in text.split("\n") if (shown := row.rstrip("\r").rpartition("\r")[2].strip())]
     return ["".join(filter(str.isprintable, row)) for row in rows[-lines:]]

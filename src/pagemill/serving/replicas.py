@@ -1,4 +1,4 @@
-"""From what the user wants served to the servers: card, weights, machine, plan and command of each replica."""
+"""Resolve serving options to servers: card, weights, machine, plan and command of each replica."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """Servers that can be started."""
+    """Servers that are ready to be started."""
 
     card: ModelCard
     plan: ServingPlan
     specs: tuple[ServerSpec, ...]
     lacking: tuple[PagemillError, ...] = ()
-    """What this machine lacks, where the servers are only to be shown."""
+    """What this machine lacks, in a dry run."""
 
 
 def plan_for(options: ServingOptions) -> tuple[ModelCard, ServingPlan]:
-    """The card and the memory plan of what is wanted; needs no vLLM.
+    """The model card and the memory plan; needs no vLLM.
 
     Raises:
-        UsageError: It does not fit, or makes no sense.
+        UsageError: The model does not fit, or the options contradict each other.
     """
     card = load_card(options.model)
     if card.kind not in (ModelKind.RECOGNITION, ModelKind.EMBEDDING):
         raise UsageError(
-            f"{card.name} is not a model for a server", remedy="'pagemill models list' says what each is for."
+            f"{card.name} is not a model for a server", remedy="'pagemill models list' shows what each is for."
         )
     if not card.server.supported:
         raise UsageError(
@@ -61,19 +61,18 @@ def plan_for(options: ServingOptions) -> tuple[ModelCard, ServingPlan]:
 
 
 def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
-    """Everything that starting the servers needs; nothing is started, and only the folder of the logs is made.
+    """Prepare servers: find the model and vLLM, make the plan and the commands. Starts nothing; creates the log folder.
 
     Args:
-        options: What is wanted.
-        dry: The commands are only to be shown, perhaps for another machine. What this one lacks (vLLM, the model,
-            accelerators, the address to listen on) is noted in :attr:`Serving.lacking` and raises nothing, and no
-            folder is made.
+        options: What to serve, and how.
+        dry: Only show the commands, perhaps for another machine. What this one lacks (vLLM, the model, accelerators,
+            the address to listen on) is listed in :attr:`Serving.lacking` instead of raised, and no folder is created.
 
     Raises:
-        UsageError: What is wanted does not fit, or makes no sense.
-        MissingDependencyError: vLLM is not there, or is too old for the model.
-        MissingInputError: The model is not on this machine, and the environment says that there is no network; or the
-            local mirror is not there.
+        UsageError: The model does not fit, or the options contradict each other.
+        MissingDependencyError: vLLM is not installed, or is too old for the model.
+        MissingInputError: The model is not on this machine and the environment is set to offline, or the local mirror
+            does not exist.
     """
     if options.replicas == ONE_PER_GPU:
         options = replace(options, replicas=max(1, _visible()))
@@ -86,7 +85,7 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
     lacking: list[PagemillError] = []
 
     def here(look: Callable[[], T], otherwise: T) -> T:
-        """What only this machine can tell."""
+        """A property of this machine; in a dry run a default where it lacks it."""
         try:
             return look()
         except PagemillError as error:
@@ -107,9 +106,10 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
     def command_of(port: int) -> list[str]:
         return server_arguments(vllm, card, plan, options, model=model, port=port)
 
-    command_of(FIRST_PORT)  # a wrong option is reported now
+    command_of(FIRST_PORT)  # raises for a wrong option before anything is started
     asked = _value(options.extra, "--max-model-len") or str(plan.budget.max_model_len)
-    length = int(asked) if asked.isdecimal() else 0  # vLLM takes 16k and auto, too
+    # vLLM also accepts 16k and auto: 0 then, so that a running server of any length is used.
+    length = int(asked) if asked.isdecimal() else 0
     specs = tuple(
         ServerSpec(
             command=command_of,
@@ -138,7 +138,7 @@ def _check_host(host: str) -> None:
 
 
 def _model(card: ModelCard, weights: Path | None) -> str:
-    """What vLLM is to load: a folder, or a name on the Hub."""
+    """The model argument of vLLM: a folder, or a name on the Hub."""
     if weights is not None:
         return str(weights.absolute())
     mirror = os.environ.get(MODELS_VARIABLE)
@@ -152,7 +152,7 @@ def _model(card: ModelCard, weights: Path | None) -> str:
     offline = any(os.environ.get(name, "").upper() in {"1", "ON", "YES", "TRUE"} for name in _OFFLINE)
     if offline and card.repository and find_model(card) is None:
         raise MissingInputError(
-            f"{card.name} is not on this machine, and the environment says that there is no network",
+            f"{card.name} is not on this machine, and HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set",
             remedy=f"Fetch it where there is one: pagemill models download {card.name}; or give --weights FOLDER.",
         )
     return card.repository
@@ -163,7 +163,8 @@ def _devices(profile: Profile, replicas: int) -> list[str | None]:
     if profile.device is not Device.CUDA or replicas == 1:
         return [None] * replicas
     visible, count = visible_devices(), _visible()
-    if replicas > count and (count or visible is not None):  # else they cannot be counted
+    # Without NVML and CUDA_VISIBLE_DEVICES they cannot be counted: vLLM will report a missing one itself.
+    if replicas > count and (count or visible is not None):
         raise UsageError(
             f"{replicas} replicas need {replicas} accelerators; {count} can be seen",
             remedy="Lower --replicas, or check CUDA_VISIBLE_DEVICES.",
@@ -184,6 +185,7 @@ def _log_folder(given: Path | None, *, make: bool) -> Path:
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Only in our own folder: in one that the user names, other files may match.
         if given is None:
             for path in sorted(folder.glob("*.log*"), key=_changed)[:-_LOGS_KEPT]:
                 path.unlink(missing_ok=True)
@@ -196,7 +198,7 @@ def _log_folder(given: Path | None, *, make: bool) -> Path:
 
 
 def _changed(path: Path) -> float:
-    """When a file was changed; long ago if another server has just deleted it."""
+    """When a file was changed; 0 if another process has just deleted it."""
     with suppress(FileNotFoundError):
         return path.stat().st_mtime
     return 0.0

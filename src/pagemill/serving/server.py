@@ -15,20 +15,21 @@ from pagemill.processes import exit_reason
 from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.diagnosis import StartFailure, diagnose, exceptions
 from pagemill.serving.process import ServerProcess, read_tail
-from pagemill.serving.spec import Event, Patience, ServerSpec, Tell, What
+from pagemill.serving.spec import Event, Patience, Report, ServerSpec, What
 
 _TAIL_LINES = 15
 _POLL_S = 0.25
-"""How often a starting server is asked whether it is ready."""
+"""Interval of readiness checks while a server starts."""
 _DIAGNOSED_LINES = 1000
 _ROOT_LINES = 3
 _LINE_WIDTH = 400
 _LAST_WORD_S = 2.0
+"""Wait for the exit of a server that fails its health checks: its status says more than they do."""
 _SECRET = re.compile(r"(--(?:api[-_]key|hf[-_]token)[ =])(?:(?! --).)*")
 
 
 async def complaint(exchange: Exchange, url: str, timeout_s: float) -> str | None:
-    """What is wrong with a server by its ``/health``; None if it is healthy."""
+    """Check ``/health`` of a server; return the error, None if it is healthy."""
     try:
         await exchange.request(f"{url}/health", timeout_s)
     except (AttemptFailedError, PagemillError) as error:
@@ -45,13 +46,13 @@ async def served_models(exchange: Exchange, url: str, timeout_s: float) -> list[
 
 
 class ModelServer:
-    """One server: ours, or one with the same model that was there before."""
+    """One server: started by us, or one with the same model that was running before."""
 
-    def __init__(self, spec: ServerSpec, exchange: Exchange, patience: Patience, tell: Tell) -> None:
+    def __init__(self, spec: ServerSpec, exchange: Exchange, patience: Patience, report: Report) -> None:
         self._spec = spec
         self._exchange = exchange
         self._patience = patience
-        self._tell = tell
+        self._report = report
         self._port = spec.port or spec.preferred_port
         self._process: ServerProcess | None = None
         self._fixed = spec.port is not None
@@ -61,14 +62,14 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """Where it is; the same for all its lives once it was healthy."""
+        """Its base URL; constant across restarts once it was healthy."""
         return base_url(self._spec.host, self._port)
 
     async def start(self) -> None:
         """Find a running server of this model, or start one, and wait until it is healthy.
 
         Raises:
-            ServerError: It died, was not healthy in time, or its port is taken; the remedy says what to do.
+            ServerError: It died, was not healthy in time, or its port is taken; the remedy names the fix.
         """
         while not await self._find():
             try:
@@ -76,18 +77,20 @@ class ModelServer:
             except _PortTakenError:
                 if self._fixed:
                     raise
-                self._port = free_port(self._spec.host)  # another process took it first
+                # Between our check and its bind another process took the port: try with a new one.
+                self._port = free_port(self._spec.host)
             else:
                 break
+        # Clients have the address from now on: a restart must listen at the same one.
         self._fixed = True
         self._healthy_at = time.monotonic()
-        self._tell(Event(What.READY if self._process else What.REUSED, self.url, self._spec.served_name))
+        self._report(Event(What.READY if self._process else What.REUSED, self.url, self._spec.served_name))
 
     async def watch(self) -> None:
-        """Keep it alive: start it again whenever it dies or falls silent. Returns never.
+        """Keep it alive: restart it whenever it dies or fails its health checks. Never returns.
 
         Raises:
-            ServerError: It died again and again.
+            ServerError: It died too often in quick succession.
         """
         quick, reason = 0, ""
         while True:
@@ -95,13 +98,14 @@ class ModelServer:
                 if reason:
                     await self.start()
                 reason = await self._until_bad()
+                # After a long healthy life a death is news, not one more of the series that ends in giving up.
                 if time.monotonic() - self._healthy_at > self._patience.quick_life_s:
                     quick = 0
             except ServerError as error:
                 reason = error.message
             quick += 1
             if quick > self._patience.quick_deaths:
-                self._tell(Event(What.GIVEN_UP, self.url, reason))
+                self._report(Event(What.GIVEN_UP, self.url, reason))
                 log = "" if str(self._spec.log) in reason else f"\n{self._quoted()}"
                 raise ServerError(
                     f"the server at {self.url} died {quick} times in quick succession: {reason}{log}",
@@ -109,25 +113,25 @@ class ModelServer:
                 )
             pause = min(self._patience.longest_pause_s, self._patience.first_pause_s * 2 ** (quick - 1))
             what, *log_lines = reason.splitlines()
-            self._tell(Event(What.DIED, self.url, "\n".join([f"{what}; starting again in {pause:g} s", *log_lines])))
+            self._report(Event(What.DIED, self.url, "\n".join([f"{what}; starting again in {pause:g} s", *log_lines])))
             await asyncio.sleep(pause)
 
     async def stop(self) -> None:
-        """End it and all its processes, when it is ours."""
+        """Stop it and all its processes, if we started it."""
         if self._process is not None:
             await self._process.stop()
             self._process = None
 
     def kill(self) -> None:
-        """End it at once, when it is ours; :meth:`stop` still has to be awaited."""
+        """Kill it, if we started it; :meth:`stop` still has to be awaited."""
         if self._process is not None:
             self._process.kill()
 
     async def _find(self) -> bool:
-        """Whether a server with this model is there already; else see to a port that is free.
+        """Whether a server with this model is running already; otherwise choose a free port.
 
         Raises:
-            ServerError: Something else listens on the port that has to be.
+            ServerError: Something else listens on the only port that may be used.
         """
         if is_free(self._spec.host, self._port):
             return False
@@ -142,9 +146,9 @@ class ModelServer:
         return False
 
     async def _is_usable(self, *, ours: bool = False) -> bool:
-        """Whether what answers at the address is healthy and has this model, for requests as long as ours.
+        """Whether the server at the address is healthy and serves this model, for requests as long as ours.
 
-        Of one that we have started it is enough that it names no other model: a server that wants a key names none.
+        For one that we started it is enough that it lists no other model: a server that requires a key lists none.
         """
         if await complaint(self._exchange, self.url, self._patience.answer_s):
             return False
@@ -160,7 +164,7 @@ class ModelServer:
     async def _launch(self) -> None:
         command = list(self._spec.command(self._port))
         self._since = self._spec.log.stat().st_size if self._spec.log.exists() else 0
-        self._tell(Event(What.STARTING, self.url, without_secrets(command)))
+        self._report(Event(What.STARTING, self.url, without_secrets(command)))
         process = await ServerProcess.start(
             command, environment=self._spec.environment, log=self._spec.log, grace_s=self._patience.grace_s
         )
@@ -168,20 +172,21 @@ class ModelServer:
             await self._until_healthy(process)
             self._process = process
         finally:
+            # Not healthy in time, or cancelled: a server that nobody holds would keep the accelerator for itself.
             if self._process is None:
                 process.kill()
                 await asyncio.shield(process.stop())
 
     async def _until_healthy(self, process: ServerProcess) -> None:
         end = time.monotonic() + self._patience.start_s
-        said = ""
+        last_line = ""
         while True:
             if (status := await process.wait(_POLL_S)) is not None:
                 found = diagnose(self._log(), status)
                 error = _PortTakenError if found is StartFailure.PORT else ServerError
-                said = f"the server did not start ({exit_reason(status)}): {found.cause}\n{self._quoted()}"
-                raise error(said, remedy=found.remedy)
-            # vLLM binds its port minutes before it listens there: until then it may be somebody else who answers.
+                message = f"the server did not start ({exit_reason(status)}): {found.cause}\n{self._quoted()}"
+                raise error(message, remedy=found.remedy)
+            # vLLM binds its port minutes before it listens on it: until then another process may answer there.
             if await self._is_usable(ours=True):
                 return
             if time.monotonic() > end:
@@ -189,12 +194,12 @@ class ModelServer:
                     f"the server at {self.url} was not ready within {self._patience.start_s:g} s\n" + self._quoted(),
                     remedy="Look at the end of its log; pagemill serve-model --start-timeout gives it more time.",
                 )
-            if (last := "".join(self._log(1))) != said:
-                said = last
-                self._tell(Event(What.PROGRESS, self.url, said))
+            if (line := "".join(self._log(1))) != last_line:
+                last_line = line
+                self._report(Event(What.PROGRESS, self.url, line))
 
     async def _until_bad(self) -> str:
-        """Wait until it has exited or fails its health checks; return the reason. A server of ours is stopped then."""
+        """Wait until it exits or fails its health checks; return the reason. A server of ours is then stopped."""
         bad = 0
         while bad < self._patience.failed_checks:
             if self._process is None:
@@ -203,7 +208,7 @@ class ModelServer:
                 break
             wrong = await complaint(self._exchange, self.url, self._patience.answer_s)
             bad = bad + 1 if wrong else 0
-        # It may be about to end, and then that is the reason.
+        # A server that dies first stops answering: if it exits now, its exit is the cause, and not the failed checks.
         status = await self._process.wait(_LAST_WORD_S) if self._process is not None else None
         await self.stop()
         if status is None:
@@ -212,22 +217,22 @@ class ModelServer:
         return f"it ended ({exit_reason(status)})" + ("" if found is StartFailure.UNKNOWN else f": {found.cause}")
 
     def _log(self, lines: int = _DIAGNOSED_LINES) -> list[str]:
-        """The last lines of its log, without those of earlier lives."""
+        """The last lines of its log since it was last started."""
         return read_tail(self._spec.log, lines, since=self._since)
 
     def _quoted(self) -> str:
         log = self._log()
         tail = log[-_TAIL_LINES:]
-        # vLLM's processes each print a traceback; the first exception is the cause, the last one says to look above.
+        # Each process of vLLM prints a traceback. The first exception is the cause, the last one only refers to it.
         root = [line for line in exceptions(log)[:_ROOT_LINES] if line not in tail]
-        lines = [*root, *(["..."] if root else []), *tail] or ["(it said nothing)"]
+        lines = [*root, *(["..."] if root else []), *tail] or ["(no output)"]
         return "\n".join(f"  | {line[:_LINE_WIDTH]}" for line in lines) + f"\n  log: {self._spec.log}"
 
 
 def without_secrets(command: Sequence[str]) -> str:
-    """A command line as it may be shown: without the values of keys and tokens."""
+    """A command line for display, with the values of keys and tokens removed."""
     return _SECRET.sub(r"\1...", shlex.join(command))
 
 
 class _PortTakenError(ServerError):
-    """Somebody else listens on the port."""
+    """Another process listens on the port."""

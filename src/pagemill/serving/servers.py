@@ -10,7 +10,7 @@ from typing import Any, Self
 from pagemill.errors import first_of
 from pagemill.inference.exchange import Exchange
 from pagemill.serving.server import ModelServer
-from pagemill.serving.spec import Patience, ServerSpec, Tell
+from pagemill.serving.spec import Patience, Report, ServerSpec
 
 
 class ModelServers:
@@ -18,16 +18,16 @@ class ModelServers:
 
     Args:
         specs: One for each server.
-        patience: How long what may take.
-        tell: Is called with everything that happens, on the event loop; it must not raise.
+        patience: Timeouts and tolerated failures.
+        report: Called with each event, on the event loop; must not raise.
     """
 
-    def __init__(self, specs: Sequence[ServerSpec], *, patience: Patience | None = None, tell: Tell) -> None:
+    def __init__(self, specs: Sequence[ServerSpec], *, patience: Patience | None = None, report: Report) -> None:
         self._specs = specs
         self._patience = patience or Patience()
-        self._tell = tell
+        self._report = report
         self.urls: tuple[str, ...] = ()
-        """Where clients find them. A server that died comes back at the same place."""
+        """Their base URLs. A server that is restarted keeps its URL."""
         self._servers: list[ModelServer] = []
         self._watches: list[asyncio.Task[None]] = []
 
@@ -47,26 +47,27 @@ class ModelServers:
         await self._stack.aclose()
 
     async def wait(self) -> None:
-        """Wait until the last server has been given up; while one is alive, the others may fail.
+        """Wait until no server is left; while one is alive, the others may fail.
 
         Raises:
-            ServerError: All have given up, or their machines are gone; the error of the last one.
+            ServerError: All have been given up, or their machines are gone; the error of the last one.
         """
         waiting = set(self._watches)
         while waiting:
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            # Only the last failure ends the wait: the pool of the client works with the servers that are left.
             if not waiting:
                 for watch in done:
                     watch.result()
 
     def kill(self) -> None:
-        """End all servers of ours at once, also while they are being stopped in order."""
+        """Kill the servers that we started, also while they are being stopped in order."""
         for server in self._servers:
             server.kill()
 
     async def _start(self) -> None:
         self._exchange = Exchange()
-        self._servers = [ModelServer(spec, self._exchange, self._patience, self._tell) for spec in self._specs]
+        self._servers = [ModelServer(spec, self._exchange, self._patience, self._report) for spec in self._specs]
         try:
             async with asyncio.TaskGroup() as starts:
                 for server in self._servers:
@@ -77,7 +78,7 @@ class ModelServers:
         self._watches = [asyncio.create_task(server.watch()) for server in self._servers]
 
     async def _stop(self) -> None:
-        await cancelled(*self._watches)
+        await cancelled(*self._watches)  # first, or a watch would restart what is stopped here
         await asyncio.gather(*(server.stop() for server in self._servers))
         await self._exchange.close()
 

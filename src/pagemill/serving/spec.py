@@ -14,25 +14,25 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long what may take, in seconds, and how often."""
+    """Timeouts in seconds, and how many failures are tolerated."""
 
     start_s: float = 1800.0
-    """From the start to the first healthy answer; loading and compiling take minutes, a download longer."""
+    """Until the first healthy answer; loading and compiling take minutes, a download longer."""
     check_s: float = 5.0
-    """Between two looks at a server that runs."""
+    """Interval of health checks."""
     answer_s: float = 20.0
     """For an answer of ``/health``."""
     failed_checks: int = 3
-    """Bad answers in a row after which it is started again."""
+    """Consecutive failed health checks before a restart."""
     grace_s: float = 15.0
-    """Between the request to end and the kill."""
+    """Between SIGTERM and SIGKILL."""
     first_pause_s: float = 1.0
-    """Before it is started again; doubled with every quick death."""
+    """Before a restart; doubled with every quick death."""
     longest_pause_s: float = 60.0
     quick_life_s: float = 120.0
-    """A server that dies before it has been healthy for so long died quickly."""
+    """A death within this time of the first healthy answer is a quick one."""
     quick_deaths: int = 5
-    """Quick deaths in a row that are tolerated."""
+    """Consecutive quick deaths that are tolerated."""
 
 
 class What(StrEnum):
@@ -56,24 +56,24 @@ class Event:
     """The command, a line of the log, a reason."""
 
 
-Tell = Callable[[Event], None]
+Report = Callable[[Event], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """A server that is wanted."""
+    """A server to be started."""
 
     command: Callable[[int], Sequence[str]]
     """The command line for a port."""
     environment: Mapping[str, str]
     served_name: str
-    """What clients call the model."""
+    """Name of the model in requests."""
     model: str
-    """What it is loaded from, as the server says in ``/v1/models``."""
+    """Folder or repository it is loaded from, which ``/v1/models`` reports as its root."""
     max_model_len: int = 0
-    """Tokens that a server must take to be used in place of one of our own."""
+    """Least request length, in tokens, of a running server that is used instead of a new one."""
     log: Path
-    """Takes what the server prints."""
+    """File for the output of the server."""
     host: str = HOST
     port: int | None = None
     """None: ``preferred_port``, or any other where that is taken."""

@@ -47,6 +47,7 @@ class BoundedLog:
     def write(self, data: bytes) -> None:
         """Append; lines that cannot be written are dropped."""
         with suppress(OSError):
+            # By size alone, not by time: what fills a disk is a server that prints without end.
             if self._size + len(data) > self._limit and self._size:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
                 os.close(self._descriptor)
@@ -72,6 +73,8 @@ class Watchdog:
         self._grace_s = grace_s
         self._parent = os.getppid()
         self._deadline: float | None = None
+        # Processes of the server may leave its group. As a subreaper we inherit those that outlive it, and can kill
+        # them; otherwise they would go to init and keep the accelerator.
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         # Nobody writes to this pipe and only this process holds its writing end, so it closes when this process dies.
@@ -115,11 +118,13 @@ class Watchdog:
                 else:
                     poll.unregister(lifeline)
                     self._terminate()
+            # The lifeline may still be open in a child that the owner forked: its death shows in our parent, too.
             if os.getppid() != self._parent:
                 self._terminate()
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._signal(signal.SIGKILL)
         self._reap()
+        # After the last writer is gone: a traceback of a killed engine may be what explains the failure.
         self._drain(output)
         return self._server.returncode
 
@@ -135,6 +140,7 @@ class Watchdog:
     def _reap(self) -> None:
         """Kill what the server left behind: its process group, and orphans that this process inherited."""
         self._signal(signal.SIGKILL)
+        # Again and again, as each process that dies may leave us children of its own.
         while True:
             for pid in _children():
                 with suppress(ProcessLookupError, PermissionError):
@@ -168,12 +174,13 @@ def _children() -> list[int]:
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
+            # The name of a program may hold spaces and brackets: the fields begin behind its last one.
             if int(entry.read_text(errors="replace").rpartition(")")[2].split()[1]) == os.getpid():
                 found.append(int(entry.parent.name))
     return found
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     with suppress(OSError):  # the owner is gone
         os.write(sys.stdout.fileno(), f"{text}\n".encode(errors="replace"))
 
@@ -184,8 +191,8 @@ def main() -> int:
     try:
         watchdog = Watchdog(command, BoundedLog(Path(log), int(log_bytes)), float(grace_s))
     except OSError as error:
-        _say(f"failed {error.strerror or error}: {error.filename or ''}")
+        _report(f"failed {error.strerror or error}: {error.filename or ''}")
         return 1
-    _say(f"started {watchdog.pid}")
-    _say(f"ended {watchdog.run()}")
+    _report(f"started {watchdog.pid}")
+    _report(f"ended {watchdog.run()}")
     return 0

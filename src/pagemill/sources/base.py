@@ -1,4 +1,4 @@
-"""What a source is: a lazy stream of references to pages, none of them decoded yet."""
+"""Sources: lazy streams of references to pages, none of them decoded yet."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class DocumentRef:
     uri: str
     """The input as the user named it (path, URL, ``shard.parquet#row``)."""
     page_count: int | None = None
-    """Pages of it that belong to this run, those that ended earlier included; None while a stream does not know."""
+    """Its pages in this run, including those finished earlier; None if unknown."""
     finished: int = 0
-    """How many of these had ended before this stream began."""
+    """How many of these were finished before this stream started."""
     info: DocumentInfo = field(default_factory=DocumentInfo)
-    """What it says of itself."""
+    """Its metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +42,12 @@ class PdfPage:
     """From 0."""
     password: str | None = field(default=None, repr=False)
     keep: object = field(default=None, repr=False, compare=False)
-    """Owner of a temporary file at ``path``, which goes away with the last reference to it."""
+    """Owner of a temporary file at ``path``, which is deleted with the last reference to it."""
     notes: tuple[str, ...] = ()
-    """What a user should know of the file that is rendered; goes into the record's metadata."""
+    """Remarks on the rendered file for the user, stored in the record's metadata."""
     text_only_side: int | None = None
-    """Least pixels of the longer side of a page that shows only the text of its layer, where that will do; 0: none are
-    needed."""
+    """Pixels of the longer side at which to render a page that shows only the text of its layer, if a small image will
+    do; 0 to render none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class EncodedImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPart:
-    """A page that a document reader has read: a piece of the file in which it left them."""
+    """A page that a document reader has read: a part of the file to which it wrote them."""
 
     path: Path
     offset: int
@@ -81,32 +81,32 @@ class PageRef:
     key: PageKey
     """Identity of the page across runs."""
     position: int
-    """In the run's input, from 0, pages that were skipped included."""
+    """Position in the run's input, from 0, including skipped pages."""
     page_number: int | None = None
-    """In the document, from 1; None stands for a source that does not open, or for what it cannot give beside its other
-    pages (then ``error`` is set)."""
+    """Number in the document, from 1; None for a source that does not open, or for the pages that it announces and does
+    not yield (then ``error`` is set)."""
     page_id: str
     payload: PdfPage | EncodedImage | ReadPart | None = None
     stamp: FileStamp | None = None
-    """Of a local file that is read when the page is decoded."""
+    """Stamp of a local file that is read when the page is decoded."""
     error: PageError | None = None
-    """Set when the page cannot even be referred to: a broken row, a document that does not open."""
+    """Set if there is no page to decode: a broken row, a document that does not open."""
     estimated_bytes: int = 0
     """Bytes the decoded page will take, for flight control; 0 when unknown."""
     metadata: dict[str, Any] = field(default_factory=dict)
     attempts: int = 0
-    """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
+    """Failed attempts of earlier processes; if there are any, the page is retried in isolation."""
     death: str | None = None
-    """How the process ended that had this page, and no other, in flight; None for one that did not."""
+    """How a process died that had only this page in flight; None if none did."""
     warning: PageError | None = None
-    """What is to stand in the record of the page although it can be read: its file is damaged, say."""
+    """A warning for the record of a page that can be read, for example that its file is damaged."""
     missing: int = 0
-    """Pages or rows that the source announces and cannot give, for which this reference stands; at least 1 where nobody
-    can tell how many."""
+    """Number of pages or rows that the source announces and does not yield, which this reference represents; at least 1
+    if the number is unknown."""
     unseen: bool = False
-    """Planned, without a look whether its source opens: that of a remote image, which has this page only."""
+    """Planned without opening its source: a remote image, which has only this page."""
     skip: str | None = None
-    """Why the page is only to be noted as skipped, in words; ``payload`` and ``error`` are None then."""
+    """Reason for skipping the page; ``payload`` and ``error`` are then None."""
 
 
 class PdfProbe(Protocol):
@@ -115,10 +115,10 @@ class PdfProbe(Protocol):
     limits: DecodeLimits
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
-        """Open a PDF and tell its page count, sizes and metadata; raises a PagemillError when it cannot."""
+        """Open a PDF and return its page count, sizes and metadata; raise a PagemillError if that fails."""
 
     async def repair_pdf(self, path: Path, target: Path, password: str | None = None) -> PdfRepair:
-        """Write a repaired copy of a PDF into an existing file; raises a PagemillError when it cannot."""
+        """Write a repaired copy of a PDF to an existing file; raise a PagemillError if that fails."""
 
     async def read_document(self, path: Path, target: Path, name: str, password: str | None = None) -> DocumentRead:
-        """Read a document into an existing file ``target``, part by part; raises a PagemillError when it cannot."""
+        """Read a document to an existing file ``target``, part by part; raise a PagemillError if that fails."""

@@ -1,4 +1,4 @@
-"""What a source is, whatever it is called: SHA-256 of its content, taken once as long as the file does not change."""
+"""Identity of sources: SHA-256 of the content, computed once as long as the file does not change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAGS = (
     *("checksum", "generation", "VersionId", "version_id", "LastModified", "last_modified", "Last-Modified"),
     *("updated", "mtime", "modified", "modificationTime", "modify", "created"),
 )
-"""Fields in which fsspec filesystems tell one version of a file from the next: digests, then versions, then times."""
+"""Fields of fsspec filesystems that change with the content of a file: digests, then versions, then times."""
 RACY_NS = 2_000_000_000
 """A file that was modified this shortly before it was read may change once more without its time of modification
 showing it (file systems count in steps of up to 2 s), so its digest is not remembered. Git does the same for its index,
@@ -37,35 +37,35 @@ class Source:
     """A file of the input and its identity."""
 
     item: Item
-    """With the content in the place of a remote file that had to be fetched for its digest."""
+    """A remote file that had to be fetched for its digest is replaced by its content."""
     digest: str
     """SHA-256, 64 hex digits."""
     file_format: FileFormat | None = None
-    """None while nobody has looked. Of a remembered file it is what the suffix promises, which is right in so far as
-    it tells PDF, TIFF, Arrow, Parquet and other images apart."""
+    """None if not determined yet. For a remembered file it is that of its suffix, which is only reliable as a group:
+    PDF, TIFF, Arrow, Parquet or another image."""
     stamp: FileStamp | None = None
-    """Tells whether a local file is still what it was."""
+    """Detects changes of a local file."""
     keep: object = None
     """Owner of a temporary file that holds the content."""
     known: KnownSource = field(default_factory=KnownSource)
-    """What the catalogue knows of it, once it was met."""
+    """What the catalogue knows of it, once registered."""
     error: PagemillError | None = None
-    """Why it cannot be read at all."""
+    """Error of a file that cannot be read at all."""
     skip: str | None = None
-    """Why its pages are only to be noted as skipped, in words."""
+    """Reason for skipping its pages."""
 
     @property
     def document_key(self) -> str:
-        """Which document a file is, across runs."""
+        """Key of the document, stable across runs."""
         return self.digest if self.known.copy == 1 else f"{self.digest}+{self.known.copy}"
 
 
 class StoppedError(Exception):
-    """The digest is not wanted any more."""
+    """The digest is no longer needed."""
 
 
 class Identifier:
-    """Tells what files are.
+    """Computes or remembers the identity of files.
 
     Args:
         catalogue: Remembers digests of local files.
@@ -74,16 +74,16 @@ class Identifier:
 
     def __init__(self, catalogue: Catalogue, max_bytes: int) -> None:
         self.stopped = False
-        """Set to end :meth:`identify` soon; it raises :class:`StoppedError` then."""
+        """Set to make :meth:`identify` raise :class:`StoppedError` soon."""
         self._catalogue = catalogue
         self._max_bytes = max_bytes
 
     def identify(self, item: Item) -> Source:
-        """Take the digest of a file, or remember it.
+        """Compute the digest of a file, or look it up.
 
         Raises:
             StoppedError: See :attr:`stopped`.
-            Exception: It cannot be read; :func:`pagemill.sources.intake.input_error` says why.
+            Exception: It cannot be read; :func:`pagemill.sources.intake.input_error` converts it.
         """
         content = item.content
         if isinstance(content, Path):
@@ -108,13 +108,13 @@ class Identifier:
         file_format = _format_of_head(head, item.name)
         unchanged = (after.st_size, after.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
         settled = started - after.st_mtime_ns > RACY_NS
-        # A remembered file is not opened again to see what it is, so its name has to tell.
+        # A remembered file is not opened again for its format, so its suffix must agree with its content.
         if unchanged and settled and expected and file_format and _kind(expected) == _kind(file_format):
             self._catalogue.remember_digest(path.absolute(), after.st_size, after.st_mtime_ns, digest)
         return Source(item=item, digest=digest, file_format=file_format, stamp=FileStamp.of(path, digest, status))
 
     def _identify_remote(self, item: Item, file: RemoteFile) -> Source:
-        """By what the filesystem says of the content; without that by the content, which PDFs and images need whole."""
+        """Identify by a digest or version from the filesystem; otherwise by content, which is fetched."""
         info = file.filesystem.info(file.path)
         large = info.get("lfs")  # where the Hub keeps the digest of a large file
         sha256 = (large.get("sha256") if isinstance(large, dict) else getattr(large, "sha256", None)) or ""
@@ -125,7 +125,7 @@ class Identifier:
         if tag is not None:
             return Source(item=item, digest=by_address)
         file_format = format_of(item)
-        if file_format.is_table:  # read in pieces
+        if file_format.is_table:  # too large to fetch as a whole: shards are read in parts
             return Source(item=item, digest=by_address, file_format=file_format)
         if file_format.is_image:
             return self.identify(replace(item, content=read_all(file, self._max_bytes)))
@@ -181,7 +181,7 @@ def _format_of_head(head: bytes, name: str) -> FileFormat | None:
     """The format of a file by its first bytes; None for nothing that pagemill reads."""
     file_format = sniff(head[:HEAD_BYTES])
     if file_format is None and head and PurePosixPath(name).suffix.lower() == ".pdf":
-        return FileFormat.PDF  # PDFium finds and repairs more than the first bytes show
+        return FileFormat.PDF  # PDFium also opens files with other data before the header
     if file_format is None and head and is_document(head[:HEAD_BYTES], name):
         return FileFormat.DOCUMENT
     return file_format

@@ -1,4 +1,4 @@
-"""Local copies of datasets on the Hub: fetched once, verified, and read without the network from then on."""
+"""Local copies of datasets on the Hub: fetched once, verified, and then read without the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pagemill.sources.items import natural_key
 from pagemill.sources.options import SourceOptions
 
 MANIFEST = ".pagemill-download.json"
-"""In the folder of a copy: what was fetched. Written last, so that a copy without it is not whole."""
+"""Manifest in the folder of a copy. Written last: a copy without it is incomplete."""
 _CHUNK = 2**20
 _MAX_MANIFEST = 64 * 2**20
 _SMALL = 10**8
@@ -27,25 +27,25 @@ _LEVELS = 4
 
 
 class _Manifest(msgspec.Struct, kw_only=True):
-    """What a copy holds."""
+    """The content of a copy."""
 
     dataset: str
     revision: str | None
-    """As the user named it."""
+    """As given by the user."""
     commit: str
     names: list[str]
-    """All files of the dataset, which configurations are chosen from."""
+    """All files of the dataset, among which configurations select."""
     files: dict[str, int]
     """Sizes of the files that were fetched and verified."""
 
 
 @dataclass(slots=True)
 class DatasetCopy:
-    """The copy of a dataset, or the place for one.
+    """The copy of a dataset, which may not exist yet.
 
     Args:
-        address: What is wanted of the dataset.
-        folder: Holds one folder with copies for each owner.
+        address: The dataset, or a part of it.
+        folder: Folder of all copies, with one folder per owner.
     """
 
     address: DatasetAddress
@@ -60,7 +60,7 @@ class DatasetCopy:
         self._manifest = _read(self.folder)
 
     def files(self) -> list[Path] | None:
-        """The files that the address names; None where they are not all here.
+        """The files that the address names; None if they are not all here.
 
         Raises:
             MissingInputError: The dataset has no such configuration, split or folder.
@@ -77,19 +77,20 @@ class DatasetCopy:
         return [self.folder / name for name in wanted] if all(map(self._is_here, wanted)) else None
 
     def fetch(self, say: Callable[[str], object], *, bars: bool = False) -> None:
-        """Fetch what is missing, and verify it. To resume, call it again.
+        """Fetch and verify missing files. To resume, call it again.
 
         Args:
-            say: Called with what happens, in a sentence.
+            say: Called with progress messages.
             bars: Show progress bars on standard error.
 
         Raises:
             MissingDependencyError: The Hub's client is not installed.
             MissingInputError: There is no such dataset, configuration or split.
-            NetworkError: The download failed, or a file is not what the Hub announced.
-            NoSpaceError: The disk is too small for it.
+            NetworkError: The download failed, or a file differs from its digest on the Hub.
+            NoSpaceError: The disk has too little space.
             OutputError: The folder cannot be written.
         """
+        # All names of the Hub are pinned to one commit: the branch may move while files are fetched.
         with hub_errors(self.address.name):
             from huggingface_hub import HfApi, snapshot_download
             from huggingface_hub.hf_api import RepoFile
@@ -106,7 +107,7 @@ class DatasetCopy:
                 raise CorruptInputError(f"{name} has files outside of it")
             self.folder.mkdir(parents=True, exist_ok=True)
             if self._manifest is not None and self._manifest.commit != commit:
-                # Before any file is replaced: an interrupted download must not pass for the earlier commit.
+                # Before any file is replaced: an interrupted download must not look like the earlier commit.
                 (self.folder / MANIFEST).unlink(missing_ok=True)
                 self._manifest = None
 
@@ -180,14 +181,14 @@ def fetch_missing(
     """Fetch the datasets among the inputs that ``--download`` asks for, unless they are here.
 
     Args:
-        inputs: Among others, addresses of datasets.
-        options: Where to put them.
-        say: Called with what happens, in a sentence.
+        inputs: Inputs, among them addresses of datasets.
+        options: The target folder.
+        say: Called with progress messages.
         bars: Show progress bars on standard error.
 
     Raises:
         UsageError: There is nothing to download.
-        PagemillError: As of :meth:`DatasetCopy.fetch`.
+        PagemillError: See :meth:`DatasetCopy.fetch`.
     """
     for copy in copies(inputs, options):
         if copy.files() is None:
@@ -200,7 +201,7 @@ def is_missing(inputs: Sequence[str | Path | bytes], options: SourceOptions) -> 
 
 
 def source_of(folder: Path) -> str | None:
-    """The address of the dataset, at the commit, that a folder is in the copy of; None for any other folder."""
+    """The address, with the commit, of the dataset whose copy contains a folder; None for any other folder."""
     for place in (folder, *folder.parents[: _LEVELS - 1]):
         if (manifest := _read(place)) is not None:
             return DatasetAddress(manifest.dataset, manifest.commit).root
@@ -208,7 +209,7 @@ def source_of(folder: Path) -> str | None:
 
 
 def not_here(copy: DatasetCopy) -> MissingInputError:
-    """The error of a copy that is not whole."""
+    """The error for an incomplete copy."""
     return MissingInputError(f"{copy.address.root} is not in {copy.folder}", remedy="Repeat the command to fetch it.")
 
 
@@ -227,7 +228,7 @@ def _is_inside(name: str) -> bool:
 
 
 def _verify(path: Path, entry: Any) -> None:
-    """Compare a file with what the Hub says of it: the SHA-256 of a large file, Git's digest of another."""
+    """Compare a file with its digest on the Hub: the SHA-256 of a large file, the Git blob id of any other."""
     size = path.stat().st_size
     sha256 = entry.lfs.sha256 if entry.lfs is not None else None
     digest = hashlib.sha256() if sha256 else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
@@ -235,5 +236,6 @@ def _verify(path: Path, entry: Any) -> None:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     if (size, digest.hexdigest()) != (entry.size, sha256 or entry.blob_id):
+        # Deleted, or the next attempt would take it for a finished download.
         path.unlink()
-        raise NetworkError(f"{path.name} did not arrive as the Hub has it", remedy="Repeat the command to fetch it.")
+        raise NetworkError(f"{path.name} differs from its digest on the Hub", remedy="Repeat the command to fetch it.")

@@ -1,4 +1,4 @@
-"""Datasets on the Hugging Face Hub: addresses, and which files are a configuration or a split of one."""
+"""Datasets on the Hugging Face Hub: addresses, configurations and splits."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ class DatasetAddress:
 
 
 def card_metadata(card: bytes) -> dict[str, Any]:
-    """The metadata at the beginning of a dataset card; empty where there are none, or none that can be read."""
+    """The metadata at the start of a dataset card; empty if there are none, or if they cannot be read."""
     import yaml  # comes with the Hub's client
 
-    # Anybody writes cards, and PyYAML fails in many ways on a value that is not what its tag says: with KeyError,
-    # IndexError, AttributeError, OverflowError and others, beside its own errors and those of recursion.
+    # Cards are untrusted, and PyYAML fails in many ways on a value that does not match its tag: with KeyError,
+    # IndexError, AttributeError, OverflowError and others, besides its own errors and RecursionError.
     try:
         loader = yaml.SafeLoader(_front_matter(card[:MAX_CARD]))
         root = loader.get_single_node()
@@ -113,7 +113,7 @@ def card_metadata(card: bytes) -> dict[str, Any]:
 
 
 def _front_matter(card: bytes) -> bytes:
-    """The lines between the first line and the next one that is ``---``, too."""
+    """The lines between a first line ``---`` and the next one."""
     lines = [line.rstrip() for line in card.removeprefix(_BOM).split(b"\n")]
     if lines[0] != b"---" or b"---" not in lines[1:]:
         return b""
@@ -121,9 +121,10 @@ def _front_matter(card: bytes) -> bytes:
 
 
 def _is_bounded(root: Any) -> bool:
-    """Whether metadata is no larger than a card, although aliases repeat parts of it, and no number is endless."""
+    """Whether metadata, with its aliases expanded, is of bounded size, and its numbers of bounded length."""
     import yaml
 
+    # Aliases of aliases multiply: a card of 1 kB can expand to gigabytes ("billion laughs").
     left, nodes = _MAX_METADATA, [root]
     while nodes:
         node = nodes.pop()
@@ -192,9 +193,9 @@ def _matching(names: Sequence[str], patterns: Iterable[str]) -> list[str]:
 
 
 def _matches(name: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the pattern is one of a path, both split into their components; ``**`` is any number of components.
+    """Whether a pattern matches a path, both split into components; ``**`` matches any number of components.
 
-    ``fnmatch`` never goes back to an earlier ``*``. One expression for the whole path would, for ever.
+    Linear in both: one regular expression for the whole path would backtrack without bound on hostile patterns.
     """
     reached: Collection[int] = {0}  # the numbers of components that the pattern up to here can be
     for at, part in enumerate(pattern, 1):

@@ -1,4 +1,4 @@
-"""Taking in the files of the input, one after the other: what is finished is skipped before it is opened."""
+"""Intake of the input files, one after the other: finished files are skipped before they are opened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _SkippedShard:
 
     source: Source
     error: PagemillError
-    """What is wrong with it if it should have images."""
+    """Its error, if it should have images."""
     columns: frozenset[str]
 
     @property
@@ -41,7 +41,7 @@ class _SkippedShard:
 
 
 class Intake:
-    """The files of the input in order, and the place in it. Not thread-safe; used by one thread at a time."""
+    """The input files in order, and the position in the input. Not thread-safe; used by one thread at a time."""
 
     def __init__(
         self,
@@ -51,37 +51,37 @@ class Intake:
         identifier: Identifier,
     ) -> None:
         self.position = 0
-        """Pages so far, given or skipped."""
+        """Pages so far, yielded or skipped."""
         self.skipped_earlier = 0
         self.files = 0
         """Files before the current one."""
         self.exhausted = False
-        """All files were taken in."""
+        """Whether all files were read."""
         self.skipped_files = SkippedFiles()
-        """Files of folders so far that are of other kinds."""
+        """Files of other kinds in the folders so far."""
         self._skipped_shards: list[_SkippedShard] = []
         self._with_images: dict[tuple[int, str], str | None] = {}
-        """Tables with images so far, and in which column; None where no shard was opened, as their rows have ended."""
+        """Tables with images so far, and their column; None if no shard was opened, as all its rows are finished."""
         self._ended_shards: dict[tuple[int, str], Source] = {}
-        """Of each table the first shard whose rows have ended."""
+        """First shard of each table whose rows are all finished."""
         self._inputs_of_others: set[int] = set()
-        """Inputs that hold anything but tables without images."""
+        """Inputs with anything but tables without images."""
         self._last_skipped: Source | None = None
         self._inputs = inputs
         self.options = options
         self.catalogue = catalogue
         self._identifier = identifier
         self._firsts: dict[str, str] = {}
-        """Address of the first file with a content, by its digest."""
+        """Address of the first file with each digest."""
         self._datasets: dict[tuple[int, bool], str] = {}
 
     @property
     def left(self) -> int:
-        """How many pages the limit leaves."""
+        """Pages left until the limit."""
         return max((self.options.limit or sys.maxsize) - self.position, 0)
 
     def sources(self) -> Iterator[Source]:
-        """Yield the files that have not ended, each once, until the limit is reached."""
+        """Yield the unfinished files, each once, until the limit is reached."""
         options = self.options
         files = expand(self._inputs, recursive=options.recursive, skipped=self.skipped_files, download=options.download)
         for item in files:
@@ -93,7 +93,8 @@ class Intake:
                 return
             file_format = _format(source)
             if file_format is not None and file_format.is_table:
-                self.dataset(source, file_format)  # also of one that is skipped, which may be the first
+                # Before the skip: the first shard names the dataset, also if its rows are finished.
+                self.dataset(source, file_format)
             self._last_skipped = None
             if not self.pass_over_ended(source):
                 yield source
@@ -103,25 +104,25 @@ class Intake:
         self.exhausted = True
 
     def skip_table(self, source: Source, found: TableWithoutImagesError) -> None:
-        """Note a shard of a table without images; whether it is a failure shows once all shards were met."""
+        """Record a shard of a table without images; whether it is a failure is known after all shards."""
         self._last_skipped = source
         self._skipped_shards.append(_SkippedShard(source, found.error, found.columns))
         self._datasets = {each: key for each, key in self._datasets.items() if key != source.document_key}
 
     def note_images(self, item: Item, column: str) -> None:
-        """Note that a shard has images in a column."""
+        """Record that a shard has images in a column."""
         self._with_images[_table(item)] = column
 
     @property
     def skipped_tables(self) -> list[str]:
-        """Names of the tables without images so far that are no failures, in order."""
+        """Names of the tables without images so far that are not failures, in order."""
         return list(dict.fromkeys(shard.source.item.table for shard in self._skipped_shards))
 
     def failed_tables(self) -> list[tuple[Source, PagemillError, int]]:
-        """Take the failures out of the skipped tables: each with what is wrong with it, and the rows known as missing.
+        """Remove the failures from the skipped tables, and return each with its error and the rows known as missing.
 
-        These are shards of tables that have images in other shards, or that have a column of the same name as one with
-        images in their input; and the first table of each input that holds nothing else, once all files were taken in.
+        Failures are shards of tables with images in other shards, or with a column of the same name as one with images
+        in their input; and, after all files, the first table of each input that holds nothing else.
         """
         columns = self._image_columns()
         failed: list[tuple[Source, PagemillError, int]] = []
@@ -142,7 +143,7 @@ class Intake:
         return failed
 
     def _image_columns(self) -> set[tuple[int, str]]:
-        """Columns with images, by input; those of shards whose rows have ended are looked up."""
+        """Columns with images, by input; shards whose rows are all finished are opened for it."""
         from pagemill.sources.shards import image_column  # importing pyarrow takes a while
 
         for table, source in self._ended_shards.items():
@@ -151,12 +152,12 @@ class Intake:
         return {(origin, column) for (origin, _), column in self._with_images.items() if column is not None}
 
     def pass_over_ended(self, source: Source) -> bool:
-        """Skip a file all of whose wanted pages have ended; False, and nothing done, for any other."""
+        """Skip a file whose wanted pages are all finished; False, without effect, for any other."""
         known = source.known
         if source.error is not None or known.pages is None:
             return False
         if source.file_format is None and self.options.pages is not None:
-            return False  # datasets do not heed the option
+            return False  # the format is not known, and --pages does not apply to datasets
         numbers = self.wanted(known.pages, source.file_format)
         if (known.pages and not numbers) or not all(number in known.ended for number in numbers):
             return False
@@ -168,17 +169,17 @@ class Intake:
         return True
 
     def dataset(self, source: Source, file_format: FileFormat) -> str:
-        """Which dataset a shard belongs to, across runs: the first shard of an input that is of its kind says it."""
+        """Key of the dataset of a shard, stable across runs: that of the first shard of its kind in the input."""
         dataset = (source.item.origin, file_format is FileFormat.PARQUET)
         return self._datasets.setdefault(dataset, source.document_key)
 
     def pass_over(self, pages: int) -> None:
-        """Count pages that ended in an earlier run."""
+        """Count pages that were finished by an earlier run."""
         self.position += pages
         self.skipped_earlier += pages
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
-        """The pages to take of a file that has so many, ascending from 1, as far as the limit goes."""
+        """The selected pages of a file with ``pages`` pages, ascending from 1, within the limit."""
         return self.options.wanted(pages, file_format)[: self.left]
 
     def _meet(self, item: Item) -> Source:
@@ -187,7 +188,8 @@ class Intake:
             if item.error is not None:
                 raise item.error
             source = self._identifier.identify(item)
-        except (OutputError, StoppedError):  # of the catalogue; at the end of the stream
+        except (OutputError, StoppedError):
+            # Of the catalogue, or as the stream ends: not errors of this file, which would become its record.
             raise
         except Exception as error:
             source = Source(item=item, digest=text_digest(address), error=input_error(item, error))
@@ -201,17 +203,17 @@ class Intake:
 
 
 def _table(item: Item) -> tuple[int, str]:
-    """Which table a shard belongs to, among those of all inputs."""
+    """Key of the table of a shard, among those of all inputs."""
     return item.origin, item.table
 
 
 def _format(source: Source) -> FileFormat | None:
-    """The format of a file that need not have been opened."""
+    """The format of a file, by its name if it was not opened."""
     return source.file_format or promised(PurePosixPath(source.item.name))
 
 
 def _address(item: Item) -> str:
-    """What is the same file next time, whatever the working directory is then."""
+    """The address of a file, independent of the working directory."""
     if isinstance(item.content, Path):
         return os.path.abspath(item.content)  # noqa: PTH100 - Path.resolve would follow links
     if (item.content is None or item.inside) and not is_url(item.uri):
@@ -220,10 +222,10 @@ def _address(item: Item) -> str:
 
 
 def input_error(item: Item, error: Exception) -> PagemillError:
-    """What an exception means for an input; the next input is read all the same."""
+    """The error of an input for an exception. Other inputs are not affected."""
     if isinstance(error, PagemillError):
         return error
-    if isinstance(item.content, RemoteFile):  # filesystems of others raise all sorts
+    if isinstance(item.content, RemoteFile):  # fsspec filesystems raise exceptions of any class
         return unreachable(item.uri, error)
     if isinstance(error, OSError):
         return unreadable(repr(item.name), error)

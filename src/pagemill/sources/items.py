@@ -13,7 +13,7 @@ from pagemill.errors import PagemillError
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_SUFFIXES = 20
-"""Suffixes of skipped files that are counted apart."""
+"""Suffixes of skipped files that are counted separately."""
 _DIGITS = re.compile(r"(\d+)")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 
@@ -31,19 +31,19 @@ Content: TypeAlias = Path | bytes | RemoteFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One file to read, or why there is none."""
+    """One file to read, or an error in its place."""
 
     uri: str
-    """As the user would name it."""
+    """Name for the user."""
     name: str
     """Base name, for the document id."""
     origin: int
-    """Which of the user's inputs it comes from, from 0; the shards of one dataset share it."""
+    """Index of the user's input that it comes from; shared by the shards of a dataset."""
     content: Content | None = None
     error: PagemillError | None = None
     root: str | None = None
-    """Folder, pattern or dataset in which it was found, as the user named it; None for a file that the user named
-    itself."""
+    """Folder, pattern or dataset in which it was found, as given by the user; None for a file that the user named
+    directly."""
     inside: bool = False
     """It is in another file, whose name comes first in ``uri``."""
 
@@ -55,12 +55,12 @@ class Item:
 
 
 class SkippedFiles:
-    """What is not read of folders: files of no kind that pagemill reads, counted by suffix, and linked folders."""
+    """What is skipped in folders: files of other kinds, counted by suffix, and linked folders."""
 
     def __init__(self) -> None:
         self.by_suffix: Counter[str] = Counter()
         self.linked_folders: list[str] = []
-        """As the user would name them."""
+        """Names for the user."""
 
     def add(self, name: str) -> None:
         """Count a file by its name, which is untrusted: there may be any number of suffixes."""
@@ -82,7 +82,7 @@ def natural_key(name: str) -> list[tuple[int, int, str]]:
 
 
 def is_url(text: str) -> bool:
-    """Whether an input is a URL and no path."""
+    """Whether an input is a URL rather than a path."""
     return bool(_URL.match(text))
 
 
@@ -95,7 +95,7 @@ def base_name(uri: str) -> str:
 
 
 def located(message: str, where: str) -> str:
-    """A message that names the input as the user did; most begin with the bare name of the file."""
+    """A message with the input as the user named it in place of the bare file name."""
     if where in message:
         return message
     rest = message.removeprefix(f"{base_name(where)} ")

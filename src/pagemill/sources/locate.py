@@ -1,4 +1,4 @@
-"""From what the user names to single files: folders, globs and URLs expanded, lazily and in natural order."""
+"""Expand inputs to single files: folders, globs and URLs, lazily and in natural order."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pagemill.sources.remote import expand_url
 
 _READABLE = "PDF, PNG, JPEG, WebP, BMP, TIFF, Office, HWP, HTML, Markdown, CSV, text, mail, ZIP, Arrow, Parquet"
 _RUN = ".pagemill"
-"""A folder that holds a folder of this name is the output of a run."""
+"""A folder that contains a folder of this name is the output of a run."""
 _CARD = "README.md"
 _CROPS = "crops"
-"""Where a run keeps images, which are no input."""
+"""Where a run stores images, which are not input."""
 _WRITTEN = (_CROPS, "documents")
 
 
@@ -48,13 +48,13 @@ def expand(
     skipped: SkippedFiles | None = None,
     download: Path | None = None,
 ) -> Iterator[Item]:
-    """Yield the files of all inputs in order. An input that is not there yields an item with its error.
+    """Yield the files of all inputs in order. A missing input yields an item with its error.
 
     Args:
         inputs: Paths, globs, URLs and contents.
         recursive: Recurse into folders.
-        skipped: Gets what folders hold and is not read.
-        download: Folder with the copies of datasets on the Hub, which are read there.
+        skipped: Collects what is skipped in folders.
+        download: Folder with local copies of datasets on the Hub, which are read instead.
     """
     skipped = skipped or SkippedFiles()
     for item in _files(inputs, recursive, skipped, download):
@@ -94,7 +94,7 @@ def _of_copy(copy: DatasetCopy, origin: int) -> Iterator[Item]:
 
 
 def missing_inputs(inputs: Iterable[str | Path | bytes]) -> dict[str, MissingInputError]:
-    """Local inputs that name nothing, with the error of each: paths that do not exist, patterns without a match."""
+    """Local inputs without a file, with the error of each: paths that do not exist, patterns without a match."""
     missing = {}
     for given in inputs:
         text = "" if isinstance(given, bytes) else str(given)
@@ -107,9 +107,9 @@ def missing_inputs(inputs: Iterable[str | Path | bytes]) -> dict[str, MissingInp
 
 
 def missing_on_hub(inputs: Iterable[str | Path | bytes]) -> dict[str, PagemillError]:
-    """Inputs on the Hub that name no dataset, configuration or split, with the error of each.
+    """Inputs on the Hub whose dataset, configuration or split does not exist, with the error of each.
 
-    A Hub that does not answer says nothing about them.
+    If the Hub does not answer, none is reported.
     """
     missing: dict[str, PagemillError] = {}
     for given in inputs:
@@ -165,7 +165,8 @@ class _Search:
         if not matches and not broken:
             raise MissingInputError(f"nothing matches {text!r}", remedy="Check the pattern, and quote it in the shell.")
         given: set[str] = set()
-        for match in matches:  # a folder before what is in it
+        # Natural order puts a folder before its files, which the pattern may match as well: each is yielded once.
+        for match in matches:
             for item in self._match(Path(match), by_name=not glob.has_magic(pattern.name)):
                 if item.uri not in given:
                     given.add(item.uri)
@@ -214,7 +215,7 @@ class _Search:
             self.skipped.linked_folders.append(str(path))
 
     def _lost(self, path: Path) -> Iterator[Item]:
-        """The error of a name that promises a document, if there is none behind it; no item for what is no file."""
+        """The error for a path with the suffix of a document that cannot be opened; nothing for other paths."""
         if promised(path) is None:
             return
         uri = str(path)
@@ -237,15 +238,15 @@ class _Search:
     def _walk(self, folder: Path, *, named: bool = False) -> Iterator[Item]:
         """Files of a folder that are documents by suffix, or by content if they have no suffix, in natural order.
 
-        Text about other files of its folder is left out, and hidden files are. So are linked folders: a link may lead
-        back to where it is. Run directories are left out, too: a run that writes below its input would parse its
-        own crops when it is resumed. Of one that the user has named only the crops are.
+        Skips hidden files, text about other files of its folder, and linked folders, as a link may lead back to its own
+        folder. Skips run directories, too: a run that writes below its input would otherwise parse its own crops when
+        it is resumed. In a run directory that the user names, only crops and documents are skipped.
         """
         try:
             with os.scandir(folder) as scanned:
                 entries = sorted(scanned, key=lambda entry: natural_key(entry.name))
                 folders = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
-        except OSError as error:  # of one folder: the others are read all the same
+        except OSError as error:  # an error of this folder alone: the others are read
             yield self._broken(str(folder), unreadable(repr(str(folder)), error))
             return
         is_run = _RUN in folders
@@ -271,7 +272,7 @@ class _Search:
                 self.skipped.add(name)
 
     def _by_content(self, path: Path) -> Iterator[Item]:
-        """A file without a suffix, if it begins like a document; the error of one that cannot be read."""
+        """A file without a suffix, if its content starts like a document; an error if it cannot be read."""
         try:
             with path.open("rb") as file:
                 head = file.read(HEAD_BYTES)
@@ -290,9 +291,9 @@ def _is_text(name: str) -> bool:
 
 
 def _texts_about_others(names: Iterable[str], *, in_run: bool) -> Callable[[str], bool]:
-    """Tells which files of a folder are text about other files there, or what a run wrote.
+    """A predicate for files of a folder that are text about other files there, or written by a run.
 
-    That is the card of a dataset, text beside page images or shards, and what has the name of another document.
+    These are dataset cards, text beside page images or shards, and text with the stem of another document.
     """
     kinds = {PurePath(name): promised(name) for name in names}
     stems = {path.stem for path, kind in kinds.items() if kind is not None and not _is_text(path.name)}
@@ -307,12 +308,12 @@ def _texts_about_others(names: Iterable[str], *, in_run: bool) -> Callable[[str]
 
 
 def _names_a_kind(suffix: str) -> bool:
-    """Whether a suffix is more than the end of a name, as of ``scan.001`` and ``Contract v1.2 final``."""
+    """Whether a suffix names a format, unlike the ends of ``scan.001`` and ``Contract v1.2 final``."""
     return any(map(str.isalpha, suffix)) and not any(map(str.isspace, suffix))
 
 
 def _unreadable_folders(patterns: Iterable[Path]) -> Iterator[tuple[str, PagemillError]]:
-    """Folders in which patterns look for matches and that cannot be listed: glob skips them silently."""
+    """Folders of patterns that cannot be listed, which glob skips silently."""
     places = set()
     for pattern in patterns:
         for index, part in enumerate(pattern.parts):
@@ -327,7 +328,7 @@ def _unreadable_folders(patterns: Iterable[Path]) -> Iterator[tuple[str, Pagemil
 
 
 def _without_runs(matches: Iterable[str], pattern: Path) -> Iterator[str]:
-    """Matches that are in no run directory, but for one that the pattern names, as ``out/crops/*.png`` does."""
+    """Matches outside run directories, except in one that the pattern names, as in ``out/crops/*.png``."""
     wild = next(index for index, part in enumerate(pattern.parts) if glob.has_magic(part))
     is_run = functools.cache(lambda folder: (folder / _RUN).is_dir())
     for match in matches:

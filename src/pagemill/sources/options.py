@@ -1,4 +1,4 @@
-"""What the user wants of the inputs."""
+"""Input options: pages, password, columns, limits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PageRanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions(Settings):
-    """What to take of the inputs."""
+    """Which parts of the inputs to read."""
 
     HEADING: ClassVar = INPUT
     RESULTS: ClassVar = False
@@ -83,6 +83,6 @@ class SourceOptions(Settings):
     skip_duplicates: bool = option(default=False, help="Skip files whose content is identical to an earlier file.")
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
-        """The pages to take of a file that has so many, ascending, from 1; ``limit`` is not heeded."""
+        """The selected pages of a file with ``pages`` pages, ascending from 1; ignores ``limit``."""
         ranged = file_format in (FileFormat.PDF, FileFormat.DOCUMENT) or (file_format is FileFormat.TIFF and pages > 1)
         return self.pages.select(pages) if self.pages is not None and ranged else range(1, pages + 1)

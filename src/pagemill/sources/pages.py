@@ -1,4 +1,4 @@
-"""From a file that was opened to references to its pages, with the ids they have or get."""
+"""References to the pages of an opened file, with their ids."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pagemill.document.identity import PageKey, WaitingPage
 from pagemill.document.names import safe_name
 from pagemill.document.page import DocumentInfo, PageError
+from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, InputError, PagemillError
 from pagemill.imaging.decode import frames_warning, stored_pixels
 from pagemill.imaging.formats import FileFormat, sniff
@@ -33,23 +34,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _HORIZON = 10_000
-"""Pages that a file may have behind those that can be counted, to tell whether any of them is wanted."""
+"""Pages assumed behind those that can be counted, to find out whether any of them is selected."""
 _PAGE_OF_FILE = re.compile(r"(.+)_(\d{1,9})")
 _CHANNELS = 3
 _MAX_PLACES = 5
-"""Gaps of a shard, and columns of it, that a message names."""
+"""Gaps or columns of a shard that a message lists."""
 _PDF_METADATA = ("title", "author", "subject")
 _PDF_INFO = ("title", "author", "created", "modified")
 
 
 class PageReferences:
-    """Makes page references. All methods block; their iterators are meant to be used on a thread, one at a time.
+    """Creates page references. All methods block; their iterators are used on a thread, one at a time.
 
-    What is wrong with a file becomes one reference with the error; what is wrong with the catalogue raises.
+    An error of a file becomes one reference with that error; an error of the catalogue is raised.
     """
 
     reads_images: ClassVar = True
-    """The images of dataset rows are read, not only the ids."""
+    """Whether the images of dataset rows are read, or only their ids."""
 
     def __init__(self, intake: Intake, limits: DecodeLimits) -> None:
         self._intake = intake
@@ -61,16 +62,16 @@ class PageReferences:
     def of_broken(
         self, source: Source, error: PagemillError, *, missing: int = 0, pages: int | None = 1, finished: int = 0
     ) -> Iterator[PageRef]:
-        """The one reference that stands for a file that does not open, or for all that an open one cannot give.
+        """The reference for a file that does not open, or for everything that an open file does not yield.
 
-        It has the key of page 0: every run tries it again, and no page of the file takes its place.
+        It has the key of page 0: every run tries it again, and no page of the file replaces it.
 
         Args:
             source: The file.
-            error: What is wrong with it.
-            missing: Pages or rows that it has by its own account, and that are not given otherwise.
-            pages: References to the document in all; None where that is unknown.
-            finished: How many of these had ended before this stream began.
+            error: Its error.
+            missing: Pages or rows that it announces and that are not yielded.
+            pages: Number of references to the document; None if unknown.
+            finished: How many of these were finished before this stream started.
         """
         document = self._document(source, pages, finished)
         data = _as_data(error, source.item.uri)
@@ -86,7 +87,7 @@ class PageReferences:
         notes: tuple[str, ...] = (),
         warning: PageError | None = None,
     ) -> Iterator[PageRef]:
-        """Pages of a PDF at ``path``, which ``keep`` keeps there; ``notes`` and ``warning`` go into their records."""
+        """Pages of a PDF at ``path``, whose owner is ``keep``; ``notes`` and ``warning`` go into their records."""
         metadata = {key: info.metadata[key] for key in _PDF_METADATA if key in info.metadata}
         about = DocumentInfo(
             **{key: info.metadata[key] for key in _PDF_INFO if key in info.metadata},
@@ -111,7 +112,7 @@ class PageReferences:
         yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content, absent, info.announced, about)
 
     def of_document(self, source: Source, path: Path, keep: object, read: DocumentRead) -> Iterator[PageRef]:
-        """Pages of a document that a reader has left in the file at ``path``, which ``keep`` keeps there."""
+        """Pages of a document that a reader wrote to the file at ``path``, whose owner is ``keep``."""
         starts = list(accumulate(read.lengths, initial=0))
 
         def content(number: int) -> dict[str, Any]:
@@ -124,7 +125,8 @@ class PageReferences:
     def of_image(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
         """The page of an image, or the frames of a TIFF."""
         item, content = source.item, source.item.content
-        found, stored = TiffPages(1, None), 0  # a page's own size shows when it is decoded
+        # Frames differ in size, and reading each header takes long: only a single page has an estimate.
+        found, stored = TiffPages(1, None), 0
         try:
             if isinstance(content, RemoteFile):
                 content = read_all(content, self._limits.max_stored_bytes)
@@ -147,9 +149,9 @@ class PageReferences:
         yield from self._of_numbers(source, file_format, found.pages, page, absent)
 
     def of_rows(self, source: Source, file_format: FileFormat) -> Iterator[PageRef]:
-        """The rows of a dataset shard, and last one reference for all rows that it cannot give and cannot name.
+        """The rows of a dataset shard, and finally one reference for all rows that are lost and have no number.
 
-        None of a table without images that lies beside others: :meth:`Intake.failed_tables` has those that are no such.
+        Nothing for a table without images beside others: :meth:`Intake.failed_tables` has those that are failures.
         """
         # Importing pyarrow takes a while.
         from pagemill.sources.shards import EndedRows, LostRows, TableWithoutImagesError
@@ -186,7 +188,8 @@ class PageReferences:
                 rows.close()
                 row = LostRows(None, error)
             if row is None:
-                if not errors and count != known.pages:  # else the next run is to read the shard again
+                # A shard with errors is not stored as counted, so that the next run reads it again.
+                if not errors and count != known.pages:
                     self._catalogue.counted(source.digest, known.copy, count)
                 break
             if isinstance(row, EndedRows):
@@ -198,7 +201,7 @@ class PageReferences:
                 place = f"rows {count + 1:,} to {count + lost:,}" if lost else unknown
                 errors.setdefault(place, input_error(item, row.error))
                 missing += lost
-                # They have their places in the input: the rows behind keep theirs when these are there next time.
+                # Lost rows keep their positions in the input, so that later rows have the same ones if they come back.
                 intake.position += lost
                 count += row.count or 0
             else:
@@ -209,7 +212,7 @@ class PageReferences:
             yield from self.of_broken(source, _rows_error(errors), missing=max(missing, 1), pages=None)
 
     def _note_columns(self, item: Item, columns: Columns) -> None:
-        """Note the image column. Name those that are not read, once per input: shards have the same columns."""
+        """Record the image column, and report other ones once per input: all shards have the same columns."""
         self._intake.note_images(item, columns.image)
         if columns.other_images and item.origin not in self._inputs_of_many_columns:
             self._inputs_of_many_columns.add(item.origin)
@@ -267,19 +270,20 @@ class PageReferences:
         announced: int = 0,
         about: DocumentInfo | None = None,
     ) -> Iterator[PageRef]:
-        """References to the wanted pages of a file that has ``pages``, each with what ``content`` says of it.
+        """References to the selected pages of a file, each with the fields that ``content`` returns.
 
         Args:
             source: The file.
             file_format: Its format.
-            pages: That it has.
-            content: Payload and so on of a page number.
-            absent: Why it does not have all of its pages; one reference stands for those that are missing.
-            announced: Pages that it should have; 0 for an unknown number.
-            about: What it says of itself.
+            pages: Number of its pages.
+            content: Returns payload and other fields for a page number.
+            absent: Why pages are missing; one reference represents them.
+            announced: Number of pages that it should have; 0 if unknown.
+            about: Metadata of the document.
         """
         known = source.known
-        if pages != known.pages and absent is None:  # else the next run is to open the file again
+        # With pages missing the count is not stored, so that the next run opens the file again.
+        if pages != known.pages and absent is None:
             self._catalogue.counted(source.digest, known.copy, pages)
         numbers = self._intake.wanted(pages, file_format)
         missing = 0
@@ -288,7 +292,7 @@ class PageReferences:
             missing = len(wanted(announced or pages + _HORIZON, file_format)) - len(wanted(pages, file_format))
             missing = missing if announced else min(missing, 1)
         if not numbers and not missing:
-            has = f"{source.item.name!r} has {pages} {'page' if pages == 1 else 'pages'}"
+            has = f"{source.item.name!r} has {count(pages, 'page')}"
             unwanted = InputError(f"{has}, none of them in {self._options.pages}", remedy="Check --pages.")
             yield from self.of_broken(source, unwanted)
             return
@@ -315,7 +319,7 @@ class PageReferences:
         return DocumentRef(doc_id=doc_id, uri=item.uri, page_count=page_count, finished=finished)
 
     def _page(self, source: Source, document: DocumentRef, page: int, wanted_id: str, **fields: Any) -> PageRef:
-        """The reference to a page, with the id and the attempts it has had; counts it."""
+        """The reference to a page, with its known id and attempts. Advances the position."""
         known = source.known
         waiting = known.waiting.get(page)
         if waiting is None:
@@ -339,7 +343,7 @@ class PageReferences:
         )
 
     def _rendered_bytes(self, info: PdfInfo, number: int) -> int:
-        """Of a page's rendering; pages beyond the known sizes are taken to be like the last known one."""
+        """Bytes of a rendered page; pages beyond the known sizes are assumed to be like the last known one."""
         width, height = info.sizes[min(number, len(info.sizes)) - 1] if info.sizes else (0.0, 0.0)
         if width <= 0 or height <= 0:
             return 0
@@ -351,7 +355,7 @@ class PageReferences:
 
 
 def _rows_error(errors: dict[str, PagemillError]) -> PagemillError:
-    """The error for rows that a shard cannot give, by their places, of the class of the first one."""
+    """The error for lost rows of a shard, by position, with the class of the first one."""
     first = next(iter(errors.values()))
     return type(first)(f"{_listed(list(errors))} cannot be read: {first.message}", remedy=first.remedy)
 

@@ -1,4 +1,4 @@
-"""Page references for planning: which pages there are, without reading their images."""
+"""Page references for planning, without reading images."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class PlannedReferences(PageReferences):
-    """The same references, but those to dataset rows and to remote images have no payload, and no error of theirs.
+    """Page references in which dataset rows and remote images have no payload, and no error of their image.
 
-    The pipeline that opens the source again, to parse it, finds its errors.
+    The pipeline that opens the source again to parse it finds these errors.
     """
 
     reads_images: ClassVar = False

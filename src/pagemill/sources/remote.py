@@ -31,7 +31,7 @@ _GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 class TemporaryCopy:
-    """A PDF in a temporary directory that goes away with this object."""
+    """A temporary file that is deleted with this object."""
 
     def __init__(self, folder: Path | None) -> None:
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".pagemill-tmp", delete=False) as file:
@@ -40,20 +40,20 @@ class TemporaryCopy:
 
 
 def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles) -> Iterator[Item]:
-    """Yield the files of a URL: itself, or what a folder or glob holds. A Hub dataset is searched to its depths.
+    """Yield the files of a URL: itself, or those of a folder or glob. A Hub dataset is searched recursively.
 
     ``hf://datasets/OWNER/NAME[@revision][:config][/split]`` is one configuration or split of a dataset.
 
     Args:
         url: The address.
-        origin: Which of the user's inputs it is, from 0.
+        origin: Index of the user's input.
         recursive: Recurse into folders.
-        skipped: Counts the files of folders that are of other kinds.
+        skipped: Counts files of other kinds in folders.
 
     Raises:
         MissingDependencyError: The filesystem's package is not installed.
         UnsupportedInputError: There is no such filesystem.
-        MissingInputError: Nothing is there.
+        MissingInputError: Nothing was found.
         NetworkError: It cannot be reached.
     """
     address = DatasetAddress.parse(url)
@@ -61,13 +61,13 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
     filesystem, path = _filesystem(address.root if address and has_config else url)
     scheme = url.split("://", 1)[0]
     errors: list[Exception] = []
-    # A folder that cannot be listed counts as an empty one otherwise. fsspec tells of the outermost one only.
-    told = {"on_error": errors.append} if _walks_by_itself(filesystem) else {}
+    # Without a callback, fsspec reports only the outermost folder that cannot be listed; others count as empty.
+    on_error = {"on_error": errors.append} if _walks_by_itself(filesystem) else {}
     try:
-        # A name may have brackets, and is given as it is by those who have it of a folder.
+        # The name of a file may contain brackets: what exists under the given name is not a pattern.
         is_pattern = glob.has_magic(path) and not filesystem.isfile(path)
         if is_pattern:
-            names = [str(name) for name in filesystem.glob(path, **told)]
+            names = [str(name) for name in filesystem.glob(path, **on_error)]
         elif address is not None and (has_config or (_may_be_split(address.place) and not filesystem.exists(path))):
             names = _selected(filesystem, address)
         elif scheme in ("http", "https") or filesystem.isfile(path):
@@ -75,12 +75,12 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
             return
         else:
             depth = None if recursive or scheme == "hf" else 1
-            names = [str(name) for name in filesystem.find(path, maxdepth=depth, **told)]
+            names = [str(name) for name in filesystem.find(path, maxdepth=depth, **on_error)]
     except Exception as error:
         raise unreachable(url, error) from error
     files = sorted((name for name in names if _is_wanted(name, scheme, is_pattern)), key=natural_key)
     for other in map(PurePosixPath, sorted(set(names).difference(files))):
-        # What has no suffix and matches a pattern may be a folder.
+        # A match without a suffix may be a folder, which is not a skipped file.
         if not other.name.startswith(".") and (other.suffix or not is_pattern):
             skipped.add(other.name)
     if not files and not errors:
@@ -93,7 +93,7 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
 
 
 def _is_wanted(name: str, scheme: str, is_pattern: bool) -> bool:
-    """Whether a file that was found is a document; text is one where a pattern names it: it may be about the others."""
+    """Whether a file is a document. Text only if a pattern matches it: in a folder it may be about the other files."""
     kind, suffix = promised(PurePosixPath(name)), PurePosixPath(name).suffix.lower()
     if kind is not FileFormat.DOCUMENT:
         return kind is not None
@@ -151,7 +151,7 @@ def _selected(filesystem: Any, address: DatasetAddress) -> list[str]:
 
 
 def _walks_by_itself(filesystem: Any) -> bool:
-    """Whether a filesystem lists folders one by one, and says which it could not list."""
+    """Whether a filesystem lists folders one by one, and reports those that it could not list."""
     from fsspec.asyn import AsyncFileSystem
     from fsspec.spec import AbstractFileSystem
 
@@ -165,7 +165,7 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
     try:
         if url.startswith("hf://"):
-            import huggingface_hub  # noqa: F401 - fsspec's own message would name another package
+            import huggingface_hub  # noqa: F401 - the message of fsspec would name another package
         filesystem, path = url_to_fs(url)
     except ImportError as error:
         raise _lacking(url, error) from error
@@ -175,13 +175,14 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
 
 def unreachable(uri: str, error: Exception) -> PagemillError:
-    """What a filesystem's exception means for the user."""
+    """The error for an exception of a filesystem."""
     if isinstance(error, PagemillError):
         return error
     if uri.startswith("hf://") and (known := _of_hub(uri, error)) is not None:
         return known
     if isinstance(error, FileNotFoundError):
-        cause = error.__cause__  # fsspec says over HTTP that a file is not there whatever went wrong, and why here
+        # Over HTTP, fsspec raises FileNotFoundError for any failure; the actual one is its cause.
+        cause = error.__cause__
         if isinstance(cause, Exception) and getattr(cause, "status", None) not in _GONE:
             return unreachable(uri, cause)
         return MissingInputError(f"{uri!r} does not exist", remedy="Check the address, and that you may read it.")
@@ -194,7 +195,7 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
 
 
 def _of_hub(uri: str, error: Exception) -> PagemillError | None:
-    """What an exception of the Hub's client says about the address; None for any other."""
+    """The error for an exception of the Hub's client about the address; None for any other exception."""
     try:
         from huggingface_hub.errors import (
             GatedRepoError,
@@ -209,7 +210,7 @@ def _of_hub(uri: str, error: Exception) -> PagemillError | None:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "dataset"
         remedy = "Check its name; for a private one, log in with `hf auth login`."
         return MissingInputError(f"{uri!r}: the Hub has no such {what}, or it is private", remedy=remedy)
-    # Subclasses of ValueError are of answers, such as JSON that is none.
+    # ValueError itself is about the address; its subclasses, such as JSON errors, are about a response.
     if isinstance(error, (HfUriError, HFValidationError, NotImplementedError)) or type(error) is ValueError:
         reason = " ".join(str(error).split())
         remedy = "Write hf://datasets/OWNER/NAME[@revision][:config][/split]."
@@ -218,7 +219,7 @@ def _of_hub(uri: str, error: Exception) -> PagemillError | None:
 
 
 def _lacking(uri: str, error: ImportError) -> MissingDependencyError:
-    """The error for a package that a filesystem needs; fsspec says which one."""
+    """The error for a missing package of a filesystem, named by fsspec."""
     scheme = uri.split("://", 1)[0]
     message = f"reading {scheme}:// needs another package ({error})"
     if (extra := _EXTRAS.get(scheme)) is not None:
@@ -240,10 +241,10 @@ def read_all(file: RemoteFile, max_bytes: int) -> bytes:
 
 
 def copy_to_disk(source: RemoteFile | bytes, folder: Path | None, *, max_bytes: int = _MOST_BYTES) -> TemporaryCopy:
-    """Copy a PDF to a temporary file, for readers that need one.
+    """Copy a file to a temporary file, for readers that need a path.
 
     Raises:
-        TooLargeError: It has more than ``max_bytes``; a server may send without end.
+        TooLargeError: It has more than ``max_bytes``; a server may send endlessly.
     """
     copy = TemporaryCopy(folder)
     with copy.path.open("wb") as target:

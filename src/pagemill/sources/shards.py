@@ -1,6 +1,6 @@
-"""What is stored in a dataset shard: row groups and record batches, and which of them are damaged.
+"""Row groups and record batches of a dataset shard, including damaged ones.
 
-A damaged one costs its own rows. What cannot be read never raises once the shard is open: it is reported in its place.
+A damaged one costs only its own rows: once the shard is open, it is reported in its place instead of raised.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ else:
 BATCH_ROWS = 8
 """Rows of a Parquet file decoded at once: a page can have tens of megabytes."""
 _BATCH_IDS = 10_000
-"""The same where only ids are read."""
+"""The same if only ids are read."""
 _BUFFER = 2**20
 MAX_NAMED = 1_000
-"""Lost rows in a stretch that each get a record of their own; more share one, as a damaged file may announce any
+"""Consecutive lost rows up to which each gets its own record; more share one, as a damaged file may announce any
 number. Row groups of image datasets have 100 to 1,000 rows."""
 MAX_ROWS = 100_000_000
-"""Most rows of a shard: a file that announces more is taken for damaged."""
+"""Maximum rows of a shard: a file that announces more is considered damaged."""
 _MAX_FAILURES = 3
-"""Reads in a row that fail before the rest of a remote file or of a stream is given up: each may take minutes."""
+"""Consecutive failed reads after which the rest of a remote file or stream is given up: each may take minutes."""
 _ARROW_MAGIC = b"ARROW1\0\0"
 """Start of an Arrow file; a stream with the same record batches follows."""
 _END_MARK_BYTES = 4
-"""Of the shortest end-of-stream mark (Arrow before 0.15)."""
+"""Bytes of the shortest end-of-stream mark (Arrow before 0.15)."""
 _ID_COLUMNS = ("id", "page_id")
 _BYTES = "Store the file of each page image in a column of binary data, or in one of structs with `bytes`."
 _ONE_IMAGE_A_ROW = "Give each image a row of its own: page by page, in the order in which they belong together."
 _IMAGE_NAMES = ("image", "page_image", "img", "page", "bytes", "content")
-"""Which of several image columns to take, and which plain binary columns count as one."""
+"""Order of preference among image columns; also the names of plain binary columns that count as one."""
 _NEVER_TEXT = ("image", "images", "page_image", "page_images", "img")
-"""Where a column of this name holds no binary data, images are missing: nulls, addresses. "page" and "content" are
-ordinary columns of queries and annotations."""
+"""Names of columns in which anything but binary data means missing images. Not "page" and "content", which are ordinary
+columns of queries and annotations."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedRows:
-    """The next rows of a shard, which need not be read again."""
+    """The next rows of a shard, which are finished and not read again."""
 
     count: int
 
@@ -71,7 +71,7 @@ class Columns:
     row_id: str | None
     metadata: tuple[str, ...]
     other_images: tuple[str, ...] = ()
-    """Columns that may hold images as well and are not read, as nobody has said which of them to take."""
+    """Further columns that may hold images and are not read."""
     images: bool = True
     """Whether the images are read."""
 
@@ -88,20 +88,20 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
-    """The next rows of a shard, which it cannot give."""
+    """The next rows of a shard, which are lost."""
 
     count: int | None
-    """None when nobody can tell how many."""
+    """None if unknown."""
     error: Exception
     row_ids: tuple[str | None, ...] = ()
-    """Of the rows, where the column with the ids is whole; empty elsewhere."""
+    """Ids of the rows, if their column is intact; otherwise empty."""
 
 
 class TableWithoutImagesError(Exception):
-    """A whole shard in which no column can hold images: queries or annotations beside the pages of a dataset.
+    """An intact shard in which no column can hold images: queries or annotations beside the pages of a dataset.
 
     Args:
-        error: What is wrong with it as an input of its own.
+        error: Its error if it is the only input.
         columns: Its columns that hold images if another shard has images in columns of these names: not numbers.
     """
 
@@ -115,21 +115,21 @@ Piece: TypeAlias = "pa.RecordBatch | EndedRows | LostRows"
 
 
 def reason_of(error: Exception, content: Content) -> Exception:
-    """What an exception says about a shard: it is damaged, or the same exception where its filesystem fails."""
-    if isinstance(error, MemoryError):  # Arrow's own is one, too
+    """The error for an exception of a shard: damage, or the exception itself if its filesystem failed."""
+    if isinstance(error, MemoryError):  # also the base class of Arrow's own
         return TooLargeError(
             f"the dataset file takes more memory than there is: {error}", remedy="Write it with smaller row groups."
         )
     if isinstance(error, pa.ArrowException):
         return damaged(str(error))
-    # pyarrow raises OSError for damage, too; those of the system have a number.
+    # pyarrow raises OSError for damage, too; only errors of the system have an errno.
     if not isinstance(content, RemoteFile) and isinstance(error, (OSError, EOFError)):
         return error if getattr(error, "errno", None) else damaged(str(error))
     return error
 
 
 def damaged(reason: str) -> CorruptInputError:
-    """The error of a shard that is damaged."""
+    """The error for a damaged shard."""
     return CorruptInputError(f"the dataset file is damaged: {' '.join(reason.split())}", remedy="Get the file again.")
 
 
@@ -142,13 +142,13 @@ def pieces(
     *,
     images: bool = True,
 ) -> tuple[Columns, Iterator[Piece]]:
-    """Open a shard, until ``stack`` is closed: its columns and, in order, what it holds and what of it is lost.
+    """Open a shard until ``stack`` is closed: its columns and, in order, its intact and lost parts.
 
     Row groups of Parquet files whose rows all are in ``ended`` are not decoded, nor is any column but that of the ids
     without ``images``.
 
     Raises:
-        TableWithoutImagesError: It is whole as far as can be seen, and has no column for images.
+        TableWithoutImagesError: It seems intact, and has no column for images.
     """
 
     def chosen(schema: pa.Schema) -> Columns:
@@ -168,26 +168,26 @@ def pieces(
             reader = stack.enter_context(pa.ipc.open_file(file))
             return chosen(reader.schema), _file_batches(file, reader, content)
         except (pa.ArrowException, OSError) as error:
-            if reason_of(error, content) is error:  # of the filesystem
+            if reason_of(error, content) is error:  # an error of the filesystem
                 raise
-            # A truncated file has no footer; its record batches are still there, as a stream.
+            # A truncated file has lost its footer, but its record batches can still be read as a stream.
             footer = damaged(f"it has no valid footer ({error})")
             file.seek(len(_ARROW_MAGIC))
     stream = stack.enter_context(pa.ipc.open_stream(file))
     try:
         columns = chosen(stream.schema)
     except TableWithoutImagesError:
-        if footer is not None:  # it is not whole
+        if footer is not None:  # the file is damaged: its schema may be, too
             raise footer from None
         raise
     return columns, _stream_batches(file, stream, content, footer)
 
 
 def image_column(content: Content | None, file_format: FileFormat | None, options: SourceOptions) -> str | None:
-    """The column with the images of a shard; None where that cannot be told."""
+    """The column with the images of a shard; None if it cannot be determined."""
     if content is None or file_format is None:
         return None
-    with suppress(Exception), ExitStack() as stack:  # its rows have been read: nothing is lost with it
+    with suppress(Exception), ExitStack() as stack:  # its rows are finished: an error costs nothing
         return pieces(stack, content, file_format, options, ())[0].image
     return None
 
@@ -197,7 +197,7 @@ def column_names(content: Content, file_format: FileFormat) -> list[str]:
 
     Raises:
         CorruptInputError: It is damaged.
-        OSError: Its filesystem fails; any exception where that is a remote one.
+        OSError: Its filesystem failed; a remote one may raise any exception.
     """
     try:
         with _open(content, file_format) as file:
@@ -214,12 +214,12 @@ def _open(content: Content, file_format: FileFormat) -> Any:
         return pa.BufferReader(content)
     if isinstance(content, Path):
         opened = pa.OSFile if file_format is FileFormat.PARQUET else pa.memory_map
-        return opened(os.fsencode(content))  # of str it takes UTF-8 alone
+        return opened(os.fsencode(content))  # a str must be UTF-8, which file names need not be
     return content.filesystem.open(content.path, "rb")
 
 
 def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, ended: Container[int]) -> Iterator[Piece]:
-    """Row groups, a few rows at a time; of a damaged one the rows before the damage, and how many are lost."""
+    """Row groups, a few rows at a time; for a damaged one the rows before the damage, and the number of lost ones."""
     metadata = parquet.metadata
     groups = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
     if min(groups, default=0) < 0 or max(sum(groups), metadata.num_rows) > MAX_ROWS:
@@ -256,10 +256,10 @@ def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, end
 
 
 def _row_ids(parquet: pq.ParquetFile, index: int, columns: Columns, rows: int) -> tuple[str | None, ...]:
-    """Ids of a row group that cannot be read otherwise; empty where the column with the ids is damaged as well."""
+    """Ids of a damaged row group; empty if the column with the ids is damaged, too."""
     if columns.row_id is None or rows > MAX_NAMED:
         return ()
-    with suppress(Exception):  # whatever it is, the rows are reported as lost, with their numbers in place of their ids
+    with suppress(Exception):  # the rows are then reported by number instead of id
         table = parquet.read_row_group(index, columns=[columns.row_id])
         table.validate(full=True)
         ids = table.column(0).to_pylist()
@@ -269,7 +269,7 @@ def _row_ids(parquet: pq.ParquetFile, index: int, columns: Columns, rows: int) -
 
 
 def _file_batches(file: Any, reader: pa.RecordBatchFileReader, content: Content) -> Iterator[Piece]:
-    """Record batches of an Arrow file; of a damaged one how many rows are lost."""
+    """Record batches of an Arrow file; for a damaged one the number of lost rows."""
     for index in range(reader.num_record_batches):
         try:
             batch = reader.get_batch(index)
@@ -277,8 +277,8 @@ def _file_batches(file: Any, reader: pa.RecordBatchFileReader, content: Content)
             error = reason_of(raised, content)
             rows = _batch_rows(file, reader.schema, index)
             yield LostRows(rows, error)
-            # Rows are known by their numbers. What a remote file does not give now it may give next time, and the rows
-            # behind would have other numbers then.
+            # Rows are identified by number. What a remote file does not yield now it may yield next time, and later
+            # rows would then have other numbers.
             if rows is None and isinstance(content, RemoteFile):
                 return
         else:
@@ -290,18 +290,18 @@ def _file_batches(file: Any, reader: pa.RecordBatchFileReader, content: Content)
 
 
 def _batches_there(file: Any) -> int:
-    """Record batches before the footer of an Arrow file, as far as they follow each other; no data are read."""
+    """Number of consecutive record batches before the footer of an Arrow file; reads no data."""
     count = 0
     file.seek(len(_ARROW_MAGIC))
     messages = pa.ipc.MessageReader.open_stream(file)
-    with suppress(StopIteration, pa.ArrowException, OSError):  # the first is the end, the others are damage
+    with suppress(StopIteration, pa.ArrowException, OSError):  # the end, or damage
         while True:
             count += messages.read_next_message().type == "record batch"
     return count
 
 
 def _batch_rows(file: Any, schema: pa.Schema, index: int) -> int | None:
-    """Rows of a damaged record batch, by any column of it that is whole."""
+    """Number of rows of a damaged record batch, from any column that is intact."""
     for column in range(len(schema)):
         with suppress(Exception):  # this column is damaged, too
             options = pa.ipc.IpcReadOptions(included_fields=[column])
@@ -313,13 +313,13 @@ def _batch_rows(file: Any, schema: pa.Schema, index: int) -> int | None:
 def _stream_batches(
     file: Any, stream: pa.RecordBatchStreamReader, content: Content, footer: Exception | None
 ) -> Iterator[Piece]:
-    """Record batches of an Arrow stream, up to its end mark; the stream's readers do not insist on one.
+    """Record batches of an Arrow stream, up to its end mark, which Arrow's readers do not require.
 
     Args:
-        file: Where the stream is read from.
+        file: The open file of the stream.
         stream: The reader.
-        content: What ``file`` is.
-        footer: What is wrong with the footer, of an Arrow file that is read as a stream.
+        content: The content of ``file``.
+        footer: Error of the footer of an Arrow file that is read as a stream.
     """
     failures = 0
     while failures < _MAX_FAILURES:
@@ -335,7 +335,7 @@ def _stream_batches(
         except Exception as raised:
             yield LostRows(None, reason_of(raised, content))
             if isinstance(content, RemoteFile) or file.tell() == before:
-                return  # as above; and at the end of the file
+                return  # row numbers of a remote file, as above; or no progress, at the end of the file
             failures += 1
         else:
             yield batch
@@ -349,8 +349,8 @@ def columns_of(schema: pa.Schema, options: SourceOptions) -> Columns:
 
     Raises:
         TableWithoutImagesError: No column holds binary data, and none should by its name.
-        UnsupportedInputError: Nobody can tell which column holds the images.
-        UsageError: A column that ``options`` names is not there, or holds no images.
+        UnsupportedInputError: The column with the images cannot be determined.
+        UsageError: A column that ``options`` names does not exist, or holds no images.
     """
     try:
         return _chosen(schema, options)
@@ -372,7 +372,7 @@ def _chosen(schema: pa.Schema, options: SourceOptions) -> Columns:
     structs = [f.name for f in fields if _is_image_struct(f.type)]
     candidates = structs or [f.name for f in fields if _is_binary(f.type) and (wanted or f.name in _IMAGE_NAMES)]
     if not candidates and (wanted or not any(_holds_binary(f.type) for f in schema)):
-        # A writer that has seen no image in any row gives the column no type: each row says that it has none.
+        # A column without any value has the null type. It is read, so that each row reports its missing image.
         candidates = [f.name for f in fields if pa.types.is_null(f.type) and (wanted or f.name in _NEVER_TEXT)]
     if not candidates:
         error = UnsupportedInputError if wanted is None else UsageError

@@ -1,4 +1,4 @@
-"""Whether a file is still the one whose digest was taken."""
+"""Detect that a file was changed since its digest was computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pagemill.errors import ChangedInputError, unreadable
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What a file was when its digest was taken."""
+    """State of a file when its digest was computed."""
 
     path: Path
     digest: str
@@ -24,18 +24,18 @@ class FileStamp:
 
     @classmethod
     def of(cls, path: Path, digest: str, status: os.stat_result) -> FileStamp:
-        """By what the system said of the file before its digest was taken."""
+        """From the status of the file before its digest was computed."""
         return cls(path, digest, status.st_size, status.st_mtime_ns, status.st_ino)
 
     def check(self) -> None:
-        """Require that what was read of the file until now has the digest.
+        """Check that the file still has the digest.
 
-        A file of the same size is read again where its time of modification or its inode is another one: some network
-        file systems give new inodes, and not every program that writes changes something.
+        A file of the same size is read again if its modification time or inode differs: some network file systems
+        assign new inodes, and a program may write without changing anything.
 
         Raises:
-            ChangedInputError: The file has changed.
-            InputError: It is gone, or cannot be read.
+            ChangedInputError: The file was changed.
+            InputError: It was deleted, or cannot be read.
         """
         try:
             status = os.stat(self.path)  # noqa: PTH116 - for every page
@@ -54,6 +54,6 @@ class FileStamp:
 
 @lru_cache(maxsize=64)
 def _digest(path: Path, size: int, modified_ns: int, inode: int) -> str:
-    """Of a file in this state, for all of its pages."""
+    """The digest of a file in this state, computed once for all of its pages."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

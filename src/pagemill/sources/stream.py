@@ -34,30 +34,30 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 MAX_PDFS = 200
-"""Opening more only to count their pages would keep the decoding processes from their work."""
+"""PDFs opened only to count their pages: more would occupy the decoding processes."""
 _PLANNED_TOGETHER = 64
-"""References that are planned in one go on a thread: a change of threads takes longer than a reference."""
+"""References planned per call on a thread: switching threads takes longer than a reference."""
 
 
 class InputStream:
-    """All pages of the inputs, lazily and in input order. File access is on threads.
+    """All pages of the inputs, lazily and in input order. Files are accessed on threads.
 
-    Nothing that is wrong with an input raises: it becomes a page reference with an error. Pages that the catalogue
-    knows as ended are skipped: files that have ended whole in one go on one thread.
+    An error of an input is not raised, but becomes a page reference with that error. Pages that are finished by the
+    catalogue are skipped: files that are finished as a whole in one call on one thread.
 
     Args:
         inputs: Paths of files and folders, globs, URLs (``hf://``, ``s3://``, ``https://``), or bytes.
-        options: What to take of them.
+        options: Input options.
         decoder: Opens PDFs; the decoding service.
-        catalogue: What is known from earlier runs; None for a run on its own.
-        planning: Yield which pages there are, without what is read to parse them: no image of a dataset or of a remote
-            file is read. Somebody else opens the sources again.
+        catalogue: Knowledge of earlier invocations; None for a run without a directory.
+        planning: Only list the pages: no image of a dataset or of a remote file is read. Another process opens the
+            sources again.
     """
 
     total: int | None
-    """Pages in the input where that is known, for the ETA; may be set while iterating."""
+    """Pages in the input, for the ETA; None until known. May be set while iterating."""
     complete: bool
-    """Whether the input was read to its end; False when a limit or the consumer stopped it earlier."""
+    """Whether the input was read to its end; False if a limit or the consumer stopped it earlier."""
 
     def __init__(
         self,
@@ -83,12 +83,12 @@ class InputStream:
 
     @property
     def skipped_earlier(self) -> int:
-        """Pages so far that ended in an earlier run and are not given again."""
+        """Pages so far that were finished by an earlier run and are not yielded."""
         return self._intake.skipped_earlier
 
     @property
     def skipped_files(self) -> dict[str, int]:
-        """Files of folders so far that are of no kind that pagemill reads, by suffix."""
+        """Files of other kinds in the folders so far, by suffix."""
         return dict(self._intake.skipped_files.by_suffix)
 
     @property
@@ -98,17 +98,18 @@ class InputStream:
 
     @property
     def skipped_tables(self) -> list[str]:
-        """Names of the tables without images so far that lie beside the pages of a dataset."""
+        """Names of the tables without images so far, beside the pages of a dataset."""
         return self._intake.skipped_tables
 
     async def pages(self) -> AsyncGenerator[PageRef]:
-        """Yield page references in input order, reading no further ahead than it is asked."""
+        """Yield page references in input order, without reading ahead."""
         intake = self._intake
         counting: asyncio.Task[None] | None = None
         try:
             async with aclosing(on_thread(intake.sources())) as sources:
                 async for source in sources:
-                    if counting is None and self._counts:  # what was skipped until now needs no counting
+                    # Not before the first unfinished file: those that were skipped are counted already.
+                    if counting is None and self._counts:
                         counting = asyncio.create_task(self._count(intake.files, intake.position))
                     pages = on_thread(await self._pages_of(source), together=self._together)
                     async with aclosing(pages) as refs:
@@ -133,16 +134,16 @@ class InputStream:
         options = self._options
         items = islice(expand(self._inputs, recursive=options.recursive, download=options.download), files, None)
         async for item in on_thread(items):
-            more = 1  # a file that cannot be read gives one, with its error
+            more = 1  # a file that cannot be read yields one page, with its error
             with suppress(PagemillError, OSError):
                 count, file_format = await asyncio.to_thread(self._cheap_count, item)
                 if count is None and file_format is FileFormat.DOCUMENT:
-                    return  # only a reader can tell, and takes as long as reading it
+                    return  # counting its pages takes as long as reading it
                 if count is None and file_format is FileFormat.PDF and pdfs < MAX_PDFS:
                     assert isinstance(item.content, Path)
                     pdfs += 1
                     info = await self._decoder.probe_pdf(item.content, options.password)
-                    # One record for those that are missing.
+                    # One more for the record of the missing pages.
                     count = info.page_count + (info.announced > info.page_count)
                 if count is None:
                     return
@@ -153,7 +154,7 @@ class InputStream:
         self.total = min(pages, options.limit or pages)
 
     def _cheap_count(self, item: Item) -> tuple[int | None, FileFormat | None]:
-        """Page references that a file gives, without reading much of it; its format.
+        """Number of page references of a file, without reading much of it, and its format.
 
         None for a remote file, a damaged shard, and a PDF, which has to be opened.
         """
@@ -204,12 +205,12 @@ class InputStream:
             path = copy.path
         try:
             return await read(source, path, keep)
-        except PagemillError as error:  # with the name that the user knows in place of that of a temporary file
+        except PagemillError as error:  # the user does not know the name of the temporary file
             error.message = error.message.replace(path.name, name)
             raise
 
     async def _read_pdf(self, source: Source, path: Path, keep: object) -> Iterator[PageRef]:
-        """The pages of a PDF at ``path``, or of a repaired copy where that has more."""
+        """The pages of a PDF at ``path``, or of a repaired copy if that has more."""
         info: PdfInfo | None = None
         refusal: PagemillError | None = None
         try:
@@ -232,7 +233,7 @@ class InputStream:
             raise refusal from error
         if info is not None and not repair.loops and found.page_count <= info.page_count - info.broken:
             return self._references.of_pdf(source, path, keep, info)
-        # What the original announces and the copy does not have is missing.
+        # Pages that the original announces and the copy lacks are missing, and get a record.
         announced = max(repair.announced, found.announced, info.announced if info else 0)
         whole = msgspec.structs.replace(found, announced=announced)
         note = f"read from a copy that {repair.program} made"
@@ -247,16 +248,16 @@ class InputStream:
         return self._references.of_pdf(source, copy.path, copy, whole, warning=warning)
 
     async def _read_document(self, source: Source, path: Path, keep: object) -> Iterator[PageRef]:
-        """The pages of a document that a reader reads, all at once."""
+        """The pages of a document, which a reader reads as a whole."""
         copy = TemporaryCopy(self._intake.catalogue.temporary)
         read = await self._decoder.read_document(path, copy.path, source.item.name, self._options.password)
-        if source.stamp is not None:  # what was read is of the file that the digest names
+        if source.stamp is not None:  # the file may have been replaced since its digest was computed
             await asyncio.to_thread(source.stamp.check)
         return self._references.of_document(source, copy.path, copy, read)
 
 
 async def on_thread(iterator: Iterator[T], *, together: int = 1) -> AsyncGenerator[T]:
-    """Iterate on threads, so many steps at a time, and close a generator that is left early."""
+    """Iterate on threads, ``together`` steps at a time, and close a generator that is left early."""
     try:
         while values := await asyncio.to_thread(lambda: list(islice(iterator, together))):
             for value in values:
@@ -264,5 +265,5 @@ async def on_thread(iterator: Iterator[T], *, together: int = 1) -> AsyncGenerat
     finally:
         close = getattr(iterator, "close", None)
         if close is not None:
-            with suppress(ValueError):  # a thread still runs its last step after a cancellation; it ends with that
+            with suppress(ValueError):  # after a cancellation a thread may still run its last step, and then ends
                 close()

@@ -45,13 +45,13 @@ class DatasetRow:
     """One row: encoded image, id and the small columns beside them."""
 
     number: int
-    """In the shard, from 1."""
+    """Number in the shard, from 1."""
     data: bytes | None
-    """None when the row holds no image; ``problem`` then says why."""
+    """None if the row holds no image; ``problem`` then has the reason."""
     row_id: str | None = None
     problem: str | None = None
     lost: bool = False
-    """The shard announces the row and cannot give it: the bytes around it are damaged."""
+    """The shard announces the row, but its bytes are damaged."""
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
@@ -64,26 +64,26 @@ def read_rows(
     *,
     images: bool = True,
 ) -> Generator[DatasetRow | EndedRows | LostRows]:
-    """Yield the rows of a shard in order, and in the place of those that ``ended`` names only how many there are.
+    """Yield the rows of a shard in order, and only counts in place of those in ``ended``.
 
-    Row groups of Parquet files whose rows have all ended are not decoded. A damaged row group or record batch costs its
-    own rows only: those are yielded as rows that are lost, or as :class:`LostRows` where their number is unknown or
-    above ``MAX_NAMED``, or where the file's filesystem failed and they may be there next time.
+    Row groups of Parquet files whose rows are all finished are not decoded. A damaged row group or record batch costs
+    only its own rows: they are yielded as lost rows, or as :class:`LostRows` if their number is unknown or above
+    ``MAX_NAMED``, or if the filesystem failed and they may be readable next time.
 
     Args:
         content: The shard.
         file_format: Its format.
-        options: Which columns to take.
-        ended: Numbers of rows, from 1, that need not be read.
+        options: Names of columns.
+        ended: Numbers, from 1, of rows that are not read.
         opened: Called with the columns of the shard before its rows.
         images: Read the images and the columns beside them; False for ids alone, of which many are read at once.
 
     Raises:
         CorruptInputError: The shard cannot be read at all.
         TableWithoutImagesError: The shard has no column that can hold images.
-        UnsupportedInputError: Nobody can tell which column holds the images.
-        UsageError: A column that ``options`` names is not there.
-        OSError: The file's filesystem fails, where that is a remote one.
+        UnsupportedInputError: The column with the images cannot be determined.
+        UsageError: A column that ``options`` names does not exist.
+        OSError: A remote filesystem failed.
     """
     try:
         with ExitStack() as stack:
@@ -108,16 +108,16 @@ def read_rows(
 
 
 def count_rows(path: Path, file_format: FileFormat, options: SourceOptions) -> int | None:
-    """Rows of a local shard by its metadata; none of a table without images.
+    """Number of rows of a local shard from its metadata; 0 for a table without images.
 
-    None for a shard that is damaged or lacks a column, as reading it will say what is wrong.
+    None for a shard that is damaged or lacks a column: reading it will report the error.
     """
     try:
         if file_format is FileFormat.PARQUET:
             with path.open("rb") as opened, pq.ParquetFile(opened) as file:
                 columns_of(file.schema_arrow, options)
                 return int(file.metadata.num_rows)
-        with pa.memory_map(os.fsencode(path)) as mapped:  # which leaves the images on disk
+        with pa.memory_map(os.fsencode(path)) as mapped:  # does not read the images
             if file_format is FileFormat.ARROW_STREAM:
                 stream = pa.ipc.open_stream(mapped)
                 columns_of(stream.schema, options)
@@ -134,7 +134,7 @@ def count_rows(path: Path, file_format: FileFormat, options: SourceOptions) -> i
 
 
 def _lost(lost: LostRows, first: int, ended: Container[int]) -> Iterator[DatasetRow | EndedRows | LostRows]:
-    """Damaged rows by name, as nothing but another file will bring them back; others in one."""
+    """Damaged rows one by one, as only another file will restore them; others together."""
     if lost.count is None:
         yield lost
         return
@@ -161,7 +161,8 @@ def _rows(
         yield EndedRows(batch.num_rows)
         return
     try:
-        batch.validate(full=True)  # offsets of untrusted files may point anywhere
+        # Arrow trusts offsets: those of a damaged or hostile file would read memory outside of the batch.
+        batch.validate(full=True)
     except pa.ArrowException as error:
         yield from _lost(LostRows(batch.num_rows, damaged(str(error))), first, ended)
         return
@@ -184,7 +185,7 @@ def _rows(
 
 
 def _value(scalar: pa.Scalar) -> Any:
-    """A value as Python has it; as Arrow prints it where Python has none, as for a date after the year 9999."""
+    """A value as a Python object; as text if Python cannot represent it, such as a date after the year 9999."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError):
@@ -204,7 +205,7 @@ def _image_bytes(image: Any) -> tuple[bytes | None, str | None]:
 
 
 def _metadata(values: dict[str, Any]) -> dict[str, Any]:
-    """Small values as JSON has them; long texts are left out."""
+    """Small values as JSON types; long texts are left out."""
     kept: dict[str, Any] = {}
     for name, given in values.items():
         value = given

@@ -1,4 +1,4 @@
-"""What the database knows of sources: digests, ended pages, names."""
+"""The catalogue of a run: digests, finished pages and names of sources, from its database."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pagemill.store.rows import PageState, plain
 from pagemill.store.run_database import MAX_URI, RunDatabase, short
 
 DEATHS_IN_COMPANY = 3
-"""Deaths of the process, with a page among those in flight, after which the page is tried alone."""
+"""Deaths of the process with a page among those in flight, after which the page is retried in isolation."""
 
 _ENDED = f"(page > 0 AND state >= {PageState.DONE:d} AND (state <> {PageState.SKIPPED:d} OR category IS ?))"
-"""Of a page. A source that did not open is tried again, and so is a page for whose skipping the reason is gone."""
+"""SQL condition: a page is finished. A source that did not open is not, nor a page skipped for another reason."""
 
 
 class Numbers:
-    """A set of small numbers, at a byte for each up to the largest: pages of a source, sources of a run."""
+    """A set of small numbers, at one byte for each number up to the largest: pages of a source, sources of a run."""
 
     def __init__(self) -> None:
         self._flags = bytearray()
@@ -40,7 +40,7 @@ class RunCatalogue(Catalogue):
 
     Args:
         run: Its database.
-        replace: Called with a source (its number in the database) whose content has changed, to give up its pages.
+        replace: Called with a source (its number in the database) whose content has changed, to remove its pages.
     """
 
     def __init__(self, run: RunDatabase, replace: Callable[[int], None]) -> None:
@@ -48,11 +48,11 @@ class RunCatalogue(Catalogue):
         self.temporary = run.file.parent
         self._run = run
         self._replace = replace
-        self._met = Numbers()  # sources that the input of this process holds
+        self._met = Numbers()  # sources in the input of this process
         self._taken: dict[bytes, int] = {}  # of contents met more than once: the copies up to this one are met
 
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
-        """The digest of a file that has kept its path, size and time of modification; None for any other."""
+        """The digest of a file whose path, size and modification time are unchanged; None for any other."""
         known = self._run.one(
             "SELECT digest FROM digests WHERE path = ? AND size = ? AND modified_ns = ?",
             (os.fsencode(path), size, modified_ns),
@@ -60,19 +60,19 @@ class RunCatalogue(Catalogue):
         return None if known is None else bytes(known).hex()
 
     def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
-        """Keep a digest for :meth:`remembered_digest`."""
+        """Store a digest for :meth:`remembered_digest`."""
         self._run.change(
             "INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)",
             (os.fsencode(path), size, modified_ns, bytes.fromhex(digest)),
         )
 
     def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
-        """Tell that the input holds a source, and what is known of it; once a source, in input order.
+        """Register a source of the input, and return what is known of it. Called once per source, in input order.
 
-        Of several with the same content, one that was there under this ``uri`` is taken, else the first that this
-        process has not met. A known source of the same ``uri`` and other content is replaced, but not by one that
-        cannot be read: a share that is away for a while, or a lock, must not cost what was parsed. Pages that were
-        skipped have ended only where ``skip`` is the reason.
+        Of several known sources with the same content, the one with this ``uri`` is used, otherwise the first that this
+        process has not met. A known source with the same ``uri`` and other content is replaced, but not by one that
+        cannot be read: a share that is unavailable for a while, or a lock, must not cost what was parsed. Skipped pages
+        count as finished only if ``skip`` is the reason.
         """
         can_be_read = digest != text_digest(uri)
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
@@ -93,13 +93,13 @@ class RunCatalogue(Catalogue):
             return self._known(skip, *found)
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
-        """Keep how many pages a source holds in all."""
+        """Store the number of pages of a source."""
         self._run.change(
             "UPDATE sources SET pages = ? WHERE digest = ? AND copy = ?", (pages, bytes.fromhex(digest), copy)
         )
 
     def document_id(self, key: str, wanted: str) -> str:
-        """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
+        """The id of the document with this key: the one it has, otherwise ``wanted`` made unique."""
         key, wanted = plain(key), plain(wanted)
         new = self._run.new_documents
         with self._run.lock:
@@ -116,14 +116,14 @@ class RunCatalogue(Catalogue):
                 if rows and rows[0][0] is None:  # its key was lost with an earlier database
                     self._run.change("UPDATE documents SET key = ? WHERE name = ?", (key, name))
                     return str(rows[0][1])
-        raise AssertionError("there is no end of candidates")
+        raise AssertionError("candidates are endless")
 
     def describe(self, doc_id: str, info: DocumentInfo) -> None:
-        """Keep what a document says of itself."""
+        """Store the metadata of a document."""
         self._run.set_info(doc_id, info)
 
     def page_id(self, wanted: str) -> str:
-        """An id for a page that has none yet: ``wanted`` made unique."""
+        """Assign an id to a new page: ``wanted`` made unique."""
         wanted = plain(wanted)
         with self._run.lock:
             page_id = next(filter(self._is_free, self._candidates("pages", wanted)))
@@ -146,7 +146,7 @@ class RunCatalogue(Catalogue):
         return taken + 1
 
     def _known(self, skip: str | None, source: int, copy: int, pages: int | None) -> KnownSource:
-        """Meet a source of an earlier time."""
+        """Register a source of an earlier invocation, with its finished and waiting pages."""
         self._met.add(source)
         given = (short(skip) or "", source)
         ended = Numbers()

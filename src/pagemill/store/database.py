@@ -1,4 +1,4 @@
-"""Connections to a run's database, SQLite in WAL mode, and what SQLite's errors mean."""
+"""Connections to a run's database, SQLite in WAL mode, with SQLite's errors turned into ours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pagemill.store.rows import PageState
 
 REPAIR = "Repair the directory with pagemill verify --repair."
 _OLDEST_SQLITE = (3, 37)
-"""The first one with STRICT tables, in which no text takes the place of a number; https://sqlite.org/stricttables.html"""
+"""The first version with STRICT tables, which reject text in a number column: https://sqlite.org/stricttables.html"""
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _DAMAGE_TEXTS = ("malformed", "unsupported file format")
 _BUSY_S = 10.0
@@ -28,7 +28,7 @@ APPLICATION_ID = 0x504D494C
 FORMAT = 3
 """Version of the tables; no two have the same."""
 EARLIER_FORMAT = 2
-"""The one that is read as well, and brought up to date when it is written: it lacks the last three tables."""
+"""Also read, and upgraded when it is written: it lacks the last three tables."""
 PAGE_SIZE = 1024
 """Bytes. Records of 22 KB made of random words take 0.29 of their lines in the database, with pages of 4096 bytes 0.36;
 a page costs the same time."""
@@ -100,7 +100,7 @@ def database_errors(path: Path, *, repair: str = REPAIR) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         code = _primary_code(error)
-        # When its shared memory cannot grow, a full disk is reported as SQLITE_IOERR.
+        # When the shared memory of WAL mode cannot grow, SQLite reports a full disk as SQLITE_IOERR.
         if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path)):
             raise NoSpaceError(f"cannot write {path}: the disk is full", remedy=NO_SPACE_REMEDY) from error
         if is_damage(error):
@@ -110,7 +110,7 @@ def database_errors(path: Path, *, repair: str = REPAIR) -> Iterator[None]:
                 f"cannot use {path}: {error}",
                 remedy="Make sure that you may write there and that it is on a local disk.",
             ) from error
-        raise  # a mistake of ours
+        raise  # a defect of ours
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
@@ -123,7 +123,7 @@ def _primary_code(error: sqlite3.DatabaseError) -> int:
 
 
 def is_full(path: Path) -> bool:
-    """Whether the disk has next to no space left."""
+    """Whether the disk has less than 64 KiB left."""
     try:
         return shutil.disk_usage(path.parent).free < _NEARLY_FULL_BYTES
     except OSError:
@@ -131,10 +131,10 @@ def is_full(path: Path) -> bool:
 
 
 def require_sqlite() -> None:
-    """Make sure that Python's SQLite is new enough: Python itself accepts far older ones.
+    """Check that Python's SQLite is new enough: Python itself accepts far older versions.
 
     Raises:
-        MissingDependencyError: It is not.
+        MissingDependencyError: It is too old.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise MissingDependencyError(
@@ -144,14 +144,14 @@ def require_sqlite() -> None:
 
 
 class Database:
-    """A connection to an SQLite database, as a rule that of a run, that threads take turns on. A context manager.
+    """A connection to an SQLite database, usually that of a run, shared by threads under a lock. A context manager.
 
     Args:
         file: The database; created when it is missing.
-        read_only: Others may write it meanwhile. Every answer is of one moment; while an iterator is not exhausted,
-            other answers are of its moment, too.
-        trial: Nothing is ever committed; for finding out what a run would do.
-        accept: Refuses another program's database, or another version's; by default all but that of a run.
+        read_only: Others may write at the same time. Every answer is a snapshot; until an iterator is exhausted, other
+            answers are of the same snapshot.
+        trial: Never commit, to find out what a run would do.
+        accept: Raises for the database of another program or version; by default for all but that of a run.
         repair: The remedy when the file is damaged.
 
     Raises:
@@ -180,6 +180,8 @@ class Database:
         except OutputError as error:
             if not read_only or isinstance(error, NoSpaceError):
                 raise
+            # Even a reader writes shared memory in WAL mode. On a read-only medium SQLite can only read the file as one
+            # that never changes, which ignores the journal: so there must be none.
             require_no_journal(file)
             self._open("mode=ro&immutable=1", read_only=True)
 
@@ -208,8 +210,10 @@ class Database:
             self._accept(connection, self.file)
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         connection.execute("PRAGMA journal_mode = WAL")
+        # Without an fsync per commit; sync() makes commits durable every few seconds.
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")  # sync() does it, not some page
+        # A checkpoint takes as long as what has gathered in the journal: sync() does it, not whichever page is next.
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
         if is_new:
             with self.transaction():
                 for statement in _STATEMENTS:
@@ -234,15 +238,15 @@ class Database:
         return next((row[0] for row in self.query(statement, parameters)), None)
 
     def each(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
-        """One row after the other, all of one moment."""
+        """The rows of an answer one by one, from one snapshot."""
         with self._errors():
-            # Not "yield from": that would close the cursor of a generator left half-way, perhaps after the connection.
+            # Not "yield from": closing a generator half-way would close the cursor, perhaps after the connection.
             for row in self._connection.execute(statement, parameters):  # noqa: UP028
                 yield row
 
     @contextlib.contextmanager
     def moment(self) -> Iterator[None]:
-        """While entered, all answers are of one moment."""
+        """A block in which all answers are of one snapshot."""
         with self._errors():
             self._connection.execute("BEGIN")
         try:
@@ -253,11 +257,12 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of what is done inside, or nothing."""
+        """A transaction; rolled back on an exception."""
         with self.lock, self._errors():
             if self._trial:
                 yield self._connection
                 return
+            # Immediate: a transaction that reads first and writes later fails if another process wrote in between.
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -275,7 +280,7 @@ class Database:
 
     @contextlib.contextmanager
     def durable_transaction(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that, with all before it, survives a power cut."""
+        """A transaction that survives a power cut, as do all before it."""
         with self.lock, self._errors():
             self._connection.execute("PRAGMA synchronous = FULL")
             try:
@@ -285,13 +290,14 @@ class Database:
                 self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def checkpoint(self) -> None:
-        """Move the journal into the database and empty it, unless somebody is reading just now."""
+        """Move the journal into the database and truncate it, unless a reader is active."""
         with self.lock, self._errors():
-            self._connection.execute("PRAGMA busy_timeout = 0")  # do not wait for readers: the next checkpoint does it
+            # Do not wait for readers: the next checkpoint will do.
+            self._connection.execute("PRAGMA busy_timeout = 0")
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.OperationalError as error:
-                if _primary_code(error) != sqlite3.SQLITE_LOCKED:  # an iterator of ours that is not exhausted: a reader
+                if _primary_code(error) != sqlite3.SQLITE_LOCKED:  # an iterator of our own that is not exhausted
                     raise
             finally:
                 self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_S * 1000:.0f}")
@@ -309,20 +315,17 @@ class Database:
 
 
 def _recognize(connection: sqlite3.Connection, path: Path) -> None:
-    """Make sure that a file is the database of a run, of this format.
+    """Check that a file is the database of a run in a format that this version reads.
 
     Raises:
-        DamagedRunError: It is empty, or its beginning is lost or damaged.
-        OutputError: It is another program's, or of another version of pagemill.
+        DamagedRunError: It is empty, or its header is lost or damaged.
+        OutputError: It is from another program, or another version of pagemill.
     """
     application, version = version_of(connection)
     if application == APPLICATION_ID and version in (FORMAT, EARLIER_FORMAT):
         return
-    if application == 0 or _statements_of(connection) in (
-        [],
-        _STATEMENTS,
-        _STATEMENTS[: -len(_ADDED)],
-    ):  # with our tables a number is damaged
+    # Our tables under another number: the header is damaged.
+    if application == 0 or _statements_of(connection) in ([], _STATEMENTS, _STATEMENTS[: -len(_ADDED)]):
         raise DamagedRunError(f"{path} is not an intact database of a run", remedy=REPAIR)
     if application != APPLICATION_ID:
         raise OutputError(f"{path} is not from pagemill", remedy="Choose another directory with -o.")
@@ -333,12 +336,12 @@ def _recognize(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _statements_of(connection: sqlite3.Connection) -> list[str]:
-    """What has made the tables and indices of a database."""
+    """The SQL statements that created the tables and indices of a database."""
     return [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")]
 
 
 def version_of(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Whose database it is, and of which format; zeros for a new one."""
+    """Application id and format of a database; zeros for a new one."""
     application, version = (
         int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
     )
@@ -346,7 +349,7 @@ def version_of(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def require_no_journal(path: Path) -> None:
-    """Make sure that a database may be read as a file that never changes, where SQLite cannot create its own files.
+    """Check that a database has no journal, so that it can be read where SQLite cannot create files.
 
     Raises:
         OutputError: The last commits are in the journal, which SQLite reads only where it may write.

@@ -27,13 +27,13 @@ Line = tuple[int, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporters:
-    """How pages become text: the store knows files, not formats."""
+    """Converters of pages to text: the store knows files, not formats."""
 
     embedding_text: Callable[[PageResult], str]
     document_markdown: Callable[[Iterable[PageResult]], str | Iterable[str]]
     """Called with a document's pages in page order."""
     document_json: Callable[[Iterable[PageResult], DocumentInfo, bool], str | bytes | Iterable[str]]
-    """Likewise, with what the document says of itself, and whether pages of it have not ended."""
+    """Likewise, with the metadata of the document, and whether it has unfinished pages."""
     report: Report | None = None
     """Called with all pages in input order, the preview of a page id, and the summary.
 
@@ -70,8 +70,8 @@ class LineFile:
 
     Args:
         path: The file.
-        run: Its table ``derived`` notes how far the file goes.
-        lines: Makes lines of stored records.
+        run: Its table ``derived`` has the last record and the size of the file.
+        lines: Converts stored records to lines.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class LineFile:
         self._fd = -1
 
     def distrust(self) -> None:
-        """The file holds lines that are no longer true: the next update rewrites it. May be called on any thread."""
+        """Have the next update rewrite the file, as it holds lines of changed records. Thread-safe."""
         with self._run.lock:
             self._size = -1
 
     def go_live(self) -> None:
-        """Bring the file up to date where only lines at its end are missing, and let :meth:`append` work.
+        """Bring the file up to date if only lines at its end are missing, and open it for :meth:`append`.
 
         Raises:
             OutputError: The file cannot be written; NoSpaceError when the disk is full.
@@ -100,9 +100,9 @@ class LineFile:
             self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
     def append(self, record: int, line: bytes) -> None:
-        """Add the line of a record that was just committed: a convenience for those who follow the file.
+        """Append the line of a record that was just committed, for programs that follow the file.
 
-        After a failure no further line is added until the next update, which cuts off what was written of this one.
+        After a failure no line is appended until the next update, which truncates the partial one.
 
         Raises:
             OutputError: The line does not fit; NoSpaceError when the disk is full.
@@ -112,19 +112,19 @@ class LineFile:
         try:
             with output_errors(self._path):
                 view = memoryview(line)
-                while view:  # one call, as a rule: only a nearly full disk writes less than it is asked to
+                while view:  # usually one call: only a nearly full disk writes less than it was given
                     view = view[os.write(self._fd, view) :]
         except BaseException:
             self.close()
             raise
         with self._run.lock:
-            if self._size >= 0:  # else it holds lines that are no longer true
+            if self._size >= 0:  # not distrusted by another thread meanwhile
                 self._record, self._size = record, self._size + len(line)
 
     def update(self) -> None:
-        """Make the file hold the lines of all records: append to it, or rewrite it where that does not do.
+        """Bring the file up to date with all records: append to it, or rewrite it if that is not enough.
 
-        It is followed no longer then.
+        It is then closed for :meth:`append`.
 
         Raises:
             OutputError: The file cannot be written; NoSpaceError when the disk is full.
@@ -132,7 +132,8 @@ class LineFile:
         was_live = self._fd >= 0
         self.close()
         record, size, there = self._record, self._size, size_of(self._path)
-        # Of a file that was followed line by line the size is known; else a killed process may have added lines.
+        # A killed process may have appended lines after the recorded size, which are truncated. While we append
+        # ourselves we know the size: what is longer was written by somebody else.
         is_whole = 0 < size <= there and not (was_live and there > size)
         if not is_whole:
             record = size = 0
@@ -153,11 +154,12 @@ class LineFile:
             write_whole(self._path, new_lines(), durable=True)
         self._record, self._size = record, size
         sync(self._path)
-        sync_directory(self._path.parent)  # or what is noted of the new file might be taken for the old one's
+        # Before the size is recorded: after a power cut the old file could otherwise have the name, with the new size.
+        sync_directory(self._path.parent)
         self._note()
 
     def sync(self) -> None:
-        """Wait until the file is on the disk, and note how far it goes.
+        """Wait until the file is on the disk, and record its size.
 
         Raises:
             OutputError: The disk does not take it; NoSpaceError when it is full.
@@ -168,7 +170,7 @@ class LineFile:
             with output_errors(self._path):
                 os.fsync(self._fd)
         except BaseException:
-            self.distrust()  # a second sync may succeed without what the first one lost
+            self.distrust()  # after a failed fsync a second one may succeed although data is lost
             raise
         self._note()
 
@@ -179,7 +181,7 @@ class LineFile:
             self._fd = -1
 
     def _note(self) -> None:
-        """Note how far the file goes."""
+        """Record the last record and the size of the file."""
         with self._run.lock:
             if self._size >= 0 and self._run.derived(self._path.name) != (self._record, self._size):
                 self._run.set_derived(self._path.name, self._record, self._size)
@@ -198,12 +200,12 @@ def write_document(reader: RunReader, doc_id: str, exporters: Exporters) -> None
 
 
 def document_markdown(reader: RunReader, doc_id: str, exporters: Exporters) -> str | Iterable[str]:
-    """A document's Markdown as its file has it."""
+    """The content of a document's Markdown file."""
     return exporters.document_markdown(reader.document(doc_id, markdown=False))
 
 
 def document_json(reader: RunReader, doc_id: str, exporters: Exporters) -> str | bytes | Iterable[str]:
-    """A document's DocJSON as its file has it: what a run that was interrupted has is provisional."""
+    """The content of a document's DocJSON file, marked as provisional if pages of it are unfinished."""
     return exporters.document_json(
         reader.document(doc_id, markdown=False), reader.info(doc_id), reader.has_open_pages(doc_id)
     )
@@ -219,11 +221,11 @@ def report_of(reader: RunReader, report: Report, summary: RunSummary) -> Iterato
 
 
 def is_complete(run: RunDatabase, *, report: bool) -> bool:
-    """Whether all derived files are there, in the sizes that they had when the run ended.
+    """Whether all derived files exist, with the sizes that they had when the run ended.
 
     Args:
         run: The run.
-        report: Whether a report belongs to them.
+        report: Whether a report is one of them.
 
     Raises:
         OutputError: The directory cannot be read.

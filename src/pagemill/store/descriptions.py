@@ -1,4 +1,4 @@
-"""Answers of a model, kept as they arrive, by what was asked: a run that is killed asks nothing twice."""
+"""Answers of a model, stored by request as they arrive, so that a killed run repeats no request."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _TABLE = "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB 
 
 
 class DescriptionStore:
-    """An SQLite file of its own, made on first use: it may be lost, which costs requests. Thread-safe.
+    """A separate SQLite file, created on first use. If it is lost, requests are repeated. Thread-safe.
 
     Args:
-        file: In the private folder of the run directory.
+        file: Its path in the private folder of the run directory.
     """
 
     def __init__(self, file: Path) -> None:
@@ -25,7 +25,7 @@ class DescriptionStore:
         self._connection: sqlite3.Connection | None = None
 
     def get(self, key: bytes) -> bytes | None:
-        """What was kept under a key.
+        """The answer stored under a key.
 
         Raises:
             OutputError: The file cannot be read.
@@ -35,7 +35,7 @@ class DescriptionStore:
         return None if row is None else bytes(row[0])
 
     def put(self, key: bytes, answer: bytes) -> None:
-        """Keep an answer.
+        """Store an answer.
 
         Raises:
             OutputError: The file cannot be written; NoSpaceError when the disk is full.
@@ -57,6 +57,7 @@ class DescriptionStore:
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
+                # A cache: a damaged one is replaced, and costs requests, not the run.
                 for suffix in ("-wal", "-shm", ""):
                     self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
                 self._connection = self._connect()

@@ -1,4 +1,4 @@
-"""Writing files that are either whole or not there, and telling apart why a write failed."""
+"""Atomic file writes, and the cause of a failed one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 from pagemill.errors import OutputError, unwritable
 from pagemill.store.paths import TEMPORARY_SUFFIX
 
-NO_SPACE_REMEDY = "Free some space and run the same command again: it goes on where it stopped."
-_MANY_FILES = 1_000  # that are synced one by one; the whole system is, instead of more
+NO_SPACE_REMEDY = "Free some space and run the same command again: it resumes where it stopped."
+_MANY_FILES = 1_000
+"""Files above which the whole system is synced instead of one file after the other. Not measured."""
 
 
 @contextlib.contextmanager
@@ -60,12 +61,12 @@ def encoded(text: str | bytes | Iterable[str]) -> Iterator[bytes]:
 
 
 def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> None:
-    """Write a file under a temporary name beside ``path``, then rename it; on any failure nothing is left behind.
+    """Write a file under a temporary name beside ``path``, then rename it; a failure leaves no file behind.
 
     Args:
-        path: Where the file goes.
+        path: The file.
         chunks: Its content.
-        durable: Wait until the content is on the disk before it takes the place of what was there.
+        durable: Wait until the content is on the disk before the old file is replaced.
 
     Raises:
         OutputError: The file cannot be written; NoSpaceError when the disk is full.
@@ -75,6 +76,7 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
         with output_errors(path):
             with temporary.open("wb") as stream:
                 stream.writelines(chunks)
+                # The rename may reach the disk before the content: after a power cut the file would be empty.
                 if durable:
                     stream.flush()
                     os.fsync(stream.fileno())
@@ -86,7 +88,7 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file; 0 for one that is not there.
+    """Bytes of a file; 0 if it does not exist.
 
     Raises:
         OutputError: The directory cannot be read.
@@ -99,10 +101,10 @@ def size_of(path: Path) -> int:
 
 
 def sync(path: Path, flags: int = os.O_RDWR) -> None:
-    """Wait until the file's content is on the disk; one that is gone again has none.
+    """Wait until the content of a file is on the disk; does nothing if the file does not exist.
 
     Raises:
-        OutputError: The disk does not take it.
+        OutputError: The disk reports an error.
     """
     with output_errors(path), contextlib.suppress(FileNotFoundError):
         fd = os.open(path, flags)
@@ -116,9 +118,10 @@ def sync_files(paths: Collection[Path]) -> None:
     """Wait until the content of all these files is on the disk.
 
     Raises:
-        OutputError: The disk does not take it.
+        OutputError: The disk reports an error.
     """
-    if len(paths) > _MANY_FILES and sys.platform == "linux":  # elsewhere it does not wait until all is written
+    # On other systems sync(2) returns before everything is written.
+    if len(paths) > _MANY_FILES and sys.platform == "linux":
         os.sync()
         return
     for path in paths:
@@ -126,9 +129,9 @@ def sync_files(paths: Collection[Path]) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the names in a directory are on the disk.
+    """Wait until the entries of a directory are on the disk: a new file can be lost although its content is there.
 
     Raises:
-        OutputError: The disk does not take it.
+        OutputError: The disk reports an error.
     """
     sync(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""What an output directory holds, as far as that shows without opening a database."""
+"""What an output directory holds, judging by its files, without opening a database."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Holding(Enum):
 
     NOTHING = "nothing"
     RUN = "run"
-    """Perhaps a damaged one."""
+    """It may be damaged."""
     REMAINS = "remains"
-    """The rest of a run that was being deleted, or a run that is to be deleted as no version can resume it."""
+    """The rest of a run that was being deleted, or a run of an earlier version that ``--fresh`` deletes."""
 
 
 def examine(out: Path, *, fresh: bool = False) -> Holding:
@@ -31,11 +31,11 @@ def examine(out: Path, *, fresh: bool = False) -> Holding:
 
     Args:
         out: The directory.
-        fresh: A run that is there is going to be deleted.
+        fresh: The run in it will be deleted.
 
     Raises:
-        OutputError: It holds files by our names that do not show that they are from pagemill, a run of an earlier
-            version that is not to be deleted, or cannot be read.
+        OutputError: It holds foreign files with names that we use, a run of an earlier version without ``fresh``, or
+            cannot be read.
     """
     with output_errors(out):
         if (out / paths.FOLDER).is_file():
@@ -54,23 +54,24 @@ def examine(out: Path, *, fresh: bool = False) -> Holding:
         present = [name for name in _DERIVED if (out / name).exists()]
         if not present:
             return Holding.NOTHING
+        # Such names are not rare: only our lock or our run.json show that a run may overwrite these files.
         if not (out / paths.LOCK).exists() and read_run_json(out) is None:
             raise foreign(out, present[0])
         return Holding.RUN  # one that has lost its database
 
 
 def require_run(out: Path) -> None:
-    """Make sure that a directory holds a run of this version, be it a damaged one.
+    """Check that a directory holds a run of this version, which may be damaged.
 
     Raises:
-        OutputError: It does not, or cannot be read.
+        OutputError: It holds none, or cannot be read.
     """
     if examine(out) is not Holding.RUN:
-        raise OutputError(f"{out} holds no run", remedy="Name a directory that pagemill parse has written to.")
+        raise OutputError(f"{out} holds no run", remedy="Pass a directory that pagemill parse has written to.")
 
 
 def foreign(out: Path, name: str) -> OutputError:
-    """The refusal of a directory with a file by one of our names that no run has written."""
+    """The error for a directory with a foreign file under a name that we use."""
     return OutputError(
         f"{out} holds {name} but no run, which might overwrite it", remedy="Choose another directory with -o."
     )

@@ -1,4 +1,4 @@
-"""One process at a time works on a run directory."""
+"""Lock files: one process at a time changes a run directory."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from pagemill.errors import LockedError, OutputError
 from pagemill.store.files import output_errors
 
 DERIVED_WAIT_S = 600.0
-"""How long a run waits for an export that writes the same files, at its end and with ``--fresh``."""
+"""Wait of a run for an export that writes the same files, at its end and with ``--fresh``."""
 _DYING_S = 2.0
-"""How long to wait for an owner by default: a killed process holds the lock until its memory is freed."""
+"""Default wait for the owner: a killed process holds the lock until its memory is freed."""
 _POLL_S = 0.05
 DESCRIBING = "describe"
 """A task."""
 
 
 class Owner(msgspec.Struct, kw_only=True):
-    """The process that works on a run directory."""
+    """The process that is using a run directory."""
 
     pid: int
     host: str
     started: str
     """When it opened the directory, ISO 8601."""
     task: str = ""
-    """What it does there; empty for parsing, and for what takes a moment."""
+    """Its task; empty for parsing and for short tasks."""
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}, since {self.started}"
 
 
 def owner_of(path: Path) -> Owner | None:
-    """Who holds a lock file; None for nobody, and for one that has only just come."""
+    """The owner of a lock file; None if it is free, or if its owner has just taken it."""
     try:
         with path.open("rb") as stream:
             return None if _lock(stream.fileno(), shared=True) else msgspec.json.decode(stream.read(4096), type=Owner)
@@ -51,12 +51,12 @@ class RunLock:
     """Holds a lock file until it is released or the process dies. A context manager.
 
     Args:
-        path: The file, made when it is not there. It stays.
-        wait_s: How long to wait for the owner, in seconds.
+        path: The file; created if it does not exist, and not deleted.
+        wait_s: Seconds to wait for the owner.
         task: As :attr:`Owner.task`.
 
     Raises:
-        LockedError: Another process holds it, or another part of this one.
+        LockedError: Another process holds it, or this one does.
         OutputError: The file cannot be locked.
     """
 
@@ -66,6 +66,8 @@ class RunLock:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             self._acquire(wait_s)
+            # The owner is only for messages. What locks is flock, which the kernel releases with the process: a file
+            # that a killed process left behind locks nothing.
             with output_errors(path):
                 os.ftruncate(self._fd, 0)
                 started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -104,7 +106,7 @@ class RunLock:
 
 
 def _lock(fd: int, *, shared: bool = False) -> bool:
-    """Lock a file unless another one has."""
+    """Lock a file; False if it is locked already."""
     try:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):

@@ -1,4 +1,4 @@
-"""How fast each machine of a cluster works on a run, for those who look at the directory meanwhile."""
+"""Page rates of the machines of a cluster, stored for observers of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pagemill.store.paths import NODES
 
 
 def write_node_rates(out: Path, rates: Mapping[str, float]) -> None:
-    """Note the recent pages per second by machine; with none the file goes away.
+    """Store the recent pages per second by machine; delete the file if there are none.
 
     Raises:
         OutputError: It cannot be written.
@@ -25,7 +25,7 @@ def write_node_rates(out: Path, rates: Mapping[str, float]) -> None:
 
 
 def read_node_rates(out: Path) -> dict[str, float]:
-    """What was noted last; nothing where no cluster works on the run."""
+    """The rates stored last; empty if the run is on no cluster."""
     try:
         return msgspec.json.decode((out / NODES).read_bytes(), type=dict[str, float])
     except (OSError, msgspec.DecodeError):

@@ -1,4 +1,4 @@
-"""Opening the run in a directory: start one, resume one, discard one, or say why not."""
+"""Opening the run in a directory: start, resume or discard one, or refuse with the reason."""
 
 from __future__ import annotations
 
@@ -38,24 +38,25 @@ class OpenMode(Enum):
     """What to do with what an output directory holds."""
 
     AUTO = "auto"
-    """Resume a run of the same settings; start one where there is none."""
+    """Resume a run with the same settings; start one if there is none."""
     RESUME = "resume"
-    """Resume; an error where there is no run."""
+    """Resume; an error if there is no run."""
     FRESH = "fresh"
-    """Delete what a run wrote, and start."""
+    """Delete the files of a run, and start one."""
 
 
 def refuse(out: Path, mode: OpenMode) -> Holding:
-    """Say, before anything is written, why a run cannot be opened in a directory, where that shows from outside.
+    """Raise if a run cannot be opened in a directory, before anything is written; checks only names of files.
 
     Returns:
         What the directory holds.
 
     Raises:
-        OutputError: It holds files by our names that are not ours, the run of an earlier version, or no run to resume.
+        OutputError: It holds foreign files with names that we use, the run of an earlier version, or no run to resume.
     """
     holding = examine(out, fresh=mode is OpenMode.FRESH)
-    if holding is Holding.NOTHING and not (out / paths.LOCK).exists():  # else a run was here, and what it left stays
+    # With a lock file there was a run: its documents may be overwritten. Without one they are somebody else's.
+    if holding is Holding.NOTHING and not (out / paths.LOCK).exists():
         with output_errors(out):
             for pattern in (f"{paths.DOCUMENTS}/*.md", f"{paths.DOCUMENTS}/*.json", f"{paths.CROPS}/*.jpg"):
                 for file in out.glob(pattern):
@@ -67,20 +68,20 @@ def refuse(out: Path, mode: OpenMode) -> Holding:
 
 @contextmanager
 def inspected(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> Iterator[RunDatabase | None]:
-    """The database of a run for finding out what resuming it would do; no change to it is kept.
+    """The database of a run, to find out what resuming it would do; no change is committed.
 
     Args:
         out: The directory; it need not exist.
-        identity: The settings that decide about results, as far as they are known.
-        mode: What is to be done with what the directory holds.
+        identity: The settings that change results, as far as they are known.
+        mode: What to do with what the directory holds.
 
     Yields:
-        None where there is no intact run to resume, so that there is work left.
+        The database; None if there is no intact run to resume, so that there is work left.
 
     Raises:
-        LockedError: Another process works on the directory.
+        LockedError: Another process is using the directory.
         DifferentRunError: It holds a run with other settings.
-        OutputError: It cannot be written, holds files by our names that are not ours, or no run to resume.
+        OutputError: It cannot be written, holds foreign files with names that we use, or no run to resume.
     """
     with output_errors(out):
         place = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
@@ -94,7 +95,7 @@ def inspected(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> Iter
             opened.enter_context(RunLock(out / paths.LOCK))
         run = None
         if holding is Holding.RUN and mode is not OpenMode.FRESH:
-            with suppress(DamagedRunError):  # which opening it repairs
+            with suppress(DamagedRunError):  # a run repairs it when it opens it
                 run = _run_there(out, identity, mode, trial=True)
         if run is not None:
             opened.enter_context(run)
@@ -104,16 +105,16 @@ def inspected(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> Iter
 def open_run(
     out: Path, *, identity: Mapping[str, Any], settings: Mapping[str, Any] | None, mode: OpenMode
 ) -> tuple[RunDatabase, bool]:
-    """Open the database of a directory that this process has locked: of the run that is there, or of a new one.
+    """Open the database of a directory that this process has locked: that of its run, or of a new one.
 
     Args:
         out: The directory.
-        identity: The settings that decide about results.
+        identity: The settings that change results.
         settings: As in :meth:`RunDatabase.start_session`.
         mode: What to do with what the directory holds.
 
     Returns:
-        The database, and whether the last process that worked on the run was cut off.
+        The database, and whether the last process of the run was killed.
 
     Raises:
         DifferentRunError: It holds a run with other settings.
@@ -126,7 +127,8 @@ def open_run(
         try:
             run = _run_there(out, identity, mode)
         except DamagedRunError:
-            if mode is OpenMode.RESUME or holds_pages(out):  # else nobody would miss anything
+            # Without a single page there is nothing to save: a new database is as good.
+            if mode is OpenMode.RESUME or holds_pages(out):
                 rebuild_database(out)
                 run = _run_there(out, identity, mode)
     cut_off = run is not None and run.summary.finished is None
@@ -144,7 +146,7 @@ def open_run(
 
 
 def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial: bool = False) -> RunDatabase | None:
-    """Open a run that is there; None when it is as good as none. For a trial ``identity`` may be incomplete."""
+    """Open the run of a directory; None if it may be replaced. For a trial ``identity`` may be incomplete."""
     if not (out / paths.DATABASE).exists():
         raise DamagedRunError(f"{out} has lost its database")
     with ExitStack() as opened:
@@ -156,11 +158,13 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
                 raise OutputError(f"{out} holds no run to resume", remedy=_START)
             return None
         before = run.summary.identity
-        if "describe" not in before and _describes(run.summary.settings):  # of a version that did not name by whom
+        # An earlier version did not store which model describes: such a run is resumed with the one that is named now.
+        if "describe" not in before and _describes(run.summary.settings):
             before = before | {name: value for name, value in identity.items() if name.startswith("describe")}
         if trial:
             before = {name: before.get(name) for name in identity}
         differences = list(_differences(before, identity))
+        # A run without pages, as after a misspelt input, is replaced: nobody should need --fresh for it.
         if differences and not (mode is OpenMode.AUTO and run.is_fruitless()):
             raise DifferentRunError(
                 f"{out} holds a run with other settings: {'; '.join(differences)}",
@@ -173,17 +177,17 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
 
 
 def _describes(settings: Mapping[str, Any]) -> bool:
-    """Whether the settings of a run's last invocation, as :meth:`pagemill.runtime.pipeline.Pipeline.describe`, do."""
+    """Whether a run describes elements, by the settings of its last invocation."""
     return bool(settings.get("parse", {}).get("describing", {}).get("kinds"))
 
 
 def discard(out: Path) -> None:
-    """Delete what a run wrote, and nothing else: its fixed files, and the crops and documents that it names.
+    """Delete the files of a run, and nothing else: its fixed files, and the crops and documents that it names.
 
-    A process that dies in between leaves a marker; whoever opens the directory next continues. Only the lock stays.
+    A process that dies in between leaves a marker, and the next one to open the directory continues. The lock stays.
 
     Raises:
-        LockedError: ``pagemill export OUT`` writes derived files, and does not end.
+        LockedError: ``pagemill export OUT`` is still writing derived files after the wait.
         OutputError: Something cannot be deleted.
     """
     marker = out / paths.DISCARDING
@@ -192,7 +196,7 @@ def discard(out: Path) -> None:
         marker.touch()
         sync_directory(marker.parent)
         delete_own(out, _named(out))
-        # The names go last: a process that dies before still finds the files that they name.
+        # The database goes last: a process that dies before that still finds the names of the files.
         for name in _FIXED_FILES:
             (out / name).unlink(missing_ok=True)
             (out / f"{name}{paths.TEMPORARY_SUFFIX}").unlink(missing_ok=True)
@@ -210,7 +214,7 @@ def delete_own(out: Path, names: Iterable[str]) -> None:
         try:
             path = paths.own_file(out, name)
         except ValueError:
-            continue  # somebody edited the record: not ours to delete
+            continue  # an edited record: the file is not ours to delete
         with output_errors(path):
             path.unlink(missing_ok=True)
 
@@ -257,7 +261,7 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "
 
 
 def _shown(name: str, value: Any) -> str:
-    """A setting as people know it from the command line."""
+    """A setting as it is written on the command line."""
     if value is None:
         return "auto" if name == "languages" else "the default"
     if isinstance(value, bool):

@@ -14,14 +14,14 @@ REPORT = "report.html"
 CROPS = "crops"
 DOCUMENTS = "documents"
 EXTRACTED = "extracted"
-"""Of ``pagemill extract``: a folder for each schema, with a file for each document."""
+"""Output of ``pagemill extract``: a folder for each schema, with a file for each document."""
 
 FOLDER = ".pagemill"
 """Private to pagemill."""
 DATABASE = f"{FOLDER}/run.sqlite"
-"""The truth; every other file here but the crops is derived from it."""
+"""The primary data; every other file except the crops is derived from it."""
 DESCRIPTIONS = f"{FOLDER}/descriptions.sqlite"
-"""Answers of a model about pictures, by what was asked: nothing is asked twice after a kill."""
+"""Answers of a model about pictures, by request: after a kill nothing is requested again."""
 LOCK = f"{FOLDER}/lock"
 """Held by the process that changes the run."""
 DERIVED_LOCK = f"{FOLDER}/derived.lock"
@@ -32,12 +32,12 @@ EVALUATION_LOCK = f"{FOLDER}/evaluation.lock"
 NODES = f"{FOLDER}/nodes.json"
 """Recent pages per second by machine, while a run is on a cluster."""
 EARLIER_LEDGER = f"{FOLDER}/ledger.sqlite"
-"""Of version 0.1.0, which kept the truth in ``ocr_results.jsonl``."""
+"""Database of version 0.1.0, whose primary data was ``ocr_results.jsonl``."""
 DISCARDING = f"{FOLDER}/discarding"
-"""While it exists, what the directory holds is being deleted."""
+"""Marker of a run that is being deleted."""
 
 TEMPORARY_SUFFIX = ".pagemill-tmp"
-"""Of a file that is still being written."""
+"""Suffix of files that are still being written."""
 
 _CROP_PATH = re.compile(rf"{CROPS}/[^/\\\0]+")
 _CROP_NAME = re.compile(r"(.+)_crop_\d+\.[a-z]+")
@@ -51,7 +51,7 @@ def crop_file(out: Path, name: str) -> Path:
     """
     base = name.removeprefix(f"{CROPS}/")
     if not _CROP_PATH.fullmatch(name) or base in {".", ".."}:
-        raise ValueError(f"no path of a crop: {name!r}")
+        raise ValueError(f"not the path of a crop: {name!r}")
     return out / CROPS / base
 
 

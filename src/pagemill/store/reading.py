@@ -78,7 +78,7 @@ class Structures(Enum):
 
 
 class RunReader(Database):
-    """What a run knows; opened with :meth:`open` for reading only.
+    """A run, opened with :meth:`open` for reading only.
 
     Records are read through the structure of their document, as far as its pages are there, unless they are asked for
     as they are stored (``stored``).
@@ -242,14 +242,14 @@ class RunReader(Database):
         return self._records("p.record = ?", (number,), stored=True)
 
     def info(self, doc_id: str) -> DocumentInfo:
-        """What a document says of itself."""
+        """The metadata of a document."""
         data = self._has_facts and self.one("SELECT data FROM about WHERE name = ?", (doc_id.casefold(),))
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(data or b"{}", type=DocumentInfo)
         return DocumentInfo()
 
     def has_open_pages(self, doc_id: str) -> bool:
-        """Whether pages of a document were begun and have not ended."""
+        """Whether a document has unfinished pages."""
         document = "(SELECT document FROM documents WHERE name = ?)"
         states = " OR ".join(f"({state_is(state)})" for state in (PageState.RUNNING, PageState.WAITING))
         found = self.one(
@@ -258,7 +258,7 @@ class RunReader(Database):
         return found is not None
 
     def is_provisional(self, doc_id: str) -> bool:
-        """Whether pages of a document may be missing, with which its structure may change."""
+        """Whether pages of a document may be missing, which may change its structure."""
         if self.has_open_pages(doc_id):
             return True
         written = self.one("SELECT written FROM documents WHERE name = ?", (doc_id.casefold(),))
@@ -298,33 +298,34 @@ class RunReader(Database):
         return Overlay() if document is None else self.overlay(document)
 
     def wrong_overlays(self) -> Iterator[str]:
-        """Ids of documents of which another structure is kept than that of their pages, which is derived again."""
+        """Ids of documents whose stored structure is not the one that is derived from their pages."""
         kept = "SELECT document, doc_id, digest, data FROM overlays JOIN documents USING (document) ORDER BY document"
         for document, doc_id, digest, data in self.each(kept) if self._has_facts else ():
             found = self._evidence(document)
-            # That of an earlier state is not used, and replaced in time.
+            # A structure of an earlier state has another digest: it is not used, and replaced when it is needed.
             is_of_now = found is not None and found[0] == digest
             if found and is_of_now and encode_overlay(derive(map(facts_from, found[1]), found[2])) != data:
                 yield doc_id
 
     def _evidence(self, document: int) -> tuple[bytes, list[bytes], DocumentInfo] | None:
-        """A digest of what the structure of a document is derived from, and that; None where it has too many pages."""
+        """What a structure is derived from: digest, facts and metadata; None if there are too many pages."""
         order = f"SELECT p.record FROM pages p WHERE p.document = ? {_PAGE_ORDER} LIMIT {MOST_PAGES + 1}"
         records = [record for (record,) in self.query(order, (document,))]
         if len(records) > MOST_PAGES:
             return None
         info = self.info(self.one("SELECT name FROM documents WHERE document = ?", (document,)) or "")
         facts = [self._facts(record) for record in records]
+        # With the version: another one may derive another structure from the same facts.
         digest = hashlib.sha256(__version__.encode() + msgspec.json.encode(info))
         for each in facts:
             digest.update(len(each).to_bytes(4) + each)
         return digest.digest(), facts, info
 
     def _keep(self, document: int, digest: bytes, overlay: Overlay) -> None:
-        """Keep a structure that was derived; only who may write does."""
+        """Store a derived structure. A reader stores nothing."""
 
     def _facts(self, record: int) -> bytes:
-        """The facts of the page of a record; empty where the record is too old to tell them, or damaged."""
+        """The facts of the page of a record; empty if the record is damaged, or from before facts were stored."""
         data = self.one("SELECT data FROM facts WHERE record = ?", (record,))
         if self.structures is Structures.DERIVED or (data is not None and not is_current(data)):
             with suppress(DamagedRunError):
@@ -332,7 +333,7 @@ class RunReader(Database):
         return data or b""
 
     def has_facts_of(self, record: int, page: PageResult) -> bool:
-        """Whether the facts of a record are those of its page; none are as good, and those of another version."""
+        """Whether the facts of a record match its page. Missing facts and those of another version are accepted."""
         data = self._has_facts and self.one("SELECT data FROM facts WHERE record = ?", (record,))
         return not data or not is_current(data) or data == facts_of(page)
 
@@ -346,9 +347,9 @@ class RunReader(Database):
         return OrderedDict()
 
     def recorded_documents(self) -> Iterator[tuple[str, bool]]:
-        """Id of every document that has a record, and whether its files are said to be up to date."""
+        """Id of every document that has a record, and whether its files are marked as up to date."""
         last = 0
-        # Not one long answer: whoever writes them meanwhile could not empty the journal.
+        # In chunks: a single long read would keep the writer from truncating the journal.
         while rows := self.query(
             f"SELECT document, doc_id, written FROM documents d WHERE document > ? AND {HAS_RECORD}"
             " ORDER BY document LIMIT ?",
@@ -362,12 +363,12 @@ class RunReader(Database):
         return self.each("SELECT record, data FROM records WHERE record > ? ORDER BY record", (after,))
 
     def source_addresses(self) -> dict[str, str]:
-        """Path or URL of each source when it was last in the input, by its digest; the first of several copies."""
+        """Last known path or URL of each source by its digest; that of the first copy if there are several."""
         rows = self.query("SELECT digest, uri FROM sources ORDER BY source DESC")
         return {bytes(digest).hex(): unescaped(uri) for digest, uri in rows}
 
     def remembered_digests(self) -> dict[tuple[bytes, int, int], str]:
-        """Digests of files by what they had then: path as bytes, size, time of modification in ns."""
+        """Stored digests by path as bytes, size and modification time in ns."""
         rows = self.query("SELECT path, size, modified_ns, digest FROM digests")
         return {(bytes(path), size, modified_ns): bytes(digest).hex() for path, size, modified_ns, digest in rows}
 
@@ -376,7 +377,7 @@ class RunReader(Database):
         return [path for (path,) in self.query("SELECT path FROM garbage")]
 
     def preview(self, page_id: str) -> bytes | None:
-        """The small image of a page for the report; None where none was kept."""
+        """The small image of a page for the report; None if none is stored."""
         image = self.one(
             "SELECT image FROM previews WHERE record = (SELECT record FROM pages WHERE name = ?)", (page_id.casefold(),)
         )
@@ -386,7 +387,7 @@ class RunReader(Database):
         """The file of a crop.
 
         Raises:
-            DamagedRunError: It is missing, or is not as the record says.
+            DamagedRunError: It is missing, or differs from the digest in the record.
         """
         try:
             data = paths.crop_file(self.path, crop.path).read_bytes()
@@ -401,7 +402,7 @@ class RunReader(Database):
         raise DamagedRunError(f"{crop.path} {fault}", remedy=REPAIR)
 
     def has_previews(self) -> bool:
-        """Whether page images were kept for a report."""
+        """Whether page images are stored for a report."""
         return bool(self.one("SELECT 1 FROM previews LIMIT 1"))
 
     def failures(self, examples: int = 3) -> list[FailureKind]:
@@ -416,12 +417,12 @@ class RunReader(Database):
         ]
 
     def rate(self) -> float | None:
-        """Pages that ended per second, over the last minutes of work; None while too little is known."""
+        """Finished pages per second, over the last two minutes of work; None until there are two samples."""
         recent = self.session(since=time.time() - _RECENT_S)
         return recent[0] / recent[1] if recent else None
 
     def session(self, *, since: float = 0.0) -> tuple[int, float] | None:
-        """Pages that ended in the last invocation, and its seconds until now; None while too little is known."""
+        """Pages finished by the last invocation, and its duration in seconds; None until there are two samples."""
         ((start, before, end, ended),) = self.query(
             "SELECT min(time), min(ended), max(time), max(ended) FROM samples"
             " WHERE session = (SELECT session FROM run) AND time >= ?",
@@ -435,7 +436,7 @@ class RunReader(Database):
         return [page_id for (page_id,) in rows]
 
     def owner(self) -> Owner | None:
-        """The process that works on the directory; None when there is none."""
+        """The process that is using the directory; None if there is none."""
         return owner_of(self.path / paths.LOCK)
 
     def _records(
@@ -447,9 +448,9 @@ class RunReader(Database):
         stored: bool = False,
         markdown: bool = True,
     ) -> Iterator[PageResult]:
-        # While this goes on, all answers are of one moment, and so is the structure of each document.
+        # Until this iterator is exhausted, all answers are of one snapshot, the structure of each document included.
         overlays: OrderedDict[int, Overlay] = OrderedDict()
-        # Two steps: a sort of the records themselves would write all of them to a temporary file.
+        # In two steps: sorting the records themselves would write all of them to a temporary file.
         rows = self.each(f"SELECT p.page_id, p.record, p.document FROM pages p WHERE {where}", parameters)
         for page_id, record, document in rows:
             data = self.one("SELECT data FROM records WHERE record = ?", (record,))
@@ -457,7 +458,7 @@ class RunReader(Database):
                 if data is None:
                     raise ValueError("it is missing")
                 page = decode_page(decompress(data))
-            except ValueError as fault:  # msgspec's are some
+            except ValueError as fault:  # the base class of msgspec's errors
                 error = DamagedRunError(f"the record of page {page_id} is damaged: {fault}", remedy=REPAIR)
                 if on_damage is None:
                     raise error from fault

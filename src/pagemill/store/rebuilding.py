@@ -27,14 +27,14 @@ _JOURNAL = ("-wal", "-shm")
 def rebuild_database(out: Path) -> None:
     """Write a new database from what can be read of the old one, from ``ocr_results.jsonl`` and ``run.json``.
 
-    What only the old one knew is lost: attempts of pages that had not ended, which pages were skipped, previews,
-    digests of files. Of several lines of a page, or with one page id, the last one counts.
+    What only the old database held is lost: attempts at unfinished pages, skipped pages, previews, digests of files. Of
+    several lines of one page, or with one page id, the last one is used.
 
     Args:
-        out: The run directory, which nobody else has open.
+        out: The run directory, locked by this process.
 
     Raises:
-        DamagedRunError: Nothing says what run it was.
+        DamagedRunError: The identity of the run is lost.
         OutputError: The directory cannot be read or written; NoSpaceError when the disk is full.
     """
     final = out / paths.DATABASE
@@ -50,7 +50,8 @@ def rebuild_database(out: Path) -> None:
     with RunDatabase(temporary) as run:
         run.begin(summary)
         with run.transaction() as connection:
-            # No number is used twice: who reads records as they come would take later ones for those that it has.
+            # Continue the numbers of the old database: a program that follows the records would otherwise take new ones
+            # for those that it already has.
             connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'records'", (_last_record(final),))
             for page in _stored_pages(final):
                 _put(run, connection, page, newest=0)
@@ -63,14 +64,15 @@ def rebuild_database(out: Path) -> None:
             connection.create_function("address", 1, _address, deterministic=True)
             connection.execute("UPDATE sources SET uri = address(uri)")
         run.checkpoint()
-    _delete(final, *_JOURNAL)  # or it would be taken for the new database's; the old one stays until that is there
+    # SQLite would apply the old journal to the new database. The old database stays until the new one replaces it.
+    _delete(final, *_JOURNAL)
     with output_errors(final):
         temporary.replace(final)
     sync_directory(final.parent)
 
 
 def holds_pages(out: Path) -> bool:
-    """Whether a run directory holds anything that a new database can be made from.
+    """Whether a run directory holds pages from which a database can be rebuilt.
 
     Raises:
         OutputError: It cannot be read.
@@ -100,7 +102,8 @@ def _stored_pages(file: Path) -> Iterator[PageResult]:
         number, last = 0, _last_record(file)
         while number < last:
             number += 1
-            with suppress(DamagedRunError, ValueError):  # one by one: a scan would end at the first damaged page
+            # One by one: a scan would end at the first damaged page of the database.
+            with suppress(DamagedRunError, ValueError):
                 following = "SELECT record, data FROM records WHERE record >= ? ORDER BY record LIMIT 1"
                 for found, data in reader.query(following, (number,)):
                     number = found  # numbers have gaps
@@ -108,7 +111,7 @@ def _stored_pages(file: Path) -> Iterator[PageResult]:
 
 
 def _stored_infos(file: Path) -> list[tuple[str, bytes]]:
-    """What documents say of themselves, if it can still be read."""
+    """The metadata of documents, if it can still be read."""
     with suppress(OutputError, ValueError, TypeError, sqlite3.DatabaseError), _opened(file) as reader:
         return reader.query("SELECT name, data FROM about")
     return []
@@ -122,12 +125,12 @@ def _last_record(file: Path) -> int:
 
 
 def _opened(file: Path) -> RunReader:
-    """The old database, whatever is left of the numbers that say whose it is."""
+    """The old database, opened without a check of its header, which may be damaged."""
     return RunReader(file, read_only=True, accept=lambda *_: None)
 
 
 def _put(run: RunDatabase, connection: sqlite3.Connection, page: PageResult, *, newest: int) -> None:
-    """Store a record, unless one of those up to ``newest`` is of the same page or name; later ones are replaced."""
+    """Store a record, unless a record up to ``newest`` has the same page or name; later ones are replaced."""
     try:
         key = PageKey.parse(page.page_key)
     except ValueError:
@@ -146,7 +149,7 @@ def _put(run: RunDatabase, connection: sqlite3.Connection, page: PageResult, *, 
 
 
 def _address(uri: str) -> str:
-    """What the catalogue will ask for: records have files as the user named them, most likely from here."""
+    """The address as the catalogue looks it up: records have paths as the user gave them, probably relative to here."""
     return uri if "://" in uri else os.path.abspath(uri)  # noqa: PTH100 - Path.resolve would follow links
 
 

@@ -1,4 +1,4 @@
-"""Records: page results as lines of JSON, and as they are stored, compressed."""
+"""Records: page results as lines of JSON, and compressed for storage."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pagemill.document.json_text import json_bytes
 from pagemill.document.page import PageResult
 
 MAX_LINE_BYTES = 512 * 2**20
-"""Longer lines are not ours; a damaged record must not make us allocate more."""
+"""Upper bound of a line, so that a damaged record cannot make us allocate more."""
 _LEVEL = 1
-"""Of zstd: 0.23 of a line of real pages; level 3 takes twice as long for the same, level 9 nine times."""
+"""Level of zstd: 0.23 of a line of real pages; level 3 takes twice as long for the same, level 9 nine times."""
 
 _decoder = msgspec.json.Decoder(PageResult)
 
@@ -36,7 +36,7 @@ def decode_page(line: bytes) -> PageResult:
     """Read one line of ``ocr_results.jsonl``.
 
     Raises:
-        msgspec.DecodeError: The line is no page record.
+        msgspec.DecodeError: The line is not a page record.
     """
     return _decoder.decode(line)
 
@@ -53,7 +53,7 @@ class Compressor:
 
 
 def decompress(data: bytes) -> bytes:
-    """The line, newline included, of what :class:`Compressor` made.
+    """Decompress a line of :class:`Compressor`, newline included.
 
     Raises:
         ValueError: It is damaged.

@@ -1,4 +1,4 @@
-"""Bring a run directory up to date and repair it: what is intact stays, what is lost waits to be parsed again."""
+"""Update and repair a run directory: intact pages stay, lost ones wait to be parsed again."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pagemill.store.verify import WITHOUT_RECORD, Examination, Kind, Verdict, ve
 
 
 class Repairs(msgspec.Struct, kw_only=True):
-    """What was repaired, and how the directory is now."""
+    """Repairs that were made, and the state of the directory after them."""
 
     database_rebuilt: bool = False
     pages_reset: int = 0
-    """Pages whose record was lost, and that wait for the next run."""
+    """Pages whose record was lost; they wait for the next run."""
     files_deleted: int = 0
     derived_written: bool = False
     """The files that are derived from the records were brought up to date."""
@@ -38,10 +38,10 @@ class Repairs(msgspec.Struct, kw_only=True):
 def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Verdict, Repairs]:
     """Repair what :func:`pagemill.store.verify.verify` finds.
 
-    Pages whose record or crops are damaged wait for the next run. Files that belong to this run by their names, and
-    that nothing mentions, are deleted; others are not touched. A damaged database is rebuilt from what can be read
-    of it and from ``ocr_results.jsonl``. Derived files are written where they do not agree with the records. A process
-    that dies in between leaves a directory that can be repaired again.
+    Pages whose record or crops are damaged wait for the next run. Files with names of this run that no record mentions
+    are deleted; other files are not touched. A damaged database is rebuilt from what can be read of it and from
+    ``ocr_results.jsonl``. Derived files that do not agree with the records are written again. If the process dies in
+    between, the repair can be repeated.
 
     Args:
         path: The run directory.
@@ -49,11 +49,11 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
         quick: As in :func:`~pagemill.store.verify.verify`.
 
     Returns:
-        What was found before, and what was done.
+        The findings before, and the repairs.
 
     Raises:
-        LockedError: Another process works on the directory.
-        DamagedRunError: Neither the database nor ``run.json`` says what run this is.
+        LockedError: Another process is using the directory.
+        DamagedRunError: The identity of the run is lost: it is in neither the database nor ``run.json``.
         OutputError: There is no run, or a file cannot be written; NoSpaceError when the disk is full.
     """
     require_run(path)
@@ -85,17 +85,17 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
 
 
 def restructure(path: Path, exporters: Exporters, prepare: Callable[[], None]) -> None:
-    """Derive the structure of all documents again from their records, and write all files that follow it.
+    """Derive the structure of all documents again from their records, and write the files that depend on it.
 
     Args:
         path: The run directory.
         exporters: The formats that the run was written with.
-        prepare: Called before anything changes, while nobody else may write.
+        prepare: Called before anything is changed, with the lock held.
 
     Raises:
-        LockedError: Another process works on the directory.
+        LockedError: Another process is using the directory.
         OutputError: There is no run, or a file cannot be written; NoSpaceError when the disk is full.
-        DamagedRunError: A record is damaged; nothing has changed then.
+        DamagedRunError: A record is damaged; nothing was changed.
     """
     require_run(path)
     with RunLock(path / paths.LOCK), RunDatabase(path / paths.DATABASE) as run:
@@ -112,17 +112,17 @@ def restructure(path: Path, exporters: Exporters, prepare: Callable[[], None]) -
 
 
 def _reset(path: Path, found: Examination) -> tuple[int, int]:
-    """Let pages wait whose record is lost, and note which derived files are to be rewritten.
+    """Reset pages whose record is lost, and mark the derived files to be rewritten.
 
     Returns:
-        The number of pages, and that of their files, which the next to open the directory deletes.
+        The number of pages, and that of their files, which the next process to open the directory deletes.
     """
     with RunDatabase(path / paths.DATABASE) as run:
         summary = run.summary
         rows = [*run.rows_of(found.lost), *run.rows(WITHOUT_RECORD)]
         if rows:
             run.drop(summary, rows, forget=False)
-        # Their names may be wrong: they are forgotten, and found in the input again.
+        # Row and record disagree, so the row may have a wrong name: it is deleted, and the input yields the page again.
         unsure = run.rows_of(found.disagreeing)
         if unsure:
             run.drop(summary, unsure, forget=True, keep_documents=True)
@@ -143,17 +143,17 @@ def _reset(path: Path, found: Examination) -> tuple[int, int]:
 
 
 def refresh(path: Path, exporters: Exporters) -> Owner | None:
-    """Write the files of a run directory that are derived from its database and out of date.
+    """Write the derived files of a run directory that are out of date.
 
-    Beside a process that works on the run, ``ocr_results.jsonl`` is left to that process: it grows with every page.
-    A run without a report gets none. A run that was cut off is an interrupted one afterwards.
+    While a process is using the run, ``ocr_results.jsonl`` is left to that process, which appends to it. A run without
+    a report gets none. A run that was killed is marked as interrupted.
 
     Args:
         path: The run directory.
         exporters: The formats that the run was written with.
 
     Returns:
-        The process that works on the run; None when there is none.
+        The process that is using the run; None if there is none.
 
     Raises:
         OutputError: There is no run, or a file cannot be written; NoSpaceError when the disk is full.
@@ -163,7 +163,8 @@ def refresh(path: Path, exporters: Exporters) -> Owner | None:
         if not ((path / paths.REPORT).exists() or reader.has_previews()):
             exporters = replace(exporters, report=None)
         before = reader.summary
-    ended = before if before.finished else read_run_json(path) or before  # a rebuilt database does not know the end
+    # A rebuilt database does not know whether the run had finished; run.json does.
+    ended = before if before.finished else read_run_json(path) or before
     try:
         directory = RunDirectory.open(
             path, exporters=exporters, identity=before.identity, settings=None, mode=OpenMode.RESUME
@@ -180,7 +181,7 @@ def refresh(path: Path, exporters: Exporters) -> Owner | None:
 
 
 def _write_beside(path: Path, exporters: Exporters) -> None:
-    """Write what another process that works on the run writes at its end."""
+    """Write the derived files that the process which uses the run would write at its end."""
     with (
         RunLock(path / paths.DERIVED_LOCK, wait_s=DERIVED_WAIT_S),
         RunReader.open(path) as reader,

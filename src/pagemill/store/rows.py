@@ -1,4 +1,4 @@
-"""Pages as the database of a run knows them."""
+"""Rows of pages in the database of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pagemill.document.page import PageResult
 
 _ESCAPE = re.compile(rb"\\udc([89a-f][0-9a-f])")
-"""Of a byte of a file name that is no UTF-8."""
+"""Escape of a byte in a file name that is not UTF-8."""
 
 
 class PageState(IntEnum):
@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
 
 class PageRow(NamedTuple):
-    """All that the database knows of a page but its record."""
+    """Everything that the database has of a page, without its record."""
 
     key: PageKey
     state: PageState
@@ -62,7 +62,7 @@ class PageRow(NamedTuple):
     page_number: int | None
     page_idx: int
     category: str | None
-    """Of the last failure; the reason of a skipped page."""
+    """Category of the last failure; reason of a skipped page."""
     message: str | None
     record: int | None
     """Number of its record, ascending in the order of writing; None without one."""
@@ -91,11 +91,11 @@ def page_row(row: tuple[Any, ...]) -> PageRow:
 
 
 def plain(text: str) -> str:
-    """Text that UTF-8 can hold, of any text: lone surrogates (file names of other encodings) become escapes."""
+    """Text with lone surrogates (file names in other encodings) escaped, so that UTF-8 can encode it."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def unescaped(path: str) -> str:
-    """The path of which :func:`plain` made another one, if there is such a file; else the path itself."""
+    """Undo :func:`plain` if a file of that name exists; otherwise return the path unchanged."""
     name = os.fsdecode(_ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()), path.encode()))
     return name if name != path and os.path.exists(name) else path  # noqa: PTH110 - Path.exists raises for long names

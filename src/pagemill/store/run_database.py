@@ -1,4 +1,4 @@
-"""The truth of a run: its pages, records, documents and crops as transactions on its database."""
+"""The database of a run for writing: its pages, records, documents and crops."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from pagemill.store.summary import Counters, RunSummary, failure_kind
 NO_LONGER_IN_THE_INPUT = "no longer in the input"
 """Reason for skipping a page of an earlier invocation that the input does not hold any more."""
 MAX_TEXT = 1_000
-"""Characters of a message that are kept."""
+"""Characters of a message that are stored."""
 MAX_URI = 8_192
 _MOST_LOST = 10_000
-"""More records than a power cut can take: several times what one process writes between two syncs."""
+"""More records than a power cut can lose: several times what a process writes between two syncs."""
 _PAGE_COLUMNS = (
     *("source", "page", "attempts", "state", "alone", "page_id", "name", "document"),
     *("page_number", "page_idx", "category", "message", "record", "length", "crc"),
@@ -42,16 +42,16 @@ _OF_PAGE = "WHERE (source, page) = (SELECT source, ? FROM sources WHERE digest =
 
 
 class RunDatabase(RunReader):
-    """The same for writing. Thread-safe; every change is one transaction."""
+    """A run that is open for writing. Thread-safe; every change is one transaction."""
 
     def __init__(self, file: Path, *, trial: bool = False) -> None:
         """See :class:`~pagemill.store.database.Database`."""
         super().__init__(file, trial=trial)
         self._compressor = Compressor()
         self.new_documents: dict[str, str] = {}
-        """Names of documents that have no page yet, by their key; those of pages in flight, so few."""
+        """Names of documents without a page yet, by their key: as few as there are pages in flight."""
         self.new_names: set[str] = set()
-        """Names, in lower case, given to pages that have no row yet."""
+        """Case-folded names of pages without a row yet."""
 
     def begin(self, summary: RunSummary) -> None:
         """Start a run in a new database."""
@@ -65,24 +65,26 @@ class RunDatabase(RunReader):
             connection.executemany("INSERT INTO derived VALUES (?, 0, 0)", [(paths.RESULTS,), (paths.TEXTS,)])
 
     def is_fruitless(self) -> bool:
-        """Whether no page came of the run: the inputs did not open, for example for a misspelt name."""
+        """Whether the run has no page: the inputs did not open, for example because of a misspelt name."""
         return self.one("SELECT 1 FROM pages WHERE page > 0 AND record IS NOT NULL LIMIT 1") is None
 
     def unopened(self) -> int:
-        """Failures of sources that could not be read; these are tried again each time."""
-        done = PageState.DONE  # twice, for the index of the pages that are not done
+        """Number of sources that could not be read; these are tried again by each invocation."""
+        # The condition twice: only with the second one does SQLite use the partial index of unfinished pages.
+        done = PageState.DONE
         return int(self.one(f"SELECT count(*) FROM pages WHERE page = 0 AND state > {done:d} AND state <> {done:d}"))
 
     def start_session(self, settings: Mapping[str, Any] | None) -> None:
-        """Note that this process continues the run.
+        """Record that this process continues the run.
 
-        What another version derived from the records is made again: this version may make it otherwise.
+        Files that another version derived from the records are derived again: this version may write them differently.
 
         Args:
-            settings: Of this process; None for one that parses nothing. A run that has ended stays so then.
+            settings: Settings of this process; None for one that parses nothing, which leaves a finished run finished.
         """
         with self.durable_transaction() as connection:
-            # A power cut may have taken records that readers have seen: their numbers are not used for others.
+            # A power cut may have lost records that readers have seen. Readers ask for higher numbers than the last one
+            # they have, so the numbers of lost records must not be used again.
             connection.execute(
                 "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'records'"
                 " AND EXISTS (SELECT 1 FROM run WHERE session + seq > 0 AND finished IS NULL)",
@@ -100,7 +102,7 @@ class RunDatabase(RunReader):
             )
 
     def finish(self, summary: RunSummary) -> None:
-        """Note durably that the run has ended, and how."""
+        """Store, durably, that the run has ended, and how."""
         with self.durable_transaction() as connection:
             connection.execute(
                 "UPDATE run SET finished = ?, interrupted = ?",
@@ -109,7 +111,7 @@ class RunDatabase(RunReader):
         self.checkpoint()
 
     def rows_of(self, records: Iterable[int]) -> list[PageRow]:
-        """The pages that have these records. Looks at every page."""
+        """The pages with these records. Scans all pages."""
         wanted = set(records)
         return [row for row in self.rows() if row.record in wanted]
 
@@ -166,23 +168,23 @@ class RunDatabase(RunReader):
         return int(row[0])
 
     def postpone(self, key: PageKey, *, attempts: int, category: str, message: str) -> None:
-        """Note that an attempt failed and that the page is to be tried again."""
+        """Record that an attempt failed and that the page will be retried."""
         self.change(
             f"UPDATE pages SET state = ?, attempts = ?, category = ?, message = ? {_OF_PAGE} AND state < ?",
             (PageState.WAITING, attempts, short(category), short(message), *_key_values(key), PageState.DONE),
         )
 
     def forget_begun(self, key: PageKey) -> None:
-        """Forget a page that has no record."""
+        """Delete a page that has no record."""
         self.change(f"DELETE FROM pages {_OF_PAGE} AND record IS NULL", _key_values(key))
 
     def end_page(
         self, connection: sqlite3.Connection, page: PageResult, key: PageKey, line: bytes, preview: bytes | None = None
     ) -> int:
-        """Store the record of a page that ended, inside a transaction.
+        """Store the record of a finished page, inside a transaction.
 
         Args:
-            connection: Of the transaction.
+            connection: Connection of the transaction.
             page: The record.
             key: Its key.
             line: The record as a line of JSON.
@@ -219,7 +221,7 @@ class RunDatabase(RunReader):
         return number
 
     def set_info(self, doc_id: str, info: DocumentInfo) -> None:
-        """Keep what a document says of itself."""
+        """Store the metadata of a document."""
         if self.info(doc_id) != info:
             values = plain(doc_id).casefold(), msgspec.json.encode(info)
             with self.transaction() as connection:
@@ -234,19 +236,19 @@ class RunDatabase(RunReader):
         connection.execute("UPDATE counts SET counters = ?", (summary.counters(),))
 
     def drop(self, summary: RunSummary, rows: Iterable[PageRow], *, forget: bool, keep_documents: bool = False) -> None:
-        """Remove the records of pages, with all that belongs to them; their files become garbage.
+        """Remove the records of pages with everything that belongs to them; their files become garbage.
 
         Args:
             summary: Counts of the run; those of the pages are subtracted.
             rows: The pages.
-            forget: Forget the pages, too; else they wait to be parsed again.
-            keep_documents: Keep the names of documents without pages, as they are about to get one.
+            forget: Delete the pages, too; otherwise they wait to be parsed again.
+            keep_documents: Keep the names of documents without pages, which are about to get one.
 
         Raises:
-            OutputError: The database cannot be written; nothing has changed then. NoSpaceError when the disk is full.
+            OutputError: The database cannot be written; nothing was changed. NoSpaceError when the disk is full.
         """
         try:
-            # Durable: their files are deleted next, and no power cut must bring pages back without them.
+            # Durable, as their files are deleted next: a power cut must not restore pages without their files.
             with self.durable_transaction() as connection:
                 intact = True
                 documents: set[str] = set()
@@ -255,7 +257,8 @@ class RunDatabase(RunReader):
                     intact &= _drop(connection, summary, row, forget=forget)
                 for doc_id in documents:
                     _release_document(connection, doc_id, keep=keep_documents)
-                connection.execute("DELETE FROM derived")  # they hold lines that are no longer true
+                connection.execute("DELETE FROM derived")  # the JSONL files hold lines of removed pages
+                # A record that cannot be read cannot be subtracted from the counts.
                 if not intact:
                     summary.restore(recounted(connection))
                 self.count(connection, summary)
@@ -264,7 +267,7 @@ class RunDatabase(RunReader):
             raise
 
     def set_written(self, doc_ids: Iterable[str], *, written: bool) -> None:
-        """Note whether the files of documents are up to date and on the disk."""
+        """Store whether the files of documents are up to date and on the disk."""
         with self.transaction() as connection:
             connection.executemany(
                 "UPDATE documents SET written = ? WHERE name = ?",
@@ -272,24 +275,24 @@ class RunDatabase(RunReader):
             )
 
     def derived(self, name: str) -> tuple[int, int]:
-        """Number of the last record in a derived file and the file's size then; -1 as the size: rewrite it."""
+        """The last record in a derived file, and the size of the file up to it; size -1 if it must be rewritten."""
         rows = self.query("SELECT record, bytes FROM derived WHERE name = ?", (name,))
         return rows[0] if rows else (0, -1)
 
     def set_derived(self, name: str, record: int, size: int) -> None:
-        """Note how far a derived file goes; what it says is on the disk."""
+        """Store the last record and the size of a derived file, whose content is on the disk."""
         self.change("INSERT OR REPLACE INTO derived VALUES (?, ?, ?)", (name, record, size))
 
     def unsynced_crops(self) -> list[tuple[int, str, str]]:
-        """Record number, path and SHA-256 of crops that may not be on the disk, although a record names them."""
+        """Record number, path and SHA-256 of crops that a record names and that may not be on the disk."""
         return self.query("SELECT record, path, sha256 FROM crops WHERE record > (SELECT synced FROM run)")
 
     def synced(self, ended: int, *, crops: bool) -> None:
-        """Make all that was committed before durable, and note how many pages have ended by now.
+        """Make all earlier commits durable, and store a sample of the number of finished pages.
 
         Args:
-            ended: Pages.
-            crops: All crops that records name are on the disk.
+            ended: Finished pages.
+            crops: Whether all crops that records name are on the disk.
         """
         with self.durable_transaction() as connection:
             if crops:
@@ -300,14 +303,15 @@ class RunDatabase(RunReader):
             )
 
     def release_in_flight(self) -> None:
-        """Return the pages in flight to waiting: the process did not die of them."""
+        """Return the pages in flight to waiting, without counting an attempt: the process ended in order."""
         self.change(f"UPDATE pages SET state = {PageState.WAITING:d} WHERE {_RUNNING}")
 
     def recover_in_flight(self, death: str | None) -> None:
         """Return the pages that were in flight when a process died to waiting.
 
         Args:
-            death: How it died; None when nobody saw it, and then it does not count as an attempt at the pages.
+            death: How it died; None if unknown, which does not count as an attempt: it may have been killed from
+                outside.
         """
         if death is None:
             self.change(f"UPDATE pages SET state = {PageState.WAITING:d}, deaths = deaths + 1 WHERE {_RUNNING}")
@@ -328,7 +332,7 @@ _TO_WAITING = (
 
 
 def recounted(connection: sqlite3.Connection) -> Counters:
-    """The counts, from the records themselves: for when a record that was counted cannot be read any more."""
+    """Count all records again, for when a record that was counted can no longer be read."""
     counters = Counters()
     for (data,) in connection.execute("SELECT data FROM pages JOIN records USING (record) ORDER BY record"):
         page = _decoded(data)
@@ -342,7 +346,7 @@ def recounted(connection: sqlite3.Connection) -> Counters:
 
 
 def _drop(connection: sqlite3.Connection, summary: RunSummary, row: PageRow, *, forget: bool) -> bool:
-    """Remove one page; False when its record cannot be read, so that all must be counted again."""
+    """Remove one page; return False if its record cannot be read, so that all must be counted again."""
     intact = True
     if row.state is PageState.SKIPPED:
         summary.add_skipped(row.category or "", -1)
@@ -369,7 +373,7 @@ def remove_record(connection: sqlite3.Connection, record: int) -> None:
 
 
 def _release_document(connection: sqlite3.Connection, doc_id: str, *, keep: bool) -> None:
-    """A document has lost pages: its files are out of date, and garbage when no record is left."""
+    """Mark the files of a document that lost pages as out of date, and as garbage if it has no record left."""
     (document,) = connection.execute(
         "UPDATE documents SET written = 0 WHERE name = ? RETURNING document", (doc_id.casefold(),)
     ).fetchone()
@@ -390,7 +394,7 @@ def _release_document(connection: sqlite3.Connection, doc_id: str, *, keep: bool
 def _decoded(data: bytes) -> PageResult | None:
     try:
         return decode_page(decompress(data))
-    except ValueError:  # msgspec's are some
+    except ValueError:  # the base class of msgspec's errors
         return None
 
 
@@ -399,7 +403,7 @@ def _key_values(key: PageKey) -> tuple[int, bytes, int]:
 
 
 def short(text: str | None) -> str | None:
-    """The part of a message that is kept."""
+    """A message, truncated to what is stored."""
     return None if text is None else plain(text[:MAX_TEXT])
 
 

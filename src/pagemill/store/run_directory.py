@@ -39,30 +39,30 @@ from pagemill.store.run_database import NO_LONGER_IN_THE_INPUT, RunDatabase
 PREVIEW_PAGES = 2000
 """Pages, counted from the start of the input, whose preview is kept for the report."""
 SYNC_EVERY_S = 5.0
-"""A power cut costs what was written since the last sync."""
+"""Seconds between syncs: a power cut loses what was written since the last one."""
 _DROPPED_TOGETHER = 10_000
 """Pages of a changed source: a dataset shard can have millions."""
 
 
 class RunDirectory:
-    """Everything a run writes, and what it knows of earlier invocations.
+    """Everything that a run writes, and its knowledge of earlier invocations.
 
-    What writes is called from one thread at a time; the catalogue from any. Memory grows with the pages in flight or
-    postponed and with sources that do not open, not with the pages.
+    Methods that write are called from one thread at a time; the catalogue from any. Memory grows with the pages in
+    flight or postponed and with sources that do not open, not with the pages of the run.
     """
 
     def __init__(self, path: Path, exporters: Exporters, run: RunDatabase, lock: RunLock) -> None:
         """Use :meth:`open`."""
         self.path = path
         self.summary = run.summary
-        """Of the whole directory, over all invocations."""
+        """Counts of the whole directory, over all invocations."""
         self.resumed = 0
-        """Pages that had ended when the directory was opened."""
+        """Pages that were finished when the directory was opened."""
         self._exporters = exporters
         self._run = run
         self._lock = lock
         self._present: set[PageKey] = set()
-        """Pages that this process has begun and not ended; of sources that do not open, also those ended."""
+        """Pages that this process has started and not finished; for sources that do not open, finished ones, too."""
         self._new_documents: set[str] = set()
         """Documents written since the last sync."""
         self._unsynced_crops: set[Path] = set()
@@ -70,10 +70,10 @@ class RunDirectory:
         self._last_sync = time.monotonic()
         self._closed = False
         self.catalogue = RunCatalogue(run, self._replace_source)
-        """What is known of sources, and the names that are given out; may be called from any thread."""
+        """Known sources and assigned names. Thread-safe."""
         self._results = LineFile(path / paths.RESULTS, run, result_lines)
         self.descriptions = DescriptionStore(path / paths.DESCRIPTIONS)
-        """Answers about elements of pages, kept before the pages are."""
+        """Answers about elements of pages, stored before their pages are."""
 
     @classmethod
     def open(
@@ -93,26 +93,25 @@ class RunDirectory:
         Args:
             path: The output directory.
             exporters: Formats of texts, documents and report.
-            identity: Plain JSON values: the settings that decide about results. A run is resumed with the same ones
-                only.
+            identity: Plain JSON values: the settings that change results. A run is only resumed with the same ones.
             settings: Plain JSON values that describe the run, kept in ``run.json``. No secrets. None only brings
                 derived files up to date.
             mode: What to do with a run that is there.
-            retry_failed: Failed pages are to be tried again.
-            death: How the process ended that had the directory open before, where somebody saw it: ``SIGSEGV``.
-            task: What is done there, other than parsing, for those who ask.
+            retry_failed: Retry failed pages.
+            death: How the last process that had the directory open died, if its parent saw it, such as ``SIGSEGV``.
+            task: Task of this process other than parsing, shown by ``pagemill status``.
 
         Raises:
-            LockedError: Another process works on the directory.
+            LockedError: Another process is using the directory.
             DifferentRunError: It holds a run with another identity.
             DamagedRunError: It holds a run that cannot be restored.
-            OutputError: It cannot be written, holds files by our names that are not ours, or no run to resume;
+            OutputError: It cannot be written, holds foreign files with names that we use, or no run to resume;
                 NoSpaceError when the disk is full.
         """
         with output_errors(path):
             if path.is_file():
                 raise OutputError(f"{path} is a file, not a directory", remedy="Choose a directory with -o.")
-            refuse(path, mode)  # before anything is made there
+            refuse(path, mode)  # before anything is created there
             (path / paths.FOLDER).mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as opened:
             lock = opened.enter_context(RunLock(path / paths.LOCK, task=task))
@@ -121,14 +120,14 @@ class RunDirectory:
             directory = cls(path, exporters, run, lock)
             opened.callback(directory._results.close)
             directory._recover(death, cut_off=cut_off, retry_failed=retry_failed)
-            # Now, not when the first seconds have passed: processes that die sooner, one after the other, would let
-            # the journal grow without end.
+            # Now, not after the first seconds: processes that die sooner, one after the other, would let the journal
+            # grow without bound.
             directory.sync()
             opened.pop_all()
         return directory
 
     def start_page(self, key: PageKey, place: Place, *, alone: bool = False) -> None:
-        """Note that a page is in flight.
+        """Record that a page is in flight.
 
         Args:
             key: The page.
@@ -146,12 +145,12 @@ class RunDirectory:
             self._present.add(key)
 
     def postpone_page(self, key: PageKey, *, attempts: int, error: PageError) -> None:
-        """Note that an attempt at a page failed, and that there will be another.
+        """Record that an attempt at a page failed and will be followed by another.
 
         Args:
             key: The page.
-            attempts: Failed attempts, this one included.
-            error: Of this one.
+            attempts: Failed attempts, including this one.
+            error: Error of this attempt.
 
         Raises:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
@@ -159,7 +158,7 @@ class RunDirectory:
         self._run.postpone(key, attempts=attempts, category=error.category, message=error.message)
 
     def forget_begun_page(self, key: PageKey, doc_id: str) -> str:
-        """Forget a page that was begun, as its source does not open; returns the id of the page for the source.
+        """Delete a page that was started, as its source does not open; return the id of the page for the source.
 
         Raises:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
@@ -173,23 +172,25 @@ class RunDirectory:
     def write_page(
         self, page: PageResult, crops: Sequence[tuple[str, bytes]] = (), preview: bytes | None = None
     ) -> None:
-        """Write a page that has ended: its crops, then all else in one transaction.
+        """Write a finished page: its crops, then everything else in one transaction.
 
         Args:
-            page: The record; ``page.page_key`` says which page it is.
+            page: The record; ``page.page_key`` identifies the page.
             crops: Path relative to the output directory (:func:`pagemill.document.names.crop_path`) and encoded image.
-            preview: Encoded image (WebP or JPEG) of the page for the report; not kept where there is to be none.
+            preview: Encoded image (WebP or JPEG) of the page for the report; dropped if no report is written.
 
         Raises:
-            OutputError: The page could not be written and is still to be done, or its line did not fit into
-                ``ocr_results.jsonl``, which the next process makes up for. NoSpaceError when the disk is full.
-            ValueError: The key is none, the page has ended already, or a crop's path is not of the form that
+            OutputError: The page could not be written and stays unfinished, or its line did not fit into
+                ``ocr_results.jsonl``, which the next process repairs. NoSpaceError when the disk is full.
+            ValueError: The key is invalid, the page is already finished, or a crop's path is not of the form that
                 ``crop_path`` makes.
         """
         key = PageKey.parse(page.page_key)
         files = [(paths.crop_file(self.path, name), data) for name, data in crops]
         line = encode_line(page)
         self._admit(key)
+        # Crops first: a process that dies in between leaves files that nothing names, which are deleted; the other way
+        # round it would leave a record of crops that do not exist.
         with contextlib.ExitStack() as undo:
             for path, data in files:
                 undo.callback(path.unlink, missing_ok=True)
@@ -207,10 +208,10 @@ class RunDirectory:
         self._sync_when_due()
 
     def replace_page(self, page: PageResult) -> None:
-        """Write another record of a page that has ended: of the same crops, with the same preview.
+        """Replace the record of a finished page; its crops and preview stay.
 
         Raises:
-            OutputError: It could not be written, and the page is as it was; NoSpaceError when the disk is full.
+            OutputError: It could not be written; the page is unchanged. NoSpaceError when the disk is full.
             ValueError: The page has no record.
         """
         key = PageKey.parse(page.page_key)
@@ -225,13 +226,13 @@ class RunDirectory:
             self._run.end_page(connection, page, key, encode_line(page), preview)  # takes over the crops
             for table in ("previews", "facts", "records"):
                 connection.execute(f"DELETE FROM {table} WHERE record = ?", (row.record,))
-            connection.execute("DELETE FROM derived")  # they hold a line that is no longer true
+            connection.execute("DELETE FROM derived")  # the JSONL files hold the old record
         self._new_documents.discard(page.doc_id)
         self._results.distrust()
         self._sync_when_due()
 
     def skip_page(self, key: PageKey, place: Place, *, reason: str) -> None:
-        """Note that a page is skipped for good; arguments as in :meth:`start_page`.
+        """Record that a page is skipped for good; arguments as in :meth:`start_page`.
 
         Raises:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
@@ -251,22 +252,23 @@ class RunDirectory:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
             DamagedRunError: A record is damaged.
         """
+        # While an export holds the lock, the document is left to the end of the run: pages must not wait for it.
         with contextlib.suppress(LockedError), RunLock(self.path / paths.DERIVED_LOCK, wait_s=0):
-            self._write_document(doc_id)  # else an export is writing, and the end of the run writes it
+            self._write_document(doc_id)
         self._sync_when_due()
 
     def set_total(self, pages: int | None) -> None:
-        """Note how many pages the input holds, for observers."""
+        """Store the number of pages in the input, for observers."""
         self._run.change("UPDATE run SET total = ?", (pages,))
 
     def sync(self) -> None:
-        """Make everything that was written durable: a power cut does not take it any more.
+        """Make everything that was written durable, so that it survives a power cut.
 
         Raises:
             OutputError: The disk does not take it; NoSpaceError when it is full.
         """
         documents = list(self._new_documents)
-        self._new_documents.clear()  # when this fails, they are written once more
+        self._new_documents.clear()  # if this fails, they are written again
         try:
             sync_files(self._unsynced_crops)
             sync_files([file for doc_id in documents for file in paths.document_files(self.path, doc_id)])
@@ -274,12 +276,14 @@ class RunDirectory:
             for name in (paths.CROPS, paths.DOCUMENTS, paths.FOLDER, "."):
                 sync_directory(self.path / name)
         except OutputError:
-            self._sync_failed = True  # a second sync may succeed without what the first one lost
+            # After a failed fsync the kernel may drop the pages: a second one succeeds although they are lost. So the
+            # crops are never reported as durable by this process.
+            self._sync_failed = True
             raise
         self._unsynced_crops.clear()
         if documents:
             self._run.set_written(documents, written=True)
-        # The crops before the transaction that makes the records durable that name them.
+        # After the crops: this transaction makes the records durable that name them.
         self._run.synced(self.summary.pages, crops=not self._sync_failed)
         self._run.checkpoint()
         self._last_sync = time.monotonic()
@@ -291,9 +295,9 @@ class RunDirectory:
         the previews that were kept for it.
 
         Args:
-            interrupted: The run was asked to stop.
-            complete: The input was read to its end, so that what it did not yield is no longer in it: such pages are
-                skipped when they have not ended, and failures of sources that were not repeated are forgotten.
+            interrupted: The run was stopped early.
+            complete: The input was read to its end, so that pages it did not yield are no longer in it: unfinished ones
+                are skipped, and failures of sources that did not recur are deleted.
 
         Raises:
             OutputError: A file cannot be written; NoSpaceError when the disk is full.
@@ -321,7 +325,7 @@ class RunDirectory:
             texts = partial(text_lines, embedding_text=self._exporters.embedding_text)
             LineFile(self.path / paths.TEXTS, self._run, texts).update()
             for doc_id, written in self._run.recorded_documents():
-                # Those of a small run were written a moment ago, and are noted as such with the next sync.
+                # Those of a small run have just been written, which the next sync records.
                 if not ((written or doc_id in self._new_documents) and has_document(self.path, doc_id)):
                     if written:
                         self._run.set_written([doc_id], written=False)
@@ -330,7 +334,7 @@ class RunDirectory:
             self.sync()
             self.summary.documents = self._run.summary.documents
             self._write_report()
-            # Before the database: whoever dies in between leaves an unfinished run, of which it may say anything.
+            # Before the database: if we die in between, the run is unfinished, and its run.json need not be right.
             write_run_json(self.path, self.summary)
             self.sync()
 
@@ -342,7 +346,7 @@ class RunDirectory:
         self._results.close()
         self.descriptions.close()
         try:
-            with contextlib.suppress(OutputError):  # then it looks as if the process had died: no harm
+            with contextlib.suppress(OutputError):  # the pages then look as if the process had died, which is harmless
                 self._run.release_in_flight()
             self._run.close()
         finally:
@@ -355,7 +359,7 @@ class RunDirectory:
         self.close()
 
     def _recover(self, death: str | None, *, cut_off: bool, retry_failed: bool) -> None:
-        """Clean up after a process that died; costs as much as it was doing, not as much as there is."""
+        """Clean up after a process that died, in time proportional to its pages in flight, not to the run."""
         for name in (paths.CROPS, paths.DOCUMENTS):
             with output_errors(self.path / name):
                 (self.path / name).mkdir(exist_ok=True)
@@ -366,15 +370,17 @@ class RunDirectory:
                 for name in (".", paths.DOCUMENTS, paths.FOLDER):
                     clear_folder(self.path / name)
             self._check_crops()
+        # After the crops of these pages are deleted: from here on they wait, and nothing lists them as in flight.
         self._run.recover_in_flight(death)
         if retry_failed and (failed := list(self._run.rows(f"p.{state_is(PageState.FAILED)} AND p.page > 0"))):
             self._drop(failed, forget=False)
         self.resumed = self.summary.pages + self.summary.skipped - self._run.unopened()
-        write_run_json(self.path, self.summary)  # it says what the run is, should the database be lost
+        # The identity of the run is in it: with that a lost database can be rebuilt from ocr_results.jsonl.
+        write_run_json(self.path, self.summary)
         self._results.go_live()
 
     def _check_crops(self) -> None:
-        """Let pages wait whose crops did not come to the disk before a power cut: those since the last sync."""
+        """Reset pages whose crops did not reach the disk before a power cut, among those since the last sync."""
         lost: dict[int, None] = {}
         for record, name, sha256 in self._run.unsynced_crops():
             path = paths.crop_file(self.path, name)
@@ -390,30 +396,30 @@ class RunDirectory:
             self._drop(self._run.rows_of(list(lost)), forget=False)
 
     def _admit(self, key: PageKey) -> None:
-        """Make room for a page that begins or ends: what is known of it may be from an earlier invocation.
+        """Delete what an earlier invocation stored of a page that starts or ends now.
 
-        The failure of a source (page 0) is not removed by pages that it gives: other parts of it may still be missing.
-        Only reading it to the end without that failure does so (:meth:`_forget_failed_sources`).
+        The failure of a source (page 0) is not deleted when the source yields pages: other parts may still be missing.
+        Only reading it to its end without that failure does so (:meth:`_forget_failed_sources`).
         """
         if key.page and key in self._present:
-            return  # begun by this process
+            return  # started by this process
         row = self._run.row(key)
         if row is None or not row.state.final:
             return
         if row.state is PageState.SKIPPED or (key.page == 0 and key not in self._present):
             self._drop([row], forget=key.page > 0, keep_documents=True)
         else:
-            raise ValueError(f"page {key} has ended already")
+            raise ValueError(f"page {key} is already finished")
 
     def _ended(self, key: PageKey) -> None:
-        """A page has ended; of a source that does not open, it is remembered that it was tried."""
+        """Mark a page as finished; a source that does not open stays marked as tried."""
         if key.page:
             self._present.discard(key)
         else:
             self._present.add(key)
 
     def _forget_failed_sources(self) -> None:
-        """Forget failures of sources that were read to their end since, or are no longer in the input."""
+        """Delete failures of sources that have been read to their end since, or are no longer in the input."""
         failed = self._run.rows(f"p.page = 0 AND p.state <> {PageState.DONE:d}")
         repaired = [row for row in failed if row.key not in self._present]
         if repaired:
@@ -429,25 +435,26 @@ class RunDirectory:
         """Remove pages with their files; see :meth:`RunDatabase.drop`."""
         with self._run.lock:  # the catalogue calls this on other threads
             self._run.drop(self.summary, rows, forget=forget, keep_documents=keep_documents)
-            self._new_documents.clear()  # some have lost pages: they are written once more
+            self._new_documents.clear()  # some have lost pages, and are written again
             self._results.distrust()
             self._delete_garbage()
 
     def _delete_garbage(self) -> None:
-        """Delete the files of removed pages: at once, as a page that is parsed again may use their names."""
+        """Delete the files of removed pages. Not later: a page that is parsed again may use their names."""
         names = self._run.garbage()
         delete_own(self.path, names)
+        # After the files: a process that dies in between deletes them again, which is harmless.
         if names:
             self._run.change("DELETE FROM garbage")
 
     def _write_document(self, doc_id: str) -> None:
-        with self._run.lock:  # its pages must not go meanwhile, as a source is replaced on another thread
+        with self._run.lock:  # another thread may replace the source, which removes its pages
             if next(self._run.document(doc_id), None) is not None:
                 write_document(self._run, doc_id, self._exporters)
                 self._new_documents.add(doc_id)
 
     def _write_report(self) -> None:
-        """Write the report, or delete what an earlier invocation made and kept for it."""
+        """Write the report, or delete that of an earlier invocation with its previews."""
         report = self.path / paths.REPORT
         if self._exporters.report is not None:
             write_whole(report, report_of(self._run, self._exporters.report, self.summary), durable=True)
@@ -457,13 +464,13 @@ class RunDirectory:
         self._run.change("DELETE FROM previews")
 
     def _sync_when_due(self) -> None:
-        """After whatever there may be thousands of, so that neither the journal nor memory grows with them."""
+        """Sync if the interval is over. Called after each step of a long series, to bound the journal and memory."""
         if time.monotonic() - self._last_sync >= SYNC_EVERY_S:
             self.sync()
 
     @contextlib.contextmanager
     def _counting(self) -> Iterator[sqlite3.Connection]:
-        """A transaction in which the counts change; they are as before when it fails."""
+        """A transaction that changes the counts; on failure the counts in memory are restored."""
         with self._run.lock, contextlib.ExitStack() as failed:
             failed.callback(lambda: self.summary.restore(self._run.summary))
             with self._run.transaction() as connection:

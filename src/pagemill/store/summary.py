@@ -1,4 +1,4 @@
-"""What a run amounts to, counted page by page; the content of ``run.json``."""
+"""Counts of a run, updated page by page: the content of ``run.json``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Counters(msgspec.Struct, kw_only=True):
     """Counts of a run. Grows with the number of labels and kinds, not with the pages."""
 
     documents: int = 0
-    """Documents whose files are up to date; counted when it is asked for."""
+    """Documents whose files are up to date; counted on request."""
     pages: int = 0
     """Pages with a record: done or failed."""
     failed: int = 0
     """Pages whose status is ``failed``."""
     missing: int = 0
-    """Pages and rows that sources announce and could not give, at least; failed records stand for them."""
+    """Lower bound of the pages and rows that sources announced and did not yield; failed records represent them."""
     skipped: int = 0
     """Pages that were skipped for good, and have no record."""
     regions: int = 0
@@ -32,16 +32,16 @@ class Counters(msgspec.Struct, kw_only=True):
     failures_by_kind: dict[str, int] = {}
     """Failed pages by the category of their first page-wide error."""
     warnings_by_kind: dict[str, int] = {}
-    """Errors on pages that ended well (one region failed, say), by category."""
+    """Errors on pages that are done, such as one failed region, by category."""
     review: int = 0
-    """Pages that somebody should compare with what was read."""
+    """Pages marked for review."""
     skipped_by_kind: dict[str, int] = {}
     """Skipped pages by reason; ``duplicate of a`` and ``duplicate of b`` are one kind."""
     seconds_by_stage: dict[str, float] = {}
     """Sum over pages; stages of different pages overlap, so it is work, not waiting."""
 
     def add_skipped(self, reason: str, pages: int = 1) -> None:
-        """Count skipped pages; a negative number takes back."""
+        """Count skipped pages; a negative number subtracts."""
         self.skipped += pages
         _count(self.skipped_by_kind, reason.split(" of ")[0], pages)
 
@@ -50,13 +50,13 @@ class Counters(msgspec.Struct, kw_only=True):
         return msgspec.json.encode({name: getattr(self, name) for name in Counters.__struct_fields__}).decode()
 
     def restore(self, counters: Counters) -> None:
-        """Take over the counts of another one."""
+        """Replace the counts by those of another object."""
         for name in Counters.__struct_fields__:
             value = getattr(counters, name)
             setattr(self, name, dict(value) if isinstance(value, dict) else value)
 
     def add(self, page: PageResult, sign: int = 1) -> None:
-        """Count one page; -1 takes back."""
+        """Count one page; ``sign`` -1 subtracts it."""
         self.pages += sign
         self.regions += sign * len(page.regions)
         self.crops += sign * len(page.image_crops)
@@ -75,20 +75,20 @@ class Counters(msgspec.Struct, kw_only=True):
 
 
 class RunSummary(Counters, kw_only=True):
-    """Settings and counts of a run, over all the times that it was resumed."""
+    """Settings and counts of a run, over all its invocations."""
 
     generator: str = GENERATOR
     version: str = __version__
     schema_version: str = SCHEMA_VERSION
     started: datetime
-    """The first time."""
+    """Start of the first invocation."""
     finished: datetime | None = None
-    """None while the run goes on, and for ever when it was killed."""
+    """None while the run is in progress, and if it was killed."""
     interrupted: bool = False
     settings: dict[str, Any] = {}
-    """Of the last time."""
+    """Settings of the last invocation."""
     identity: dict[str, Any] = {}
-    """Those of the settings that decide about results: a run is resumed with the same ones only."""
+    """The settings that change results: a run is only resumed with the same ones."""
 
 
 def failure_kind(page: PageResult) -> str:

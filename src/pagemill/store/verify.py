@@ -1,4 +1,4 @@
-"""Check that everything in a run directory is intact and agrees, without the inputs."""
+"""Check that everything in a run directory is intact and consistent, without the inputs."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from pagemill.store.rows import PageRow, PageState
 from pagemill.store.summary import Counters, RunSummary
 
 _TRIES = 3
-"""How often a directory in use is checked again when something seems wrong: the run may have changed it meanwhile."""
+"""Checks of a directory in use before a finding is reported: the run may have changed it during the first ones."""
 WITHOUT_RECORD = (
     f"p.state IN ({PageState.DONE:d}, {PageState.FAILED:d})"
     " AND NOT EXISTS (SELECT 1 FROM records r WHERE r.record = p.record)"
 )
 """SQL condition on ``pages``: the record is gone."""
 _COUNTED = ("pages", "failed", "regions", "crops", "regions_by_label", "failures_by_kind", "warnings_by_kind")
-"""Counts that the records tell."""
+"""Counts that follow from the records."""
 MAX_EXAMPLES = 5
-"""Findings of a kind that are named; all of them are counted."""
+"""Findings of a kind that are listed; all of them are counted."""
 
 
 class Kind(StrEnum):
-    """What is wrong; the value is what people read."""
+    """Kind of a finding; the value is shown to the user."""
 
     MALFORMED_DATABASE = "database damaged"
-    """SQLite finds a fault in it, or it is missing."""
+    """SQLite reports a fault, or the file is missing."""
     DAMAGED_RECORD = "damaged record"
     """It cannot be decompressed, or is not a record of its page."""
     PAGE_WITHOUT_RECORD = "page without its record"
@@ -52,7 +52,7 @@ class Kind(StrEnum):
     OTHER_PAGE = "page does not agree with its record"
     """State, names or crops differ."""
     OTHER_STRUCTURE = "structure does not agree with the records"
-    """The facts of a page, or what was derived from those of a document, are other ones."""
+    """The facts of a page, or the structure that was derived from those of a document, differ."""
     MISSING_CROP = "missing crop"
     CHANGED_CROP = "crop other than written"
     ORPHANED_CROP = "orphaned crop"
@@ -62,13 +62,13 @@ class Kind(StrEnum):
     MISSING_DOCUMENT = "missing document"
     OTHER_DOCUMENT = "document does not agree with the records"
     ORPHANED_DOCUMENT = "orphaned document"
-    """A document of this run without any record, by a name that a run gives."""
+    """A file with a document name of this run, without any record."""
     OTHER_REPORT = "report does not agree with the records"
     OTHER_COUNTS = "run.json counts disagree"
     OTHER_DATABASE_COUNTS = "database counts disagree"
     LEFT_OVER = "left-over temporary file"
     OUT_OF_DATE = "derived files out of date"
-    """A process was killed before it could write them. No damage: resuming, exporting and ``--repair`` write them."""
+    """A process was killed before it wrote them. No damage: resuming, exporting and ``--repair`` write them."""
     UNKNOWN_FILE = "file that is not from this run"
     """No damage; ``--repair`` leaves it alone."""
 
@@ -79,7 +79,7 @@ class Kind(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that is wrong."""
+    """A fault."""
 
     kind: Kind
     place: str
@@ -87,7 +87,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     page_id: str | None = None
     """The page concerned, where it is known."""
     detail: str | None = None
-    """What is expected and what is there."""
+    """Expected and actual value."""
 
     def __str__(self) -> str:
         page = f" (page {self.page_id})" if self.page_id is not None else ""
@@ -105,7 +105,7 @@ class FindingGroup(msgspec.Struct, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verification found."""
+    """The result of a verification."""
 
     groups: list[FindingGroup]
     states: dict[str, int]
@@ -113,34 +113,34 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     crops: int
     """Crops that the records mention."""
     documents: int
-    """Documents of which there is a record."""
+    """Documents with at least one record."""
     in_use_by: Owner | None = None
-    """Set when a process works on the directory: then only what it has committed was checked, records and crops."""
+    """The process that is using the directory; then only its committed records and crops were checked."""
     other_version: str | None = None
-    """Set when another version of pagemill wrote the run: then texts, documents and the report were only checked for
-    being there, as this version may make them otherwise."""
+    """The version of pagemill that wrote the run, if another: then texts, documents and the report were only checked
+    for existence, as this version may write them differently."""
 
     @property
     def waiting(self) -> int:
-        """Pages that have not ended yet."""
+        """Unfinished pages."""
         return self.states.get("waiting", 0) + self.states.get("running", 0)
 
     @property
     def damaged(self) -> bool:
-        """Whether anything is wrong. Waiting pages are not."""
+        """Whether anything is damaged. Waiting pages are no damage."""
         return any(group.kind.is_damage for group in self.groups)
 
 
 def verify(path: Path, *, exporters: Exporters, quick: bool = False) -> Verdict:
     """Check a run directory: database, records, crops, derived files, left-over files.
 
-    Changes nothing. Of a directory that another process works on, what it has committed is checked. Memory does not
-    grow with the pages.
+    Changes nothing. In a directory that another process is using, committed data is checked. Memory does not grow with
+    the pages.
 
     Args:
         path: The run directory.
         exporters: The formats that the run was written with.
-        quick: Crops by their size only, documents and report only for being there.
+        quick: Check only the size of crops, and only that documents and report exist.
 
     Raises:
         OutputError: There is no run in the directory, or it cannot be read.
@@ -148,9 +148,10 @@ def verify(path: Path, *, exporters: Exporters, quick: bool = False) -> Verdict:
     owner, held = None, contextlib.ExitStack()
     try:
         held.enter_context(RunLock(path / paths.LOCK))
-    except OutputError as error:  # without the right to write, nobody is kept from the directory
+    # Without write permission there is no lock to take, and the check goes on without one.
+    except OutputError as error:
         owner = owner_of(path / paths.LOCK)
-        if owner is None and isinstance(error, LockedError):  # it has just come, or just gone
+        if owner is None and isinstance(error, LockedError):  # the owner has just started, or just ended
             raise
     with held:
         for _ in range(_TRIES):
@@ -161,22 +162,22 @@ def verify(path: Path, *, exporters: Exporters, quick: bool = False) -> Verdict:
 
 
 class Examination:
-    """One look at a run directory, and what :mod:`~pagemill.store.repair` must know of what was found.
+    """One check of a run directory, with the findings as :mod:`~pagemill.store.repair` needs them.
 
     Args:
         path: The run directory.
         exporters: The formats that the run was written with.
         quick: As in :func:`verify`.
-        owner: The process that works on it; None if the caller makes sure that there is none.
+        owner: The process that is using it; None if the caller holds the lock.
     """
 
     def __init__(self, path: Path, exporters: Exporters, *, quick: bool = False, owner: Owner | None = None) -> None:
         self.lost: list[int] = []
         """Numbers of records that are damaged, or whose crops are, or that belong to no page."""
         self.disagreeing: list[int] = []
-        """Numbers of records with which the row of their page does not agree."""
+        """Numbers of records whose page row differs from them."""
         self.other_facts: list[int] = []
-        """Numbers of records with which the facts of their page do not agree."""
+        """Numbers of records whose stored facts differ from them."""
         self.orphans: list[str] = []
         """Files to be deleted, relative to the run directory."""
         self.stale_documents: list[str] = []
@@ -189,7 +190,7 @@ class Examination:
         self._groups: dict[Kind, FindingGroup] = {}
 
     def verdict(self) -> Verdict:
-        """Look at everything.
+        """Run all checks.
 
         Raises:
             OutputError: There is no run in the directory, or it cannot be read.
@@ -212,6 +213,7 @@ class Examination:
         summary = reader.summary
         self._compares = not self._quick and summary.version == __version__
         counted = self._check_records(reader)
+        # What another process derives from its records is always some seconds behind them.
         if self._owner is None:
             records_lost = self.found(Kind.DAMAGED_RECORD, Kind.RECORD_WITHOUT_PAGE, Kind.PAGE_WITHOUT_RECORD)
             if not records_lost:
@@ -232,7 +234,7 @@ class Examination:
             try:
                 page = decode_page(decompress(data))
                 row = reader.row(PageKey.parse(page.page_key))
-            except ValueError as error:  # msgspec's are some
+            except ValueError as error:  # the base class of msgspec's errors
                 page_id = reader.one("SELECT page_id FROM pages WHERE record = ?", (number,))
                 self._lose(number, Kind.DAMAGED_RECORD, page_id, str(error))
                 continue
@@ -269,7 +271,7 @@ class Examination:
                 self._add(kind if summary.finished else Kind.OUT_OF_DATE, name, detail=difference)
 
     def _check_crops(self, number: int, page: PageResult) -> None:
-        """The crops of a record are there, as they were written; else its page is lost."""
+        """Check that the crops of a record exist as they were written; otherwise its page is lost."""
         for crop in page.image_crops:
             try:
                 path = paths.crop_file(self._path, crop.path)
@@ -296,13 +298,13 @@ class Examination:
     # Files.
 
     def _check_files(self, reader: RunReader) -> None:
-        """Find files that nothing mentions: temporary ones, those named after a page or document, and others."""
+        """Find files that no record mentions: temporary ones, those named after a page or document, and others."""
         garbage = set(reader.garbage())
         ids = (name for (name,) in reader.each("SELECT page_id FROM pages UNION ALL SELECT doc_id FROM documents"))
         odd = {file_stem(name): name for name in ids if file_stem(name) != name}  # none, as a rule
 
         def look_up(statement: str, stem: str) -> Any:
-            """What a statement says of the page or document whose files have this stem; None if there is none."""
+            """The result of a statement for the page or document whose files have this stem; None if there is none."""
             name = odd.get(stem, stem)
             return reader.one(statement, (name.casefold(), name))
 
@@ -333,7 +335,7 @@ class Examination:
         self._add(kind, path)
 
     def _check_documents(self, reader: RunReader, summary: RunSummary) -> None:
-        """Compare documents with their records; of an unfinished run only those that are said to be up to date."""
+        """Compare documents with their records; in an unfinished run only those that are marked as up to date."""
         for doc_id, written in reader.recorded_documents():
             if not (summary.finished or written):
                 continue
@@ -350,7 +352,7 @@ class Examination:
                     self.stale_documents.append(doc_id)
 
     def _check_report(self, reader: RunReader, summary: RunSummary) -> None:
-        """The report is there if page images were kept for one, and shows the records and what ``run.json`` counts."""
+        """Check that the report exists if page images are stored for one, and matches the records and ``run.json``."""
         path = self._path / paths.REPORT
         run_json = read_run_json(self._path)
         if self._exporters.report is None or run_json is None or not run_json.finished:
@@ -369,7 +371,7 @@ class Examination:
         run_json = read_run_json(self._path)
         wrong = None
         if run_json is None:
-            # A run that has only begun has none yet; an unfinished one gets it when it is resumed.
+            # A run that has just started has none yet; an unfinished one gets it when it is resumed.
             if summary.finished or (self._path / paths.RUN_JSON).exists():
                 wrong = "missing, or no summary of a run"
         elif summary.finished:
@@ -414,7 +416,7 @@ def _difference(path: Path, expected: Iterable[bytes]) -> str | None:
 
 
 def _is_other(path: Path, expected: Iterator[bytes]) -> bool:
-    """Whether a file is not what is made of records; not told where one is damaged, which is reported by itself."""
+    """Whether a file differs from what its records give. False if a record is damaged, which is reported by itself."""
     try:
         return _difference(path, expected) is not None
     except DamagedRunError:
@@ -428,7 +430,7 @@ def _agree(page: PageResult, row: PageRow) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Names in a folder, and whether each is a file; links are none. A folder that is missing is empty."""
+    """Names in a folder, and whether each is a regular file. A missing folder counts as empty."""
     if folder.is_dir():
         with reading_errors(folder), os.scandir(folder) as entries:
             for entry in entries:
@@ -436,8 +438,8 @@ def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
                 yield name, name == entry.name and entry.is_file(follow_symlinks=False)
 
 
-def _wrong_count(told: Counters, right: Counters, names: Iterable[str]) -> str | None:
+def _wrong_count(stored: Counters, right: Counters, names: Iterable[str]) -> str | None:
     for name in names:
-        if getattr(told, name) != getattr(right, name):
-            return f"{name} is {getattr(told, name)} and should be {getattr(right, name)}"
+        if getattr(stored, name) != getattr(right, name):
+            return f"{name} is {getattr(stored, name)} and should be {getattr(right, name)}"
     return None

@@ -31,6 +31,8 @@ class TableWord:
     """Of the word in its line, in the order of reading."""
     spans: tuple[Span, ...] = ()
     """Inline marks of the word."""
+    cut: bool = False
+    """It goes on in the next line without a hyphen."""
 
     @property
     def box(self) -> Box:
@@ -152,12 +154,13 @@ def join_words(words: Iterable[TableWord], text_height: float) -> tuple[str, tup
     """
     text = ""
     spans: list[Span] = []
+    cut = False
     for row in text_rows(words, text_height):
         starts = {word.line: word.x1 for word in sorted(row, key=lambda word: -word.x1)}
         # A line knows the order of its words: names in Latin letters run against a line of Hebrew.
         row.sort(key=lambda word: (starts[word.line], word.line, word.place))
         for position, word in enumerate(row):
-            if not text or (position and word.glued):
+            if not text or (position and word.glued) or (cut and not position):
                 text += word.text
             elif position or not word.text:
                 text += f" {word.text}"
@@ -166,6 +169,7 @@ def join_words(words: Iterable[TableWord], text_height: float) -> tuple[str, tup
             else:
                 text = join_pair(text, word.text)
             spans += shifted(word.spans, len(text) - len(word.text))
+        cut = row[-1].cut
     return text, tidy(text, spans)
 
 

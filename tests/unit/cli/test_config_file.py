@@ -87,6 +87,10 @@ def test_config_shows_the_file_without_secrets():
     assert "There is no pagemill.toml" in invoke("config").output
     Path("pagemill.toml").write_text('[parse]\npassword = "sesame"\nlang = "ko"\n', encoding="utf-8")
     assert invoke("config").output == '# pagemill.toml\n[parse]\npassword = "(hidden)"\nlang = "ko"\n'
+    text = '[publish]\nhf_token = "hf_x"\n[models.download]\nto = "m"\n[serve]\napi-key = ["k"]\n'
+    Path("pagemill.toml").write_text(text, encoding="utf-8")
+    shown = text.replace('"hf_x"', '"(hidden)"').replace('["k"]', '"(hidden)"')
+    assert invoke("config").output == f"# pagemill.toml\n{shown}"
 
 
 def test_the_version_and_completion_scripts():

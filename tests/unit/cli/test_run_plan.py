@@ -13,7 +13,7 @@ from pagemill.cli import cli, exit_status, parse
 from pagemill.cli.run import command
 from pagemill.config.hardware import load_profile, profile_names, profile_text
 from pagemill.config.model_files import MODELS_VARIABLE
-from pagemill.config.options import build
+from pagemill.config.options import build, secrets_of
 from pagemill.errors import ExitCode, MissingDependencyError, MissingInputError, UsageError
 from pagemill.serving.command import VARIABLE
 
@@ -68,6 +68,7 @@ def test_what_parse_takes_run_takes_and_passes_on(vllm):
             "5",
         ),
     )
+    given = (*given, "--verbose")
     _, words = planned("scans", "--vllm", vllm, "--profile", "l4", "--step", "ocr", *given, "--password", "secret")
     assert words[:5] == ["pagemill", "parse", "scans", "-o", "output"]
     planned_too = ["--recognition-engine", "vlm", "--server", words[words.index("--server") + 1]]
@@ -380,7 +381,7 @@ def test_secrets_reach_the_steps_in_their_environment_alone():
     parse = build(ParseOptions, {"recognition_engine": "vlm", "servers": ["http://a:1"], "password": "sesame"})
     options = RunOptions(inputs=("x",), parse=parse, layout_engine="onnx", embedding_model="ngram", hf_token="token")
     ocr, embed = plan(options)
-    assert options.secrets == {"HF_TOKEN": "token", "PAGEMILL_PASSWORD": "sesame"}
+    assert secrets_of(options) == {"HF_TOKEN": "token", "PAGEMILL_PASSWORD": "sesame"}
     assert not {"token", "sesame"} & {*ocr.arguments, *embed.arguments}
 
 

@@ -309,7 +309,7 @@ def test_the_synchronous_client(inside: bool, caplog: pytest.LogCaptureFixture) 
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
         with pytest.raises(UsageError, match="closed"):
             client.job("a")
-        assert not client._thread.is_alive()
+        assert not client._thread._thread.is_alive()
 
     async def in_a_loop() -> None:
         use()
@@ -327,7 +327,7 @@ def test_the_synchronous_client(inside: bool, caplog: pytest.LogCaptureFixture) 
 def test_a_client_that_nobody_closes() -> None:
     """Its thread ends with it, and does not keep the interpreter at the exit."""
     client = pagemill.Client(URL)
-    thread = client._thread
+    thread = client._thread._thread
     del client
     thread.join(30)
     assert not thread.is_alive()

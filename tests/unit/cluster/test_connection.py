@@ -68,5 +68,5 @@ async def test_servers_say_that_they_wait_for_accelerators(monkeypatch):
             ready.set_result(None)
 
     async with asyncio.timeout(60):
-        await ClusterServers(ServingOptions(), "head:6379", tell=tell)._reserved(ready, 3)
+        await ClusterServers(ServingOptions(), "head:6379", report=tell)._reserved(ready, 3)
     assert [event.what for event in events] == [What.PROGRESS] * 2 and "3 accelerators" in events[0].text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from pathlib import Path
@@ -90,7 +91,16 @@ def parsed(unit, *, fails=(), without=()):
             )
             if number not in without:
                 line = encode_line(record)
-                pages.append(UnitPageResult(record=line, crops=[], preview=None, retryable=failed, unserved=False))
+                pages.append(
+                    UnitPageResult(
+                        record=line,
+                        crops=[],
+                        preview=None,
+                        retryable=failed,
+                        unserved=False,
+                        log=[("pagemill.parsing.page", logging.INFO, f"{page.page_id}: 100% read")],
+                    )
+                )
     error = PageError(component="source", category="corrupt", message="no space")
     problems = {source.uri: error for source in unit.sources} if without else {}
     return UnitResult(number=unit.number, node="one", pages=pages, problems=problems)
@@ -143,10 +153,12 @@ async def run_with(tmp_path, worker, *, look=lambda: (2, {"worker"}), exchange=N
     return {page.page_number: page for page in pages}, journal, units
 
 
-async def test_every_page_comes_once_the_first_at_once(tmp_path):
+async def test_every_page_comes_once_the_first_at_once(tmp_path, caplog):
+    caplog.set_level("INFO", logger="pagemill.parsing.page")
     records, journal, units = await run_with(tmp_path, lambda unit: [parsed(unit)])
     assert sorted(records) == [*range(1, 21)] and not journal.alone
     assert numbers(units[0]) == [1]
+    assert len(caplog.messages) == 20 and all(message.endswith(": 100% read") for message in caplog.messages)
 
 
 async def test_a_page_that_ends_its_workers_has_failed_after_its_attempts(tmp_path):
@@ -164,7 +176,7 @@ async def test_a_page_that_ends_its_workers_has_failed_after_its_attempts(tmp_pa
 async def test_a_page_to_be_tried_again_is_waited_for_when_the_input_ends_while_its_unit_is_settled(
     tmp_path, monkeypatch
 ):
-    all_pages, settle, wait = InputStream.pages, ClusterRun._settle, ClusterRun._wait
+    all_pages, settle, wait = InputStream.pages, ClusterRun._finish, ClusterRun._wait
     ends, has_looked = asyncio.Event(), asyncio.Event()
 
     async def pages(self):  # followed by pages that are finished, as when a run is resumed
@@ -190,7 +202,7 @@ async def test_a_page_to_be_tried_again_is_waited_for_when_the_input_ends_while_
             await super().close()
 
     monkeypatch.setattr(InputStream, "pages", pages)
-    monkeypatch.setattr(ClusterRun, "_settle", settle_slowly)
+    monkeypatch.setattr(ClusterRun, "_finish", settle_slowly)
     monkeypatch.setattr(ClusterRun, "_wait", look)
     monkeypatch.setattr(ClusterRun, "_size", lambda self: 2)
 

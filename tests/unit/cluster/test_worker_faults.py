@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pagemill import tracing
 from pagemill.cluster.exchange import Exchange
 from pagemill.cluster.units import Unit, UnitResult, UnitSource, WorkerTask, decode_result, encode
 from pagemill.config.machine import RuntimeSettings
@@ -27,22 +29,38 @@ from pagemill.store.paths import FOLDER
 DIGEST = "d" * 64
 
 
+class Services:
+    """None."""
+
+    def __init__(self, *_):
+        pass
+
+    async def __aenter__(self):
+        return self
+
+    async def prepare(self):
+        pass
+
+    async def share(self):
+        pass
+
+    def borrowed(self):
+        return self
+
+
 class Pipeline:
     """Gives the pages of a unit, each with two crops; after ``held`` of them it waits for ever."""
 
     held: int | None = None
     reached: threading.Event
 
-    def __init__(self, *_, **__):
+    def __init__(self, *_):
         pass
 
     async def __aenter__(self):
         return self
 
     async def __aexit__(self, *_):
-        pass
-
-    async def prepare(self):
         pass
 
     async def stream(self, inputs, options, *, catalogue, max_attempts):
@@ -107,8 +125,8 @@ def module(monkeypatch):
     saved = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     try:
         module = importlib.import_module("pagemill.cluster.worker")
-        monkeypatch.setattr(module, "SharedPipeline", Pipeline)
-        monkeypatch.setattr(module, "JobPipeline", Pipeline)
+        monkeypatch.setattr(module, "Services", Services)
+        monkeypatch.setattr(module, "Pipeline", Pipeline)
         monkeypatch.setattr(module, "_DRAIN_CHECK_S", 0.01)
         monkeypatch.setattr(Pipeline, "reached", threading.Event(), raising=False)
         monkeypatch.setattr(Metric, "values", {}, raising=False)
@@ -234,3 +252,13 @@ async def test_units_that_wait_for_one_that_is_alone_have_not_begun(module):
         (2, False),
     ]
     assert [parsing.get_nowait()] == [2] and parsing.empty()
+
+
+def test_what_is_logged_about_a_page_goes_with_it(module):
+    log = module.PageLog()
+    for page, message in (("", "a model was loaded"), ("a-1", "read"), ("a-2", "read")):
+        tracing.PAGE.set(page)
+        log.handle(logging.makeLogRecord({"name": "pagemill.parsing.page", "levelno": logging.INFO, "msg": message}))
+    assert [message for _, _, message in log.take("a-1")] == ["a model was loaded", "read"]
+    assert log.take("a-1") == []
+    assert log.take("a-2") == [("pagemill.parsing.page", logging.INFO, "read")]

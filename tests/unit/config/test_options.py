@@ -139,7 +139,7 @@ def test_every_option_says_whether_it_changes_results():
     class Silent(Settings):
         size: int = option(default=1, help="A size.")
 
-    with pytest.raises(TypeError, match="size does not say whether it changes results"):
+    with pytest.raises(TypeError, match="size does not declare whether it changes results"):
         Silent()
 
 

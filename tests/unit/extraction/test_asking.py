@@ -235,3 +235,8 @@ async def test_a_request_that_fails_is_a_problem_of_its_pages():
 async def test_a_context_without_room():
     with pytest.raises(UsageError, match="leaves no room"):
         await reader(FakeClient(max_model_len=1000)).check()
+
+
+async def test_values_in_hand_are_not_lost_to_a_failure():
+    result = await extracted(FakeClient(answer({**GOOD, "total": "twelve"}), RequestFailedError("boom")))
+    assert (result.status, result.values["number"]) == (ExtractionStatus.INCOMPLETE, "INV-7")

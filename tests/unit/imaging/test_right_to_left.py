@@ -186,3 +186,17 @@ def test_a_glyph_that_says_its_letter_as_the_letter_does_is_read_once():
 )
 def test_brackets_of_words_from_left_to_right_stay(shown, text):
     assert text_of(glyphs_of(displayed(shown))) == text
+
+
+@pytest.mark.parametrize(("space", "text"), [(" ", "رياضيات"), ("", "رياضيا ت")])
+def test_letters_of_a_word_alone_may_be_apart_on_a_page_that_writes_its_spaces(space, text):
+    """Letters of fixed pitch: a word alone in its cell has no spaces that tell, other lines have."""
+    first = [(char, 400.0 - 10 * i, 410.0 - 10 * i) for i, char in enumerate(space.join(["بيت", "دار", "باب"]))]
+    word = [(char, 300.0 - 10 * i, 310.0 - 10 * i) for i, char in enumerate("رياضيا")]
+    placed = [*first, *word, ("ت", 233.0, 242.0)]
+    glyphs = glyphs_of(placed)
+    below = np.arange(len(placed)) >= len(first)
+    glyphs.boxes[below, 1::2] += 40
+    glyphs.origins[below, 1] += 40
+    _, line = lines_of_glyphs(in_reading_order(glyphs), 2000, 200)
+    assert line.text == text

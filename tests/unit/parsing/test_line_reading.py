@@ -112,6 +112,27 @@ async def test_pixels_are_asked_for_where_they_are_needed(lines, settings, asked
     assert services.asked == asked
 
 
+@pytest.mark.parametrize(
+    ("lines", "settings", "decided"),
+    [
+        ([LEVEL], {}, ["text layer used: it is sound", "layout model not asked: the page shows only what its"]),
+        (
+            [],
+            {},
+            ["text layer refused: none of its text is visible", "the page is", "text layer refused", "recognized"],
+        ),
+        ([LEVEL], {"text_layer": "never"}, ["text layer not used: --text-layer never", "recognized: no lines"]),
+        ([UPWARDS] * 3, {}, ["text layer used", "turned clockwise by 90 degrees"]),
+    ],
+)
+async def test_each_decision_is_logged_with_its_page(lines, settings, decided, caplog):
+    caplog.set_level("INFO", logger="pagemill.parsing")
+    await parse_page(PDF_REF, Told(*lines), ParseSettings(**settings))
+    assert len(caplog.messages) >= len(decided)
+    for message, start in zip(caplog.messages, decided, strict=False):
+        assert message.startswith(f"a_1: {start}")
+
+
 async def test_pages_whose_fonts_cannot_be_made_sense_of_are_read_from_their_pixels(monkeypatch):
     def breaks(*_):
         raise ZeroDivisionError("float division by zero")

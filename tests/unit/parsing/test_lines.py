@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pagemill.document.page import Mark, Span, TextLine
+from pagemill.document.page import Mark, Span, TextLine, Word
 from pagemill.parsing.korean import mark_broken_words
 from pagemill.parsing.lines import Row, clean_lines, join_rows, mark_hyphens, rows_of
 
@@ -77,3 +77,24 @@ def test_a_drawn_soft_hyphen_is_a_hyphen_and_marks_keep_their_place():
     ((cleaned,), _) = clean_lines([line])
     assert cleaned.text == "AB well-known"
     assert cleaned.spans == (Span(3, 7, Mark.BOLD),)
+
+
+def test_parts_that_are_no_words_are_joined_where_other_korean_lines_end_inside_words():
+    def lines(*texts):
+        return [Row(lines=[], text=text, box=(0, 30 * i, 400, 30 * i + 20), size=20) for i, text in enumerate(texts)]
+
+    undecided = ["새 물레와 함께 방아 상", "태를 살핀다"]
+    alone = lines(*undecided)
+    mark_broken_words([alone])
+    assert not alone[0].word_goes_on
+    cut = lines("돌로 쌓은 방앗간 곁의 물레", "방앗", "간 옆")
+    rows = lines(*undecided)
+    mark_broken_words([cut, rows])
+    assert cut[1].word_goes_on and rows[0].word_goes_on
+    assert join_rows(rows) == "새 물레와 함께 방아 상태를 살핀다"
+
+
+def test_radicals_are_the_ideographs_that_they_look_like():
+    line = TextLine(text="⽇本 ⻓⾊ ⺡", box=(0, 0, 90, 10), words=(Word(text="⽇本", box=(0, 0, 20, 10)),))
+    (clean,), _ = clean_lines([line])
+    assert (clean.text, clean.words[0].text) == ("日本 长色 ⺡", "日本")  # the last one is no character of its own

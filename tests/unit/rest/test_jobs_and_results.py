@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -13,13 +14,14 @@ import pytest
 from made_pdfs import pages
 from rest_world import animation, image, rest_world, rows
 
+from pagemill.document.jobs import Pages
 from pagemill.errors import DamagedRunError, NetworkError
 from pagemill.rest import options as options_of_jobs
 from pagemill.rest import runner
 from pagemill.rest.jobs import JobTable, new_id
 from pagemill.rest.results import JobResults
 from pagemill.rest.settings import LimitSettings
-from pagemill.runtime.shared import JobPipeline
+from pagemill.runtime.pipeline import Pipeline
 from pagemill.store import paths
 
 
@@ -219,7 +221,10 @@ async def test_jobs_go_on_after_a_restart(tmp_path):
 async def test_the_schema_names_every_route_and_has_examples(world):
     schema = (await world.client.get("/openapi.json")).json()
     assert "/v1/jobs/{id}/pages/{n}/image" in schema["paths"]
-    assert schema["components"]["schemas"]["Job"]["example"]["state"] == "running"
+    known = schema["components"]["schemas"]
+    assert known["Job"]["example"]["state"] == "running"
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(schema)))
+    assert {"Job", "PageSummary", "ErrorAnswer", "NewJob"} <= named <= known.keys()
 
 
 def test_a_run_that_is_being_created_has_no_pages_yet(tmp_path):
@@ -239,7 +244,7 @@ def test_a_run_that_is_being_created_has_no_pages_yet(tmp_path):
     database = results.out / paths.DATABASE
     database.parent.mkdir(parents=True)
     database.touch()  # what SQLite does first
-    assert results.pages(after=None, limit=5, status=None) == {"pages": [], "next": None}
+    assert results.pages(after=None, limit=5, status=None) == Pages([])
     assert results.events() == []
     ended = JobResults(msgspec.structs.replace(row, finished=1.0), [], tmp_path)
     with pytest.raises(DamagedRunError):
@@ -255,7 +260,7 @@ async def test_a_job_whose_model_server_does_not_answer_goes_on_later(world, mon
             raise NetworkError("no server answers")
 
     monkeypatch.setattr(runner, "RETRY_S", 0.0)
-    monkeypatch.setattr(JobPipeline, "prepare", prepare)
+    monkeypatch.setattr(Pipeline, "prepare", prepare)
     assert (await world.finished(image()))["state"] == "finished"
     assert len(asked) == 2
 

@@ -19,7 +19,7 @@ from pagemill.rest.jobs import JobTable
 from pagemill.rest.runner import with_names
 from pagemill.rest.settings import LimitSettings
 from pagemill.rest.uploads import document
-from pagemill.runtime.shared import JobPipeline
+from pagemill.runtime.pipeline import Pipeline
 from pagemill.store.run_directory import RunDirectory
 
 
@@ -156,7 +156,7 @@ async def test_a_job_whose_model_server_is_away_ends_as_it_is_told(tmp_path, mon
         await let.wait()
         raise NetworkError("no server answers")
 
-    monkeypatch.setattr(JobPipeline, "prepare", prepare)
+    monkeypatch.setattr(Pipeline, "prepare", prepare)
     async with rest_world(tmp_path / "data") as world:
         id = (await world.send(image())).json()["id"]
         await asked.wait()

@@ -28,8 +28,9 @@ from pagemill.imaging.decode import decode_image
 from pagemill.layout.base import DecodedLayout, DetectedRegion
 from pagemill.parsing import line_reading
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
-from pagemill.runtime import engines, pipeline
+from pagemill.runtime import engines, services
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.runtime.stream import PageStream
 from pagemill.sources import SourceOptions
 from pagemill.sources.base import EncodedImage, PdfPage
@@ -113,14 +114,14 @@ def fake(monkeypatch):
     made = Engines()
     monkeypatch.setattr(engines, "load", made.load)
     monkeypatch.setattr(engines, "names", lambda group: [made.name])
-    monkeypatch.setattr(pipeline, "STUCK_AFTER_S", 0.05)
+    monkeypatch.setattr(services, "STUCK_AFTER_S", 0.05)
     yield made
     made.release.set()
 
 
 def make(*, pages_in_flight: int = 0, **settings) -> Pipeline:
     runtime = RuntimeSettings(threads=2, decoders=1, pages_in_flight=pages_in_flight)
-    return Pipeline(ParseSettings(crops=False, **settings), runtime)
+    return Pipeline(Services(ParseSettings(crops=False, **settings), runtime))
 
 
 async def records(running: Pipeline, inputs, **more) -> dict[int, object]:
@@ -197,7 +198,7 @@ class NothingLeftRunning:
         self.running = running
 
     async def started(self, ref, *, alone):
-        assert not alone or self.running.stuck.is_set()
+        assert not alone or self.running.services.stuck.is_set()
 
     async def postponed(self, page):
         assert page.record.errors[0].category == "timeout"
@@ -207,10 +208,10 @@ class NothingLeftRunning:
 async def test_what_hangs_is_found_alone_and_holds_nobody_up(fake, shade, closed):
     async with asyncio.timeout(60):
         async with make(page_timeout_s=1.0) as running:
-            assert not running.stuck.is_set()
+            assert not running.services.stuck.is_set()
             inputs = [image(each) for each in (GOOD, shade, GOOD, GOOD, GOOD)]
             found = await records(running, inputs, journal=NothingLeftRunning(running))
-            await running.stuck.wait()
+            await running.services.stuck.wait()
     assert fake.closed == closed  # the other model is in use as long as the process lives
     assert found[1].status is Status.FAILED
     assert (found[1].attempts, found[1].errors[0].category) == (2, "timeout")
@@ -263,7 +264,7 @@ async def test_an_input_read_to_its_end_is_complete(fake):
 
 async def test_identity_holds_what_decides_about_results_and_nothing_else(tmp_path):
     async def identity(model: Path | None = None, engine: str = "onnx", **settings) -> dict:
-        async with Pipeline(ParseSettings(**settings), layout=LayoutChoice(engine=engine, model=model)) as running:
+        async with Services(ParseSettings(**settings), layout=LayoutChoice(engine=engine, model=model)) as running:
             return await running.identity()
 
     model, copy, folder = tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "folder"
@@ -330,8 +331,10 @@ async def test_jpegs_are_decoded_on_the_device_of_the_layout_engine_and_all_else
     layout.refused, layout.shrunk, layout.broken = {refused}, {shrunk}, {broken}
     async with make() as running:
         sources = [good, refused, shrunk, broken, nan, image(GOOD), good[:-2], good]
-        found = await asyncio.gather(*(running.decode_with_regions(EncodedImage(source=data)) for data in sources))
-        assert await running.decode_with_regions(PdfPage(path=Path("a.pdf"), page_index=0)) is None
+        found = await asyncio.gather(
+            *(running.services.decode_with_regions(EncodedImage(source=data)) for data in sources)
+        )
+        assert await running.services.decode_with_regions(PdfPage(path=Path("a.pdf"), page_index=0)) is None
     assert [both is None for both in found] == [False, *[True] * 6, False]
     page, regions = found[0]
     usual = decode_image(good)
@@ -359,20 +362,20 @@ async def test_pages_are_made_ready_while_the_device_of_the_layout_engine_comput
     monkeypatch.setattr(Detector, "detect", counted)
     monkeypatch.setattr(Layout, "detect", waiting)
     runtime = RuntimeSettings(threads=1, decoders=1, pages_in_flight=pages)
-    async with Pipeline(ParseSettings(crops=False), runtime) as running:
+    async with Pipeline(Services(ParseSettings(crops=False), runtime)) as running:
         assert len(await records(running, [image(GOOD) for _ in range(pages)])) == pages
     assert seen == [True]
 
 
 async def test_an_engine_that_decodes_nothing_gets_pixels(fake):
     async with make() as running:
-        assert await running.decode_with_regions(EncodedImage(source=jpeg(GOOD))) is None
+        assert await running.services.decode_with_regions(EncodedImage(source=jpeg(GOOD))) is None
 
 
 @pytest.mark.parametrize("schedule", list(ScheduleMode))
 async def test_every_schedule_gives_the_same_pages(fake, schedule):
     runtime = RuntimeSettings(threads=2, decoders=1, pages_in_flight=2, schedule=schedule)
     pages = [image(GOOD, 120 + number) for number in range(5)] + [image(RAISES)]
-    async with Pipeline(ParseSettings(crops=False), runtime) as running:
+    async with Pipeline(Services(ParseSettings(crops=False), runtime)) as running:
         found = await records(running, pages, max_attempts=1)
     assert [found[place].status for place in sorted(found)] == [Status.DONE] * 5 + [Status.FAILED]

@@ -13,9 +13,9 @@ def test_a_page_ends_once(store) -> None:
     with store.open() as run:
         run.write_page(store.page(1))
         for again in (lambda: run.write_page(store.page(1)), lambda: store.start(run, 1)):
-            with pytest.raises(ValueError, match="ended already"):
+            with pytest.raises(ValueError, match="already finished"):
                 again()
-        with pytest.raises(ValueError, match="ended already"):
+        with pytest.raises(ValueError, match="already finished"):
             run.skip_page(store.key(1), store.place(1), reason="why")
         assert store.ids() == ["doc_1"]
         store.check(run)

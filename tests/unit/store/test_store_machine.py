@@ -56,7 +56,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(page=pages, alone=st.booleans())
     def start(self, page: tuple[int, str], alone: bool) -> None:
         if page in self.final and self.final[page] != "SKIPPED":
-            with pytest.raises(ValueError, match="ended"):
+            with pytest.raises(ValueError, match="already finished"):
                 self.store.start(self.run, *page, alone=alone)
             return
         self.store.start(self.run, *page, alone=alone)

@@ -247,7 +247,7 @@ def test_a_record_does_not_lead_out_of_the_directory(out: Path) -> None:
         outside = ("crops/../../secret.jpg",)
         connection.execute("UPDATE crops SET path = ? WHERE path = 'crops/alpha_1_crop_1.jpg'", outside)
     assert (
-        f"{DATABASE} (page alpha_1): no path of a crop: 'crops/../../secret.jpg'"
+        f"{DATABASE} (page alpha_1): not the path of a crop: 'crops/../../secret.jpg'"
         in findings(out)[Kind.DAMAGED_RECORD.value][0]
     )
     repair(out, exporters=EXPORTERS)

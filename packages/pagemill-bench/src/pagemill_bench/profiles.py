@@ -25,6 +25,7 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.profiling.profile import Freed
 from pagemill.recognition.reader import ReadPage
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.base import EncodedImage, PdfPage
 
 P = ParamSpec("P")
@@ -44,7 +45,7 @@ async def parse_and_forget(inputs: Sequence[str], options: ParseOptions, progres
     with tempfile.TemporaryDirectory(prefix="pagemill-profile-") as folder:
         out = Path(folder) / "run"
         require_inputs(out, inputs, directory, options.source.download)
-        pipeline = Pipeline(options.settings, options.runtime, options.layout)
+        pipeline = Pipeline(Services(options.settings, options.runtime, options.layout))
         return await parse_into(out, inputs, options, directory, pipeline=pipeline, progress=progress)
 
 
@@ -66,9 +67,10 @@ async def free_stage(inputs: Sequence[str], options: ParseOptions, stage: str) -
     limit = min(_FREED_PAGES, source.limit or _FREED_PAGES)
     options = dataclasses.replace(options, source=dataclasses.replace(source, limit=limit))
     seconds: dict[_Mode, float] = {}
-    async with _FreeStage(options, stage) as pipeline:
+    services = _FreeStage(options, stage)
+    async with Pipeline(services) as pipeline:
         for mode in (_Mode.RECORD, _Mode.PLAIN, _Mode.FREE):  # the first one also loads the models
-            pipeline.begin(mode)
+            services.begin(mode)
             with Profiler(options.runtime) as profiler:
                 begun = time.perf_counter()
                 async with aclosing(pipeline.stream(inputs, options.source, max_attempts=1)) as pages:
@@ -86,8 +88,8 @@ async def free_stage(inputs: Sequence[str], options: ParseOptions, stage: str) -
     )
 
 
-class _FreeStage(Pipeline):
-    """A pipeline that can give the answers of one stage without computing them."""
+class _FreeStage(Services):
+    """Services that can give the answers of one stage without computing them."""
 
     def __init__(self, options: ParseOptions, stage: str) -> None:
         super().__init__(options.settings, options.runtime, options.layout)

@@ -22,7 +22,7 @@ from pagemill.serving.diagnosis import exceptions
 from pagemill.serving.planning import ServingPlan
 from pagemill.serving.replicas import prepare
 from pagemill.serving.servers import ModelServers
-from pagemill.serving.spec import Event, Patience, Tell, What
+from pagemill.serving.spec import Event, Patience, Report, What
 from pagemill_bench.saturation import Knee, Level, Load, knee_of, saturate
 
 Setting = dict[str, Any]
@@ -78,7 +78,7 @@ class Sweep:
     load: Load
     patience: Patience
     gpus: Gpus | None
-    tell: Tell
+    tell: Report
     rows: list[Row] = field(default_factory=list)
     """What has been measured so far."""
     plans: list[ServingPlan | None] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Sweep:
             self.plans[-1] = serving.plan
             # A port of its own: a server that is there already has other settings.
             specs = [replace(spec, port=free_port(spec.host)) for spec in serving.specs]
-            self._servers = ModelServers(specs, patience=self.patience, tell=tell)
+            self._servers = ModelServers(specs, patience=self.patience, report=tell)
             async with self._servers as servers:
                 started = asyncio.get_running_loop().time() - start
                 await saturate(replace(self.load, servers=servers.urls), self.gpus, levels.append)

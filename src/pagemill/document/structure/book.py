@@ -68,7 +68,8 @@ class Book:
             for position, page in enumerate(pages)
         ]
         self._styles = [tuple(map(plain, page.styles)) if page else () for page in pages]
-        characters: Counter[Style] = Counter()
+        self.characters = characters = Counter[Style]()
+        """How many characters each style has."""
         for page, styles in zip(pages, self._styles, strict=True):
             for style, counted in zip(styles, page.styles if page else (), strict=True):
                 characters[style] += counted.characters

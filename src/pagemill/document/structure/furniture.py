@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pagemill.document.labels import FURNITURE_LABELS, PICTURES, TITLES, Label, is_page_number
 from pagemill.document.page import Furniture
 from pagemill.document.structure.book import TEXTS, Book, Draft, folded
+
+log = logging.getLogger(__name__)
 
 _MARGIN = 150
 """Height of the bands at the head and foot of a page in which furniture stands, in thousandths: two lines below a
@@ -45,9 +48,8 @@ def mark_furniture(book: Book) -> None:
         if _is_inside(draft, _NUMBER_MARGIN):
             for number in _numbers(draft.facts.head):
                 counts[number - _number(book, draft)][draft.page].append(draft)
-    proven = {
-        draft for draft in candidates if _repeats(book, draft, places[_key(draft)]) or _counts_on(book, draft, counts)
-    }
+    proofs = ((draft, _proof(book, draft, places[_key(draft)], counts)) for draft in candidates)
+    proven = {draft: proof for draft, proof in proofs if proof}
     for draft in candidates:
         says_all = not any(each.is_content and each not in proven for each in book.drafts[draft.page])
         if draft not in proven or (says_all and draft.label not in FURNITURE_LABELS):
@@ -56,10 +58,25 @@ def mark_furniture(book: Book) -> None:
         if draft.label not in FURNITURE_LABELS:
             is_number = not any(map(str.isalpha, draft.facts.head))
             draft.label = Label.NUMBER if is_number else Label.HEADER if draft.facts.box[1] < 500 else Label.FOOTER
+        log.info("%s: %s left out: %s", book.name(draft), draft.label, proven[draft])
     for draft in book.each():
         if draft.label in FURNITURE_LABELS and draft.furniture is None:
             is_number = is_page_number(draft.label, draft.facts.head)
             draft.furniture = Furniture.PROVEN if is_number else Furniture.LIKELY
+            if not is_number:
+                log.info("%s: %s kept: no other page proves that it is one", book.name(draft), draft.label)
+
+
+def _proof(
+    book: Book,
+    draft: Draft,
+    alike: dict[int, list[Draft]],
+    counts: Mapping[int, Mapping[int, Sequence[Draft]]],
+) -> str:
+    """Evidence on other pages that a text is furniture; empty without."""
+    if _repeats(book, draft, alike):
+        return "other pages have the same at its place"
+    return "its number counts the pages" if _counts_on(book, draft, counts) else ""
 
 
 def _at_margins(book: Book, position: int) -> Iterator[Draft]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
 from pagemill.document.page import Furniture, OutlineEntry, Style
 from pagemill.document.structure.book import TEXTS, Book, Draft, letters
 from pagemill.document.structure.facts import HEAD
+
+log = logging.getLogger(__name__)
 
 DEEPEST = 6
 """Levels of Markdown and HTML."""
@@ -29,9 +32,11 @@ _LONG_SHARE = 0.25
 """Long texts in a style, per heading, up to which it is a style of headings."""
 _OWN_STYLES = 2
 """Headings with a style of their own from which one that looks like the body is none."""
-_LARGER, _LARGER_HEADINGS = 1.03, 3
-"""Size of a heading over that of the body, and headings of such sizes, from which bold lines of its size are none that
-are spaced as paragraphs. Not measured."""
+_LARGER, _MARKED = 1.03, 3
+"""Size of a heading over that of the body, and headings that are larger or set off, from which bold lines that are
+neither are none. Not measured."""
+_LARGE = 1.09
+"""The same of a style that is one of headings by its size, as on pages."""
 _SET_OFF, _WIDE_GAP = 2, 60
 """Space above headings beyond that of paragraphs from which they can be told apart, in thousandths of the page's
 height; wider gaps are those of pictures and ends of chapters."""
@@ -42,10 +47,11 @@ _USUAL_DEPTH = 0.2
 
 _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
 _TAGGED = re.compile(r"H([1-6])")
-_ENDS = re.compile("[.,;。，、；：]$")
+_ENDS = re.compile("[.,;:。，、；：]$")
 
-_CODE_SIZE = 1.25
-"""Size of a heading over that of code in it. Browsers set code in 13/16 of the size, with some fonts."""
+_CODE_SIZE, _UNKNOWN_CODE_SIZE = 0.03, 1.25
+"""Share by which the size of code in headings is off, where the size of code in running text is known, and the size of
+a heading over that of code in it where that is not. Browsers set code in 13/16 of the size, with some fonts."""
 _SAME_ROW = 3
 """Thousandths of the page's height within which a heading and the text behind it begin on one row. Not measured."""
 Tier = tuple[float, bool, bool, bool, int, bool]
@@ -65,8 +71,14 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     if not headings:
         return
     tiers = _tiers(book, headings)
+    numbers = {} if depths or not tiers else _numbered(book, headings, tiers)
     if tiers:
-        _set_levels(book, headings, tiers, depths or _numbered(book, headings, tiers))
+        _set_levels(book, headings, tiers, depths or numbers)
+    source = "tags" if tags else "outline" if entries else "numbers" if numbers else "style"
+    log.info("%s: first of %d headings, levels by %s", book.name(headings[0]), len(headings), source)
+    for draft in headings if log.isEnabledFor(logging.DEBUG) else ():
+        by = source if draft in (depths or numbers) else "style"
+        log.debug("%s: heading of level %s by %s: %s", book.name(draft), draft.level, by, draft.facts.head)
 
 
 def _tagged(book: Book) -> dict[Draft, int]:
@@ -129,12 +141,15 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
     in_style: Counter[Style] = Counter()
     long: Counter[Style] = Counter()
     sure: set[Style] = set()
+    sizes: set[float] = set()  # of headings: a script without a bold cut has theirs
     for draft in book.each():
         style = book.style(draft)
         if style is None:
             continue
         if draft.is_heading:
             in_style[style] += 1
+            if book.size(draft) >= _LARGE:
+                sizes.add(style.size)
             if draft in depths:
                 sure.add(style)
         elif draft.label in TEXTS and (draft.facts.rows > _MOST_ROWS or draft.facts.length > HEAD):
@@ -149,7 +164,7 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
                 style is not None
                 and style != book.body
                 and (not style.fixed_pitch or style.bold or style.italic)  # a row of inline code is no heading
-                and in_style[style] >= (1 if style in sure else _OWN_STYLES)
+                and (in_style[style] >= (1 if style in sure else _OWN_STYLES) or style.size in sizes)
                 and long[style] <= _LONG_SHARE * in_style[style]
                 and not _ENDS.search(draft.facts.tail)
             )
@@ -202,20 +217,23 @@ def _demote(book: Book, depths: Mapping[Draft, int]) -> None:
 
 
 def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
-    """Make texts of bold lines that are spaced as paragraphs are, in a document whose headings are larger."""
+    """Make texts of bold lines that are spaced as paragraphs are, where other headings are larger or set off."""
     body = book.body
-    larger = sum(draft.is_heading and book.size(draft) > _LARGER for draft in book.each())
-    if body is None or body.bold or larger < _LARGER_HEADINGS:
+    if body is None or body.bold:
         return
-    gaps = dict(_gaps_below_texts(book))
+    extra = _extra_space(book)
     bold = [draft for draft in book.each() if draft.is_heading and draft not in depths and _is_bold_body(book, draft)]
-    usual = _median(gap for draft, gap in gaps.items() if draft.label is Label.TEXT)
-    own = _median(gaps[draft] for draft in bold if draft in gaps)
-    if usual is None or own is None or any(_NUMBER.match(draft.facts.head) for draft in bold):
+    larger = sum(draft.is_heading and book.size(draft) > _LARGER for draft in book.each())
+    set_off = sum(extra.get(draft, 0) >= _SET_OFF for draft in bold)
+    if larger < _MARKED and set_off < _MARKED:
         return
-    set_off = own >= usual + _SET_OFF  # headings are; lines that are not may be of the same style
+    if any("." in match[0] for draft in book.each() if draft.is_heading and (match := _NUMBER.match(draft.facts.head))):
+        return  # the last of several levels, which its numbers tell
+    usual = _median(extra[draft] for draft in bold if draft in extra)
+    least = 1 if usual is not None and usual > 0 else _SET_OFF
     for draft in bold:
-        if own <= usual or (set_off and gaps.get(draft, own) <= usual):
+        unknown = 0 if usual is None or not set_off or _ENDS.search(draft.facts.tail) else least
+        if usual is not None and extra.get(draft, unknown) < least:
             draft.label, draft.level = Label.TEXT, None
 
 
@@ -225,13 +243,20 @@ def _is_bold_body(book: Book, draft: Draft) -> bool:
     return alike and style is not None and style.bold and book.size(draft) <= _LARGER
 
 
-def _gaps_below_texts(book: Book) -> Iterator[tuple[Draft, int]]:
-    """Regions below paragraphs with the space between, in thousandths of the page's height."""
+def _extra_space(book: Book) -> dict[Draft, int]:
+    """The space above regions beyond that above paragraphs in such places, in thousandths of the page's height."""
+    gaps: dict[Label, list[tuple[Draft, int]]] = defaultdict(list)
     for drafts in book.drafts:
         for above, draft in pairwise(drafts):
             gap = draft.facts.box[1] - above.facts.box[3]
-            if above.label is Label.TEXT and above.is_content and draft.is_content and 0 <= gap < _WIDE_GAP:
-                yield draft, gap
+            if not above.is_heading and above.is_content and draft.is_content and 0 <= gap < _WIDE_GAP:
+                gaps[above.label].append((draft, gap))
+    extra: dict[Draft, int] = {}
+    for found in gaps.values():
+        usual = _median(gap for draft, gap in found if draft.label is Label.TEXT)
+        if usual is not None:
+            extra.update((draft, gap - usual) for draft, gap in found)
+    return extra
 
 
 def _median(values: Iterable[int]) -> int | None:
@@ -252,7 +277,7 @@ def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
         elif draft.facts.height and len(book.pages) > 1:
             measured[draft] = draft.facts.height
     if styled:
-        return _ranked_styles(styled, book.body.colour if book.body else 0)
+        return _ranked_styles(book, styled)
     ranks: dict[Draft, int] = {}
     rank, highest, title = -1, 0.0, True
     # What the model takes for the title is above all others: heights tell too little between it and a high line.
@@ -273,29 +298,49 @@ def _runs_in(draft: Draft, drafts: Sequence[Draft]) -> bool:
     return together and below is not None and below.label is Label.TEXT
 
 
-def _ranked_styles(styled: Mapping[Draft, Tier], colour: int) -> dict[Draft, int]:
+def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]:
     sizes: dict[float, float] = {}
     for size in sorted({tier[0] for tier in styled.values()}, reverse=True):
         above = min(sizes, default=None)
         sizes[size] = sizes[above] if above is not None and above - size <= _SAME_SIZE else size
     rounded = {draft: (sizes[tier[0]], *tier[1:]) for draft, tier in styled.items()}
+    inline, (body, colour) = _inline_code(book), (book.body.size, book.body.colour) if book.body else (0.0, 0)
+    tiers = set(rounded.values())
+    alike = {tier: _without_code(tier, tiers, inline, body) for tier in tiers}
     order = sorted(
-        set(rounded.values()),
+        set(alike.values()),
         key=lambda tier: (-tier[0], tier[5], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4]),
     )
-    alike = {tier: _without_code(tier, order) for tier in order}
-    ranks = {tier: rank for rank, tier in enumerate(tier for tier in order if alike[tier] == tier)}
+    ranks = {tier: rank for rank, tier in enumerate(order)}
     return {draft: ranks[alike[tier]] for draft, tier in rounded.items()}
 
 
-def _without_code(tier: Tier, tiers: Sequence[Tier]) -> Tier:
-    """The style of headings that one of fixed pitch is of: code in headings is often set smaller."""
+def _inline_code(book: Book) -> float | None:
+    """Font size of most code in running text; None in a document without."""
+    blocks = Counter[Style | None]()
+    for draft in book.each():
+        if draft.label is Label.ALGORITHM or draft.is_heading:
+            blocks[book.style(draft)] += draft.facts.length
+    inline = {style: count - blocks[style] for style, count in book.characters.items() if style.fixed_pitch}
+    most = max(inline, key=lambda style: (inline[style], style.size), default=None)
+    return most.size if most and inline[most] > 0 else None
+
+
+def _without_code(tier: Tier, tiers: Iterable[Tier], inline: float | None, body: float) -> Tier:
+    """The style of headings that one of fixed pitch is of: code in headings is often set smaller, as it is in text.
+
+    Code as large as that in running text may be set so everywhere: unless it is bold as headings of the text's size
+    are, it is taken for a level of its own.
+    """
     size, bold, _, fixed, *_ = tier
     if not fixed:
         return tier
-    others = [other for other in tiers if not other[3] and other[1] == bold and size <= other[0] <= _CODE_SIZE * size]
-    nearest = min(others, key=lambda other: other[0], default=tier)
-    return nearest if nearest[0] > size else tier  # in a document that sets it no smaller it may be a level
+    whole = size * body / inline if inline else size
+    low, high = (whole * (1 - _CODE_SIZE), whole * (1 + _CODE_SIZE)) if inline else (size, _UNKNOWN_CODE_SIZE * size)
+    others = [other for other in tiers if not other[3] and low <= other[0] <= high]
+    nearest = min(others, key=lambda other: (other[1] != bold, abs(other[0] - whole), other), default=tier)
+    sure = inline and abs(size - inline) > _SAME_SIZE
+    return nearest if sure or (nearest[1] == bold and nearest[0] > size) else tier
 
 
 def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int], depths: Mapping[Draft, int]) -> None:

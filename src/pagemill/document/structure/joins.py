@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
 from itertools import pairwise
@@ -9,6 +10,8 @@ from itertools import pairwise
 from pagemill.document.joining import goes_on
 from pagemill.document.labels import RUNNING_TEXT, Label
 from pagemill.document.structure.book import Book, Draft
+
+log = logging.getLogger(__name__)
 
 _SAME_EDGE = 15
 """Thousandths of the page's width by which the same edge differs on two pages: the pages of a book have other margins,
@@ -49,25 +52,31 @@ def join(book: Book) -> None:
         last, first = before[-1], after[0]
         if last.facts.tag and last.facts.box == first.facts.box == _WHOLE:  # the reader of the document cut it here
             same = last.label is first.label and last.facts.is_list == first.facts.is_list
-            first.joined_to = book.name(last) if last.facts.continues and same else None
+            if last.facts.continues and same:
+                _join(book, last, first)
         elif last.label is Label.TABLE and first.label is Label.TABLE:
             at_break = last.facts.box[3] >= bottom - _FOOT and first.facts.box[1] <= top + _HEAD
             if at_break and _is_one_table(book, last, first):
-                first.joined_to = book.name(last)
+                _join(book, last, first)
         elif last.label is first.label is Label.ALGORITHM:
             if first.facts.box[1] <= top + _FULL:
                 _join_code(book, last, first, bottom)
         elif last.facts.is_list and last.label in RUNNING_TEXT:
             if first.label in RUNNING_TEXT and _list_goes_on(last, first):
-                first.joined_to = book.name(last)
+                _join(book, last, first)
         else:
             _join_paragraph(book, before, after)
+
+
+def _join(book: Book, last: Draft, first: Draft) -> None:
+    first.joined_to = book.name(last)
+    log.info("%s: %s joined to %s, which it continues", book.name(first), first.label, first.joined_to)
 
 
 def _join_code(book: Book, last: Draft, first: Draft, bottom: int) -> None:
     alike = last.label is first.label is Label.ALGORITHM and book.style(last) == book.style(first) is not None
     if alike and last.facts.box[3] >= bottom - _FULL:
-        first.joined_to = book.name(last)
+        _join(book, last, first)
 
 
 def _contents(drafts: Iterable[Draft]) -> list[Draft]:
@@ -82,7 +91,7 @@ def _join_paragraph(book: Book, before: Iterable[Draft], after: Iterable[Draft])
         return
     is_open = last.facts.continues and not last.facts.is_list and not first.facts.is_list
     if is_open and goes_on(last.facts.tail, first.facts.head):
-        first.joined_to = book.name(last)
+        _join(book, last, first)
 
 
 def _list_goes_on(last: Draft, first: Draft) -> bool:

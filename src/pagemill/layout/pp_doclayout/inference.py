@@ -223,7 +223,7 @@ def _load(folder: Path, device: torch.device, precision: Precision, max_batch: i
     model = to_device(model, device, "the layout model")
     if device.type == "cuda":
         # cuDNN computes convolutions in this order anyway and would convert to it and back: 226 -> 187 ms on an H100.
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        model.to(memory_format=torch.channels_last)
     return Predictor(model, labels, device, precision, max_batch)
 
 

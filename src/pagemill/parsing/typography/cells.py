@@ -52,7 +52,8 @@ def words_of(pieces: Sequence[Piece]) -> list[TableWord]:
         for place, (text, x1, x2) in enumerate(piece.words):
             glued = place > 0 and piece.words[place - 1][0] + text in piece.line.text
             spans, at = spans_of_word(piece.line, text, at)
-            words.append(TableWord(text, x1, x2, y1, y2, index, glued, place, spans))
+            cut = piece.cut and place == len(piece.words) - 1
+            words.append(TableWord(text, x1, x2, y1, y2, index, glued, place, spans, cut))
     return words
 
 
@@ -92,7 +93,8 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
     """The first row of a table whose head spans columns, and so has other places than the rows below."""
     while start > behind:
         below = rows[start]
-        if any(_is_written_on(rows[start - 1], cell) for cell in cells_of(below)[1:]):
+        middle = below.pitch < TYPOGRAPHY.beside * below.size  # of a cell with more lines, the first of which is above
+        if middle or any(_is_written_on(rows[start - 1], cell) for cell in cells_of(below)[1:]):
             start -= 1
             continue
         # A title of rows, one cell across the table, may stand below the head.
@@ -163,7 +165,7 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
         elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading)):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
             above = rows[place - 1].pieces
-            broken = any(piece.x1 < extents[0][1] and BROKEN.search(piece.text) for piece in above)
+            broken = any(piece.x1 < extents[0][1] and (piece.cut or BROKEN.search(piece.text)) for piece in above)
             wrapped = broken or (end == place and _is_written_on(rows[place - 1], row.pieces))
             if tight or wrapped or extents[0][0] > max(row[0][1] for row in known):
                 end = place + 1

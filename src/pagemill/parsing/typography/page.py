@@ -15,10 +15,12 @@ from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import ANNOTATION, Furniture, Mark, TextLine
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.blocks import Block
+from pagemill.parsing.korean import korean_words, mark_broken_words
 from pagemill.parsing.lines import direction, words_of
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, cells_of
 from pagemill.parsing.typography.columns import flows_of
+from pagemill.parsing.typography.cut_words import mark_cut_words
 from pagemill.parsing.typography.drawn import drawn_rules
 from pagemill.parsing.typography.prose import Column, Kind, Passage, code_text, mark_headings, nest, passages_of
 from pagemill.parsing.typography.rows import (
@@ -73,9 +75,10 @@ def typographic_blocks(
         return None
     if any(line.engine == ANNOTATION for line in lines):
         return None  # fields of forms have rules of their own
+    told = [line for line in level if any(map(str.isalpha, line.text))]
     mirrored = is_right_to_left("".join(line.text for line in level)) and not is_set_from_left(
-        [(line.box[0], line.box[2]) for line in level],
-        TYPOGRAPHY.aligned * median(line.font_size or line.box[3] - line.box[1] for line in level),
+        [(line.box[0], line.box[2]) for line in told],
+        TYPOGRAPHY.aligned * median(line.font_size or line.box[3] - line.box[1] for line in told),
     )
     artifacts = sum(len(line.text) for line in level if line.artifact)
     believed = artifacts < 0.5 * characters
@@ -163,6 +166,8 @@ class _Page:
         self._numbers: list[Piece] = []
         self._initials: list[tuple[Piece, list[Piece]]] = []
         self._words = words_of(piece.text for piece in pieces)
+        self._korean = korean_words(piece.text for piece in pieces)
+        mark_cut_words(pieces, self._words, self._korean)
         self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
         give_body_size(pieces, self._body)
         self._drawn = drawn_rules(layer.strokes, (box for box, _ in layer.fills), width, mirrored=mirrored)
@@ -243,6 +248,7 @@ class _Page:
     def _prose(self, passages: list[Passage], column: Column) -> list[Block]:
         mark_headings(passages, column)
         nest(passages, column)
+        mark_broken_words([passage.rows for passage in passages if passage.kind is not Kind.CODE], self._korean)
         blocks = [self._passage_block(passage) for passage in passages]
         return _lists_joined(self._contents(self._notes(blocks)))
 

@@ -455,15 +455,23 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
         for passage in passages
         if passage.kind is Kind.HEADING and not any(abs(passage.rows[0].x1 - edge) < 3 for edge in column.text_edges)
     ]
-    colours = {column.colour(passage.rows[0]) for passage in passages if passage.kind is Kind.HEADING}
+    alone = [
+        passage.kind is Kind.TEXT
+        and len(passage.rows) == 1
+        and passage.gap > TYPOGRAPHY.heading_gap
+        and column.is_coloured(passage.rows[0])
+        for passage in passages
+    ]
+    colours = {
+        column.colour(passage.rows[0])
+        for passage, set_off in zip(passages, alone, strict=True)
+        if passage.kind is Kind.HEADING
+        or (set_off and column.is_emphatic(passage.rows[0]) and not _ENDS.search(passage.text))
+    }
     for place, passage in enumerate(passages):
-        coloured = column.is_coloured(passage.rows[0]) and (
-            column.colour(passage.rows[0]) in colours
-            or (column.is_emphatic(passage.rows[0]) and not _ENDS.search(passage.text))
-        )
-        alone = passage.kind is Kind.TEXT and len(passage.rows) == 1 and passage.gap > TYPOGRAPHY.heading_gap
-        hangs = _hangs_out(passages, place) and any(abs(x - passage.rows[0].x1) < 2 for x in edges)
-        if hangs or (alone and coloured):
+        coloured = alone[place] and column.colour(passage.rows[0]) in colours
+        hangs = _hangs_out(passages, place, column) and any(abs(x - passage.rows[0].x1) < 2 for x in edges)
+        if hangs or coloured:
             passage.kind = Kind.HEADING
         elif passage.kind is Kind.TEXT and passage.rows[0].fixed and column.is_coloured(passage.rows[0]):
             passage.kind = Kind.CODE
@@ -479,7 +487,7 @@ def mark_headings(passages: Sequence[Passage], column: Column) -> None:
                 other.kind = Kind.TEXT  # an address, say, that is bold as a whole
 
 
-def _hangs_out(passages: Sequence[Passage], place: int) -> bool:
+def _hangs_out(passages: Sequence[Passage], place: int, column: Column) -> bool:
     """Whether a single row begins left of the text below it, and of that above but for headings, as in manual pages."""
     passage = passages[place]
     if passage.kind not in (Kind.TEXT, Kind.CODE) or len(passage.rows) > 1 or place + 1 == len(passages):
@@ -487,8 +495,11 @@ def _hangs_out(passages: Sequence[Passage], place: int) -> bool:
     x1, em = passage.rows[0].x1, passage.size
     above = passages[place - 1] if place else None
     inside = above is None or above.kind is Kind.HEADING or above.rows[0].x1 > x1 + em
-    below = passages[place + 1]  # items and code are indented below any paragraph
-    return inside and below.kind is Kind.TEXT and min(row.x1 for row in below.rows) > x1 + em
+    below = passages[place + 1]
+    # Items are indented below any paragraph, but not all text; code is, too, and it is set smaller.
+    indented = below.kind is Kind.TEXT or (below.kind is Kind.ITEM and min(column.text_edges, default=x1) > x1 + em)
+    hangs = indented and min(row.x1 for row in below.rows) > x1 + em
+    return inside and hangs and same_size(em, max(em, below.size))
 
 
 def _usual_gap(passages: Sequence[Passage]) -> float:

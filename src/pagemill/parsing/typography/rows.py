@@ -42,6 +42,8 @@ class Piece:
     """Where in the line's text its words begin, as far as a part of a line knows."""
     order: int = 0
     """Place in the order in which the page's lines were written."""
+    cut: bool = False
+    """It ends inside a word that the piece written next goes on with."""
 
     @cached_property
     def text(self) -> str:
@@ -65,7 +67,15 @@ class Piece:
         for text, _, _ in self.words[:start]:
             if (found := self.line.text.find(text, offset)) >= 0:
                 offset = found + len(text)
-        return Piece(self.line, words[0][1], max(word[2] for word in words), words, offset, self.order)
+        return Piece(
+            self.line,
+            words[0][1],
+            max(word[2] for word in words),
+            words,
+            offset,
+            self.order,
+            self.cut and end >= len(self.words),
+        )
 
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
@@ -121,6 +131,8 @@ class PageRow:
     """The row before it in its column."""
     joint: str | None = None
     """What takes the place of the hyphen at its end, where the words of the page tell."""
+    word_goes_on: bool | None = None
+    """Whether it ends inside a Korean word; None where that is not known."""
     parted: bool = False
     """A table or picture stands between it and the row above."""
 
@@ -149,6 +161,11 @@ class PageRow:
     def x2(self) -> float:
         """Where it ends."""
         return max(piece.x2 for piece in self.pieces)
+
+    @property
+    def trailing_space(self) -> bool:
+        """Whether a space is drawn at its end."""
+        return self.pieces[-1].line.text.endswith(" ")
 
     @property
     def baseline(self) -> float:
@@ -220,7 +237,8 @@ class PageRow:
             size=self.size,
             bold=self.bold,
             joint=self.joint,
-            trailing_space=self.pieces[-1].line.text.endswith(" "),
+            trailing_space=self.trailing_space,
+            word_goes_on=self.word_goes_on,
         )
 
 
@@ -324,8 +342,9 @@ def leading_of(rows: Sequence[PageRow]) -> Leading:
         total = sum(counts.values())
         for ratio in sorted(counts):
             near = sum(count for other, count in counts.items() if 0 <= other - ratio <= 0.06)
-            wide = fixed and ratio > TYPOGRAPHY.widest_leading  # a blank line
-            if near >= max(3 if wide else 2 if total > 3 else 1, TYPOGRAPHY.leading * total):
+            wide = ratio > TYPOGRAPHY.widest_leading  # between blocks of code, or of two paragraphs
+            least = 3 if wide and fixed else 2 if wide or total > 3 else 1
+            if near >= max(least, TYPOGRAPHY.leading * total):
                 result[size, fixed] = (ratio + 0.03) * size
                 break
     return result
@@ -365,8 +384,12 @@ def body_of(pieces: Sequence[Piece], styles: Sequence[Style]) -> tuple[float, in
     told = [place for place, style in enumerate(styles) if not style.fixed_pitch]
     if told and ratios:
         code = sum(style.characters for style in styles if style.fixed_pitch)
-        # What is bold and less than code is headings between it.
-        plain = [place for place in told if not styles[place].bold or styles[place].characters > code]
+        # What is bold or slanted and less than code is headings between it.
+        plain = [
+            place
+            for place in told
+            if not (styles[place].bold or styles[place].italic) or styles[place].characters > code
+        ]
         sizes: Counter[float] = Counter()
         for place in told:
             sizes[styles[place].size] += styles[place].characters

@@ -62,7 +62,7 @@ class _Pair:
     numbers: bool
     """Whether both are numbers, which have no second line."""
     broken: bool
-    """Whether a hyphen breaks a word at the end of the upper one."""
+    """Whether the upper one ends inside a word."""
     beside: bool
     """Whether there is text behind the upper one or before the lower one, which so would have been written between
     them if they were not in one cell."""
@@ -101,7 +101,9 @@ def table_rows(
     groups: list[list[int]] = [[0]]
     for place in range(1, len(rows)):
         across = [pair for pair in pairs if pair.above < place <= pair.below]
-        if place == 1 and any(first != last for first, last in spans[0]):
+        if any(pair.broken for pair in across):
+            begins = False
+        elif place == 1 and any(first != last for first, last in spans[0]):
             begins = True  # a head of two levels
         elif sum(pair.numbers and pair.below - pair.above == 1 for pair in across) > 1:
             begins = True
@@ -109,8 +111,6 @@ def table_rows(
             begins = rules[place - 1] or (
                 spans[place] == spans[place - 1] and len(spans[place]) > 2 and any(pair.ended for pair in across)
             )
-        elif any(pair.broken and pair.below == place for pair in across):
-            begins = False
         elif by_cells:
             begins = not any(above < place <= below for above, below in written)
         elif spaced is not None:
@@ -163,7 +163,7 @@ def _pairs(
                         wide=2 * needed < width,
                         follows=cell[0].order == other[-1].order + 1,
                         numbers=numbers,
-                        broken=BROKEN.search(other[-1].text) is not None and initial.isalnum(),
+                        broken=other[-1].cut or (BROKEN.search(other[-1].text) is not None and initial.isalnum()),
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,
                     )
                 )

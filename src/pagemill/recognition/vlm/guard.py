@@ -36,7 +36,10 @@ _TABLE_MARK = re.compile(r"<table\b|<[fel]cel>|^\s{0,3}\|.{0,400}\|\s{0,3}$", re
 
 
 class Flaw(StrEnum):
-    """A flaw of an answer, in rising severity; the category of the problem in the record."""
+    """A flaw of an answer, in rising severity; the category of the problem in the record.
+
+    The last four are of answers that are to be JSON.
+    """
 
     FORMULA = "unbalanced_formula"
     TABLE = "unbalanced_table"
@@ -45,6 +48,12 @@ class Flaw(StrEnum):
     REPETITION = "repetition"
     ECHO = "prompt_echo"
     EMPTY = "empty_text"
+    SCHEMA = "schema"
+    """It is JSON, and some values are not as the schema says."""
+    REPEATED_KEY = "repeated_key"
+    """It is JSON, and an object gives a key several values."""
+    INVALID_JSON = "invalid_json"
+    NO_VALUES = "empty_answer"
 
 
 class AnswerCheck(NamedTuple):

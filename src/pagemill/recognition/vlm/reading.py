@@ -1,4 +1,4 @@
-"""Read a region or page: request, check the answer, retry with changed sampling, accept the best answer.
+"""Read a region or page: have it asked for, check the answers, accept the best one.
 
 Flaws of the accepted answer are reported.
 """
@@ -6,9 +6,7 @@ Flaws of the accepted answer are reported.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Protocol
 
 import msgspec
@@ -18,12 +16,13 @@ from pagemill.config.modes import VLM, ReadingMode
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.labels import Task
 from pagemill.document.page import ContentFormat
-from pagemill.errors import NetworkError, UsageError
+from pagemill.errors import UsageError
 from pagemill.imaging.types import Pixels
 from pagemill.inference.chat import Answer
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
 from pagemill.inference.models import Served
 from pagemill.recognition.base import PageReading, Problem, RegionReader, RegionReading
+from pagemill.recognition.vlm.asking import Asker, Question
 from pagemill.recognition.vlm.cleanup import STEPS, clean
 from pagemill.recognition.vlm.guard import MAX_CHARACTERS, AnswerCheck, Flaw, judge
 from pagemill.recognition.vlm.page_answers import read_answer
@@ -33,52 +32,7 @@ _ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.EMPTY: 3}
 _MOST_ATTEMPTS = 4
 """The most answers for one region, by the flaw of the first: a truncated text is long and costs most; an empty answer
 is often right. Network failures do not count."""
-MAX_SHRINKS = 3
-"""Each halves the pixels of a region that a server refused as too large."""
-ABOUT_LENGTH = re.compile(
-    r"(?i)max_(?:completion_|new_)?tokens|max_model_len|maximum model length|context.(?:length|window|size)"
-)
-"""What servers say of a request that is too long for the model; not what they say of a large image, which names the
-encoder cache or pixels."""
-_TEMPERATURE_STEP = 0.1
-_PENALTY_STEP = 0.05
-_MAX_PENALTY = 1.3
-_RETRY_TOP_P = 0.95
-_RETRY_TOP_K = 40
-_STANDARD_FIELDS = frozenset({"frequency_penalty", "presence_penalty", "seed", "stop"})
-"""Keys of ``extra`` in a card."""
-
 _FORMATS = {Task.TABLE: ContentFormat.HTML, Task.FORMULA: ContentFormat.LATEX}
-
-
-def changed_sampling(first: Sampling, attempt: int, flaw: Flaw | None) -> Sampling:
-    """Sampling of a retry: a rising temperature, and for loops a rising repetition penalty.
-
-    A card that allows only the likeliest token (``top_k`` 1, ``top_p`` 0.00001) is relaxed, since the temperature would
-    have no effect. A fixed seed makes a run repeatable.
-
-    Args:
-        first: The card's sampling.
-        attempt: 1 for the second request.
-        flaw: Flaw of the previous answer. A repetition penalty spoils tables, so it rises for loops only.
-    """
-    penalty = first.repetition_penalty
-    if flaw is Flaw.REPETITION:
-        penalty = min(_MAX_PENALTY, (penalty or 1.0) + _PENALTY_STEP * attempt)
-    return msgspec.structs.replace(
-        first,
-        temperature=round(first.temperature + _TEMPERATURE_STEP * attempt, 3),
-        top_p=max(first.top_p or 0.0, _RETRY_TOP_P),
-        top_k=max(first.top_k or 0, _RETRY_TOP_K),
-        repetition_penalty=penalty,
-        extra={**first.extra, "seed": attempt},
-    )
-
-
-def standard_sampling(sampling: Sampling) -> Sampling:
-    """The sampling without vLLM's extensions of the OpenAI API."""
-    extra = {name: value for name, value in sampling.extra.items() if name in _STANDARD_FIELDS}
-    return msgspec.structs.replace(sampling, top_k=None, repetition_penalty=None, extra=extra)
 
 
 class ChatTransport(Protocol):
@@ -158,9 +112,7 @@ class VlmReader(RegionReader):
         self._card = card
         self._client = client
         self._given_name = self._served_model = served_model
-        self._builder = RequestBuilder(card, served_model or card.name)
-        self._standard_only = False
-        """Whether servers refused request fields that are not OpenAI's."""
+        self._asker = self._asker_of(served_model or card.name)
 
     @property
     def in_flight(self) -> int:  # type: ignore[override]  # a class variable there
@@ -190,11 +142,14 @@ class VlmReader(RegionReader):
                 f"{longest:,}, image and answer together",
                 remedy=f"Lower --max-tokens, or start the server with --max-tokens {self._asked_tokens}.",
             )
-        self._builder = RequestBuilder(self._card, served.name, longest)
+        self._asker = self._asker_of(served.name, longest)
+
+    def _asker_of(self, served_model: str, context: int | None = None) -> Asker:
+        return Asker(self._client, RequestBuilder(self._card, served_model, context), self._card.sampling)
 
     def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:
         """As :meth:`pagemill.recognition.base.RegionReader.prepare`."""
-        return self._builder.prepare(crop, task)
+        return self._asker.builder.prepare(crop, task)
 
     async def read(self, prepared: PreparedRegion) -> RegionReading:
         """Read one region.
@@ -239,79 +194,35 @@ class VlmReader(RegionReader):
     async def _accepted(self, prepared: PreparedRegion) -> tuple[str | None, Problem | None, int]:
         """Request answers until one is good or the attempts are used up.
 
-        What is refused with status 400 or 413 is sent again: with a shorter answer, if the server says that the request
-        is too long for it, else with a smaller image.
-
         Returns:
             The sound part of the best answer, or None if there is no answer for a reason that concerns this region or
             page only; the problem; the number of attempts.
         """
-        shrinks = refused = 0
-        while True:
-            try:
-                first = await self._candidate(prepared, self._card.sampling)
-                break
-            except (RequestRefusedError, RequestFailedError) as error:
-                too_large = isinstance(error, RequestRefusedError) and error.status in (400, 413)
-                again = self._builder.shorter(prepared) if too_large and ABOUT_LENGTH.search(error.message) else None
-                if again is None and too_large and shrinks < MAX_SHRINKS:
-                    again = await asyncio.to_thread(self._builder.smaller, prepared)
-                    shrinks += 1
-                refused += 1
-                if again is None:
-                    return None, Problem(error.category, error.message, error.remedy), refused
-                prepared = again
-        candidates = [first]
-        if first[0].flaw:
-            candidates += await self._again(prepared, first[0].flaw)
+        builder, prompt = self._asker.builder, self._card.prompts[prepared.task.value]
+
+        def write(sampling: Sampling, image: PreparedRegion | None, *, is_guided: bool) -> bytes:
+            assert image is not None
+            return builder.body(image, sampling)
+
+        question = Question(write, prepared)
+        try:
+            candidates = await self._asker.answers(
+                question, lambda answer: judge(answer, prepared.task, prompt), _ATTEMPTS, _MOST_ATTEMPTS
+            )
+        except (RequestRefusedError, RequestFailedError) as error:
+            return None, Problem(error.category, error.message, error.remedy), question.attempts
         verdict, answer = min(candidates, key=_rank)
-        attempts = refused + len(candidates)
         # If several finished answers agree, the repetition is on the page.
         is_said = verdict.finished and sum(other.text == answer.text for _, other in candidates) > 1
         text = answer.text if verdict.sound is None or is_said else verdict.sound
-        return text[:MAX_CHARACTERS], _problem(verdict, attempts, is_cut=text != answer.text), attempts
-
-    async def _candidate(self, prepared: PreparedRegion, sampling: Sampling) -> tuple[AnswerCheck, Answer]:
-        answer = await self._ask(prepared, sampling)
-        prompt = self._card.prompts[prepared.task.value]
-        return await asyncio.to_thread(judge, answer, prepared.task, prompt), answer
-
-    async def _ask(self, prepared: PreparedRegion, sampling: Sampling) -> Answer:
-        """Send one request. Servers that refuse fields that are not OpenAI's no longer get them."""
-        standard = standard_sampling(sampling)
-        if not self._standard_only:
-            try:
-                return await self._client.ask(self._builder.body(prepared, sampling))
-            except RequestRefusedError as error:
-                own = {"top_k", "repetition_penalty", *sampling.extra} - _STANDARD_FIELDS
-                if standard == sampling or not any(name in error.message for name in own):
-                    raise
-        answer = await self._client.ask(self._builder.body(prepared, standard))
-        self._standard_only = True
-        return answer
-
-    async def _again(self, prepared: PreparedRegion, flaw: Flaw) -> list[tuple[AnswerCheck, Answer]]:
-        """Further answers until one is good. There is an answer already: a failure does not discard it."""
-        found: list[tuple[AnswerCheck, Answer]] = []
-        for attempt in range(1, _ATTEMPTS.get(flaw, _MOST_ATTEMPTS)):
-            sampling = changed_sampling(self._card.sampling, attempt, flaw)
-            with suppress(RequestRefusedError, RequestFailedError, NetworkError):
-                found.append(await self._candidate(prepared, sampling))
-            if len(found) < attempt or found[-1][0].flaw is None:
-                break
-            flaw = found[-1][0].flaw
-        return found
+        problem = None
+        if verdict.flaw is not None:
+            kept = "; repetitions after the first are left out" if text != answer.text else ""
+            problem = Problem(verdict.flaw, f"{verdict.message}{kept}{question.after}")
+        return text[:MAX_CHARACTERS], problem, question.attempts
 
 
 def _rank(candidate: tuple[AnswerCheck, Answer]) -> tuple[int, int]:
     """Sort key: least flawed first; of equal flaws the one with more sound text."""
     verdict, answer = candidate
     return verdict.severity, -len(answer.text if verdict.sound is None else verdict.sound)
-
-
-def _problem(verdict: AnswerCheck, attempts: int, *, is_cut: bool) -> Problem | None:
-    if verdict.flaw is None:
-        return None
-    after = f" ({attempts} attempts)" if attempts > 1 else ""
-    kept = "; repetitions after the first are left out" if is_cut else ""
-    return Problem(verdict.flaw, f"{verdict.message}{kept}{after}")

@@ -95,3 +95,14 @@ def test_numbered_lines_at_the_foot_are_no_running_feet(first: int):
 def test_headings_that_are_an_ordinal_are_no_page_numbers():
     pages = [page(n, heading(f"{n}.", 40, BODY), prose(text=f"{PROSE}{n}")) for n in range(1, 5)]
     assert proven(pages) == []
+
+
+def test_why_a_text_is_left_out_or_kept_is_logged(caplog):
+    caplog.set_level("INFO", logger="pagemill.document")
+    proven([page(n, head(f"Mills · {n}", label=Label.HEADER), prose(text=f"{PROSE}{n}")) for n in (8, 9)])
+    proven([page(1, head("Dear miller,", label=Label.HEADER), prose())])
+    assert [record.getMessage() for record in caplog.records] == [
+        "d_8/0: header left out: other pages have the same at its place",
+        "d_9/0: header left out: other pages have the same at its place",
+        "d_1/0: header kept: no other page proves that it is one",
+    ]

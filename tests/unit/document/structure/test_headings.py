@@ -132,6 +132,41 @@ def test_bold_lines_that_are_spaced_as_paragraphs_are_none_below_larger_headings
     assert ("Mind the gate" in dict(levels(pages))) is (is_heading or larger < 3)
 
 
+def test_bold_lines_that_are_spaced_as_paragraphs_are_none_beside_those_that_are_set_off():
+    bold = Style("Serif", 11.0, bold=True, characters=20)
+    pages = []
+    for number, name in enumerate(("Water", "Wheels", "Rags"), 1):
+        own, below, step = heading(name, 320), heading("Mind:", 350), heading("1. Mind the gate", 500)
+        own.style = below.style = step.style = 4
+        regions = prose(50), prose(170), own, below, prose(380), step, prose(530)
+        pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, bold)))
+    assert [text for text, _ in levels(pages)] == ["Water", "Wheels", "Rags"]
+
+
+def test_headings_below_code_are_measured_by_texts_below_code():
+    bold = Style("Serif", 11.0, bold=True, characters=20)
+    pages = []
+    for number, name in enumerate(("Water", "Wheels", "Rags"), 1):
+        code = [region(Label.ALGORITHM, "open(gate)", y, SMALL) for y in (320, 500)]
+        lead_in, own = heading("Mind the gate", 290), heading("The gate", 560)
+        lead_in.style = own.style = 4
+        texts = prose(50), prose(170), prose(345), prose(600)
+        regions = heading(name, 10), *texts[:2], lead_in, code[0], texts[2], code[1], own, texts[3]
+        pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, bold)))
+    texts = [text for text, _ in levels(pages)]
+    assert "The gate" in texts
+    assert "Mind the gate" not in texts
+
+
+def test_headings_in_a_script_without_a_bold_cut_are_told_by_their_size():
+    thin = Style("", LARGE.size, characters=20)
+    missed = region(Label.TEXT, "Рычаги", 100, LARGE)
+    missed.style = 4
+    styles = (BODY, SMALL, LARGE, HUGE, thin)
+    pages = [page(1, TITLE, heading("Water", 200), prose(300)), page(2, missed, prose(), styles=styles)]
+    assert levels(pages)[1:] == [("Water", 2), ("Рычаги", 2)]
+
+
 def test_the_end_of_a_paragraph_above_smaller_notes_is_no_heading():
     pages = [
         page(1, TITLE, heading("Water", 200), prose(300)),
@@ -164,3 +199,12 @@ def test_code_in_headings_of_one_size_is_not_of_the_next_larger_ones():
     found = [heading("Water", 100, LARGE), heading("Gates", 200, SMALL), heading("open(gate)", 400, HUGE)]
     pages = [page(1, *found, prose(500), styles=(BODY, SMALL, larger, code)), page(2, prose(100))]
     assert [level for _, level in levels(pages)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("inline", "size", "expected"), [(8.8, 12.8, [1, 2, 2, 3]), (11.0, 11.0, [1, 2, 4, 3])])
+def test_code_in_headings_is_as_much_smaller_as_code_in_text(inline, size, expected):
+    code = Style("Mono", size, bold=True, fixed_pitch=True, characters=10)
+    styles = (BODY, SMALL, LARGE, HUGE, code, Style("Mono", inline, fixed_pitch=True, characters=30))
+    found = [heading("Mill", 50, HUGE), heading("Gates", 100), heading("open(gate)", 200), heading("Oil", 400, SMALL)]
+    found[2].style = 4
+    assert [level for _, level in levels([page(1, *found, prose(500), styles=styles)])] == expected

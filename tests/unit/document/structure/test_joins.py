@@ -25,14 +25,18 @@ def items(text: str, top: int, **fields):
     return region(Label.TEXT, text, top, list_item=True, **fields)
 
 
-def test_a_table_at_the_foot_goes_on_at_the_head():
+def test_a_table_at_the_foot_goes_on_at_the_head(caplog):
     foot = region(Label.FOOTNOTE, "1 A note.", 900)
     pages = (
         page(1, prose(100), table(5, 300, 880), foot),
         page(2, table(9, 60, 900)),
         page(3, table(2, 60, 200), prose()),
     )
+    caplog.set_level("INFO", logger="pagemill.document.structure.joins")
     assert joined(*pages) == ["d_1/1", "d_2/0"]
+    assert caplog.messages == [
+        f"d_{n}/0: table joined to {to}, which it continues" for n, to in ((2, "d_1/1"), (3, "d_2/0"))
+    ]
 
 
 @pytest.mark.parametrize(

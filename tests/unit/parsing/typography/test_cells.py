@@ -394,3 +394,41 @@ def test_names_that_hyphens_break_in_the_first_column_are_whole(tmp_path):
     sheet.prose(72, 240, 450)
     rows = rows_of(markdown(sheet, tmp_path))
     assert rows[2:] == [[start.rstrip("-") + rest, *values] for start, rest, *values in said]
+
+
+def test_a_word_that_a_narrow_cell_cuts_is_whole(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 60, 450, "Every supplier, any other Anbieter or Harbour, is listed with the code that is given.")
+    rows = [("Anbiete", "r", "Code", "Place"), ("Harbou", "r Co", "17", "North"), ("ESTIM", "_COD", "18", "South")]
+    for place, (first, second, code, where) in enumerate(rows):
+        sheet.put(72, 120 + 36 * place, first)
+        sheet.put(72, 132 + 36 * place, second)
+        sheet.put(150, 120 + 36 * place, code)
+        sheet.put(260, 120 + 36 * place, where)
+    found = rows_of(markdown(sheet, tmp_path))
+    assert found == [["Anbieter", "Code", "Place"], ["Harbour Co", "17", "North"], ["ESTIM_COD", "18", "South"]]
+
+
+def test_a_line_without_the_space_that_others_end_with_is_cut_inside_a_word(tmp_path):
+    sheet = Sheet()
+    rows = [("Kompo", "nente", "7"), ("Gute ", "Ware ", "8"), ("480000", "0", "9")]
+    for place, (first, second, number) in enumerate(rows):
+        sheet.put(72, 100 + 36 * place, first)
+        sheet.put(72, 112 + 36 * place, second)
+        sheet.put(150, 100 + 36 * place, number)
+        sheet.put(220, 100 + 36 * place, f"A {number}")
+    found = rows_of(markdown(sheet, tmp_path))
+    assert [row[0] for row in found] == ["Komponente", "Gute Ware", "4800000"]
+
+
+def test_a_head_whose_first_line_is_above_those_in_its_middle(tmp_path):
+    sheet = Sheet()
+    for y, text in ((116, "Number"), (129, "of berth")):
+        sheet.put(72, y, text, "Helvetica-Bold")
+    sheet.put(150, 122.5, "Master", "Helvetica-Bold")
+    sheet.put(260, 122.5, "Cargo", "Helvetica-Bold")
+    for place, row in enumerate((("17", "Tern", "Salt"), ("18", "Heron", "Rope"))):
+        for x, text in zip((72, 150, 260), row, strict=True):
+            sheet.put(x, 154 + 20 * place, text)
+    found = rows_of(markdown(sheet, tmp_path))
+    assert found == [["Number of berth", "Master", "Cargo"], ["17", "Tern", "Salt"], ["18", "Heron", "Rope"]]

@@ -241,6 +241,40 @@ def test_a_bold_item_with_code_below_it_stays_an_item(tmp_path):
     assert "1. **Fetch**" in markdown(sheet, tmp_path)
 
 
+def test_coloured_code_is_a_heading_where_another_one_is_slanted(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    for name, font in (("The sluice", "Helvetica-Oblique"), ("gate", "Courier")):
+        sheet.setFillColorRGB(0.1, 0.3, 0.7)
+        sheet.put(72, y, name, font)
+        sheet.setFillColorRGB(0, 0, 0)
+        y = sheet.prose(72, y + 24, 450, PROSE.replace("mill", name)) + 20
+    assert "# `gate`" in markdown(sheet, tmp_path)
+
+
+def test_two_paragraphs_between_code_tell_no_leading(tmp_path):
+    sheet = Sheet()
+    y = put_code(sheet, 90, ["mill open [gate]", "mill shut [gate]", "mill turn [wheel]"])
+    sheet.setFillColorRGB(0.1, 0.3, 0.7)
+    sheet.put(72, y + 12, "The sluice", "Helvetica-Oblique")
+    sheet.setFillColorRGB(0, 0, 0)
+    sheet.put(72, y + 34, "A gate is opened by the wheel beside the pond, and shut by the one who opened it.")
+    sheet.put(72, y + 56, "It is shut at night.")
+    assert "# *The sluice*" in markdown(sheet, tmp_path)
+
+
+@pytest.mark.parametrize(("size", "below", "is_heading"), [(11, "\N{BULLET} It turns.", True), (8, "It turns.", False)])
+def test_headings_in_the_margin_are_no_smaller_than_the_text(tmp_path, size, below, is_heading):
+    sheet = Sheet()
+    y = 80.0
+    for name in ("Gate", "Sluice"):
+        sheet.put(72, y, name, "Helvetica-Bold", 13)
+        y = sheet.prose(110, y + 18, 450) + 8
+    sheet.put(72, y, "open gate", "Courier", size)
+    sheet.put(110, y + 16, below)
+    assert ("# `open gate`" in markdown(sheet, tmp_path)) == is_heading
+
+
 def test_code_goes_on_in_the_next_column_and_on_the_next_page(tmp_path):
     sheet = Sheet()
     rows = [f"step_{number} = wheel.turn({number})" for number in range(1, 100)]

@@ -16,8 +16,9 @@ from pagemill.inference import models
 from pagemill.inference.chat import Answer
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError, RequestTimeoutError
 from pagemill.recognition.base import PageReading, RegionReading
+from pagemill.recognition.vlm.asking import changed_sampling
 from pagemill.recognition.vlm.guard import Flaw
-from pagemill.recognition.vlm.reading import VlmReader, changed_sampling
+from pagemill.recognition.vlm.reading import VlmReader
 
 GOOD = Answer(text="Words of the page.", finish_reason="stop")
 LOOP = Answer(text="Words of the page. " + "and so on, " * 100, finish_reason="length")

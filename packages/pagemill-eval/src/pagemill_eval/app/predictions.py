@@ -26,6 +26,7 @@ from pagemill.imaging.types import Pixels
 from pagemill.layout.base import GIVEN, DetectedRegion
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.sources.base import EncodedImage, PdfPage
 from pagemill.store.files import output_errors, write_whole
 from pagemill.store.reading import RunReader
@@ -124,11 +125,11 @@ def _parse(
         parse_inputs([folder], run, options, directory, quiet=quiet)
         return
     settings = replace(options.settings, preview_pages=0, crops=False)
-    pipeline = _CropPipeline(settings, options.runtime, options.layout, label=_LABELS[kind])
+    pipeline = Pipeline(_CropServices(settings, options.runtime, options.layout, label=_LABELS[kind]))
     asyncio.run(parse_into(run, [folder], options, directory, pipeline=pipeline, progress=_Progress(tell)))
 
 
-class _CropPipeline(Pipeline):
+class _CropServices(Services):
     """Takes every image as one region."""
 
     def __init__(

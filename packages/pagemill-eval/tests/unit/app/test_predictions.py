@@ -73,10 +73,10 @@ def test_samples_without_images(tmp_path: Path):
 
 
 def test_a_crop_is_one_region():
-    pipeline = module._CropPipeline(
+    services = module._CropServices(
         ParseOptions().settings, ParseOptions().runtime, ParseOptions().layout, label=Label.TABLE
     )
-    (region,) = asyncio.run(pipeline.detect_regions(np.zeros((30, 40, 3), np.uint8)))
+    (region,) = asyncio.run(services.detect_regions(np.zeros((30, 40, 3), np.uint8)))
     assert (region.box, region.label) == ((0, 0, 40, 30), Label.TABLE)
 
 

@@ -6,11 +6,11 @@ import asyncio
 import threading
 from types import SimpleNamespace
 
-from pagemill.config.machine import RuntimeSettings
-from pagemill.config.settings import LayoutChoice, ParseSettings
-from pagemill.runtime.flight import TICKET, FlightControl, Share, Ticket, Turn
+from pagemill.config.settings import ParseSettings
+from pagemill.runtime.flight import TICKET, FlightControl, Share, SharedAdmission, Ticket, Turn
 from pagemill.runtime.microbatch import MicroBatcher
-from pagemill.runtime.shared import JobPipeline, SharedAdmission, SharedPipeline
+from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
 from pagemill.runtime.threads import ComputeThreads
 
 
@@ -73,10 +73,11 @@ async def test_a_ticket_that_leaves_twice_is_counted_once():
 
 
 async def test_pages_of_a_job_that_did_not_land_leave_with_it():
-    async with SharedPipeline() as shared:
-        other = await shared.flight.enter(1, Share())
-        async with JobPipeline(shared, ParseSettings(), Share()) as job:
-            await (await job._admission()).enter(1)
+    async with Services() as shared:
+        shared.flight = await shared.flight_control()
+        other, mine = await shared.flight.enter(1, Share()), Share()
+        async with Pipeline(shared.borrowed(), mine):
+            await SharedAdmission(shared.flight, mine).enter(1)
         assert shared.flight.tickets == {other}
 
 
@@ -145,28 +146,29 @@ async def test_computing_threads_and_microbatches_take_the_page_of_the_smaller_j
     assert order.index("small") < order.index(["large 2"])
 
 
-async def test_the_pipeline_of_a_job_has_every_service():
-    async with SharedPipeline() as shared, JobPipeline(shared, ParseSettings(), Share()) as job:
-        assert vars(shared).keys() - {"flight"} <= vars(job).keys()
-        assert job._layout is shared._layout
-        assert job._describer is not shared._describer
+async def test_a_job_has_the_services_of_all_and_a_describer_of_its_own():
+    calls = []
+    made = SimpleNamespace(stop_waiting=lambda: calls.append("stop_waiting"))
+    async with Services() as shared:
+        shared.flight = await shared.flight_control()
+        shared._reader = SimpleNamespace(made=made, close=lambda: calls.append("close"))
+        async with Pipeline(shared.borrowed(ParseSettings(languages=("ko",))), Share()) as job:
+            assert job.services._layout is shared._layout
+            assert (job.services.settings.languages, shared.settings.languages) == (("ko",), None)
+            assert job.services._describer is not shared._describer
+            job.services._describer = SimpleNamespace(made=SimpleNamespace(stop_waiting=lambda: calls.append("own")))
+            job.services._own = (job.services._describer,)
+            job.stop_admitting()
+    assert calls == ["own"]
 
 
 async def test_jobs_may_describe_with_one_client_that_outlives_them():
     calls = []
     made = SimpleNamespace(stop_waiting=lambda: calls.append("stop_waiting"))
-    async with SharedPipeline() as shared:
+    async with Services() as shared:
+        shared.flight = await shared.flight_control()
         shared._describer = SimpleNamespace(made=made, close=lambda: calls.append("close"))
-        async with JobPipeline(shared, ParseSettings(), Share(), own_describer=False) as job:
+        async with Pipeline(shared.borrowed(), Share()) as job:
             job.stop_admitting()
-            assert job._describer is shared._describer
+            assert job.services._describer is shared._describer
     assert not calls
-
-
-async def test_the_describer_of_a_job_waits_no_longer_when_the_job_is_to_end():
-    told = []
-    job = JobPipeline(SharedPipeline(ParseSettings(), RuntimeSettings(), LayoutChoice()), ParseSettings(), Share())
-    job._describer = SimpleNamespace(made=SimpleNamespace(stop_waiting=lambda: told.append("describer")))
-    job._reader = SimpleNamespace(made=SimpleNamespace(stop_waiting=lambda: told.append("reader of all jobs")))
-    job.stop_admitting()
-    assert told == ["describer"]

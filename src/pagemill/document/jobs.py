@@ -1,4 +1,4 @@
-"""Answers of the server as objects. Fields that a newer server adds are ignored."""
+"""Jobs of the server, as its JSON shows them: what it sends, what its client reads, and what OpenAPI describes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pagemill.document.page import PageError
 
 
 class JobState(StrEnum):
-    """State of a job."""
+    """State of a job. The last three are final, until failed pages are parsed again."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -43,7 +43,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobError(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job failed."""
+    """Why a job failed, or a request was refused."""
 
     category: str
     message: str
@@ -55,10 +55,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     state: JobState
-    name: str
     created: datetime
     started: datetime | None = None
     finished: datetime | None = None
+    name: str
     collection: str | None = None
     options: dict[str, Any] = {}
     pages: JobPages = JobPages()
@@ -73,6 +73,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in (JobState.FINISHED, JobState.FAILED, JobState.CANCELLED)
 
 
+class Jobs(msgspec.Struct, frozen=True):
+    """A part of the list of jobs, the newest first."""
+
+    jobs: list[Job]
+    next: str | None = None
+    """To be sent as ``after``; None at the end."""
+
+
 class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A page of a job, without its content."""
 
@@ -80,13 +88,22 @@ class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the page in its job; it does not change."""
     document: str
     name: str
-    status: str
     page_number: int | None = None
     page_idx: int = 0
+    status: str
+    """``running``, ``waiting``, ``done``, ``failed`` or ``skipped``."""
     confidence: float | None = None
     errors: list[PageError] = []
     width: int | None = None
     height: int | None = None
+
+
+class Pages(msgspec.Struct, frozen=True):
+    """Pages in reading order."""
+
+    pages: list[PageSummary]
+    next: str | None = None
+    """To be sent as ``after``; None at the end."""
 
 
 class PageEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +111,8 @@ class PageEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     n: int
     document: str
-    status: str
     page_number: int | None = None
+    status: str
     errors: list[PageError] = []
 
 
@@ -114,9 +131,9 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     name: str
     n: int
+    page_number: int | None = None
     score: float
     snippet: Snippet
-    page_number: int | None = None
     box: Box | None = None
     """Of the best region, in pixels of the page."""
     bbox_2d: tuple[int, int, int, int] | None = None
@@ -125,9 +142,21 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None = None
 
 
+class Hits(msgspec.Struct, frozen=True):
+    """Pages that were found, best first."""
+
+    hits: list[SearchResult]
+
+
 class Collection(msgspec.Struct, frozen=True, kw_only=True):
     """A collection of jobs."""
 
     name: str
     jobs: int
     pages: int
+
+
+class Collections(msgspec.Struct, frozen=True):
+    """The collections of a key."""
+
+    collections: list[Collection]

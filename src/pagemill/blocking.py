@@ -1,0 +1,100 @@
+"""Coroutines for synchronous callers, on an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from concurrent.futures import Future
+from threading import Thread, current_thread
+from typing import Any, Self, TypeVar
+
+from pagemill.errors import UsageError
+
+T = TypeVar("T")
+
+_END: Any = object()
+
+
+class LoopThread:
+    """Runs coroutines for callers that have no event loop, or one that they must not block, as in notebooks.
+
+    A context manager. Nobody has to close it: its thread ends with the object, and with the interpreter.
+
+    Args:
+        name: Of the thread.
+        at_end: Awaited at the end, when no other coroutine runs any more.
+    """
+
+    def __init__(self, name: str, at_end: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        self._open = opened = set[AsyncGenerator[Any]]()
+        # A daemon: the interpreter does not wait at its exit for one that nobody closed.
+        self._thread = Thread(target=lambda: asyncio.run(_serve(started, opened, at_end)), name=name, daemon=True)
+        self._thread.start()
+        self.loop, stopping = started.result()
+        self._stop = weakref.finalize(self, self.loop.call_soon_threadsafe, stopping.set)
+        self._stop.atexit = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancel what still runs, and end the thread. Idempotent."""
+        self._stop()
+        if self._thread is not current_thread():
+            self._thread.join()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine. It is cancelled when the caller is interrupted, by Ctrl-C for example."""
+        if not self._stop.alive:
+            work.close()
+            raise UsageError(f"{self._thread.name} is closed", remedy="Make another one.")
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def each(self, items: AsyncGenerator[T]) -> Generator[T]:
+        """The items of an asynchronous generator, which is closed with this one, also in the middle of a step."""
+        step = asyncio.Lock()
+
+        async def following() -> T:
+            async with step:
+                return await anext(items, _END)
+
+        async def closing() -> None:
+            async with step:  # the step of a caller that was interrupted is being cancelled
+                await items.aclose()
+
+        self._open.add(items)
+        try:
+            while (item := self.call(following())) is not _END:
+                yield item
+        finally:
+            self._open.discard(items)
+            if self._stop.alive:
+                self.call(closing())
+
+
+async def _serve(
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]],
+    opened: set[AsyncGenerator[Any]],
+    at_end: Callable[[], Coroutine[Any, Any, object]] | None,
+) -> None:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    started.set_result((loop, stopping))
+    await stopping.wait()
+    running = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    for items in tuple(opened):
+        await items.aclose()
+    if at_end is not None:
+        await at_end()

@@ -1,0 +1,83 @@
+"""Coroutines for synchronous callers: what is interrupted is cancelled, and what is open is closed before the end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from pagemill.blocking import LoopThread
+from pagemill.errors import UsageError
+
+
+def test_what_is_open_ends_in_order(caplog: pytest.LogCaptureFixture) -> None:
+    ended: list[str] = []
+
+    async def inner():
+        try:
+            while True:
+                yield 1
+        finally:
+            await asyncio.sleep(0)
+            ended.append("inner")
+
+    async def outer():
+        items = inner()
+        try:
+            async for item in items:
+                yield item
+        finally:
+            await items.aclose()
+            ended.append("outer")
+
+    async def at_end() -> None:
+        ended.append("end")
+
+    thread = LoopThread("test", at_end)
+    items = thread.each(outer())
+    assert next(items) == 1
+    thread.close()
+    thread.close()
+    items.close()
+    assert ended == ["inner", "outer", "end"]
+    with pytest.raises(UsageError, match="test is closed"):
+        thread.call(asyncio.sleep(0))
+    assert not caplog.records
+
+
+def test_a_step_that_is_interrupted_is_cancelled_before_the_generator_is_closed(monkeypatch) -> None:
+    ended: list[str] = []
+    begun = threading.Event()
+
+    async def items():
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+            yield 1
+        finally:
+            await asyncio.sleep(0)
+            ended.append("closed")
+
+    class Interrupted:
+        """A future whose caller gets Ctrl-C once the step has begun."""
+
+        def __init__(self, future) -> None:
+            self._future = future
+            self.cancel = future.cancel
+
+        def result(self):
+            begun.wait(30)
+            raise KeyboardInterrupt
+
+    with LoopThread("test") as thread:
+        usual = asyncio.run_coroutine_threadsafe
+
+        def interrupting(work, loop):
+            future = usual(work, loop)
+            return future if begun.is_set() else Interrupted(future)
+
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            next(thread.each(items()))
+        assert ended == ["closed"]
