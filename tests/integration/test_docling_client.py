@@ -67,7 +67,7 @@ async def test_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     from docling.datamodel.base_models import ConversionStatus, DocumentStream, OutputFormat
     from docling.datamodel.service.options import ConvertDocumentsOptions
     from docling.datamodel.service.targets import ZipTarget
-    from docling.service_client import AsyncDoclingServiceClient, DoclingServiceClient
+    from docling.service_client import AsyncDoclingServiceClient, ChunkerKind, DoclingServiceClient
     from docling.service_client.exceptions import TaskExecutionError
 
     monkeypatch.setattr(engines, "load", SlowEngines().load)
@@ -86,6 +86,8 @@ async def test_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             assert text_of(client.convert("http://example.org/page.png")) == "shade 99"
             archive = client.submit(stream(5), target=ZipTarget(), output_formats=[OutputFormat.MARKDOWN]).result()
             assert archive.content.startswith(b"PK")
+            chunks = client.chunk(stream(6), chunker=ChunkerKind.HYBRID).chunks
+            assert [chunk.text for chunk in chunks] == ["shade 6"]
             with pytest.raises(TaskExecutionError, match=r"bad\.png"):
                 client.convert(DocumentStream(name="bad.png", stream=io.BytesIO(b"no picture")))
 

@@ -278,9 +278,9 @@ class AsyncClient:
         while (answer := await self._request("DELETE", f"/v1/jobs/{id}")).status_code == 202:
             await self.wait(msgspec.json.decode(answer.content, type=Job).id)
 
-    async def retry(self, id: str) -> Job:
-        """Parse the failed pages of a job again."""
-        answer = await self._request("POST", f"/v1/jobs/{id}/retry")
+    async def retry(self, id: str, *, password: str | None = None) -> Job:
+        """Parse the failed pages of a job again, with a password for files that are encrypted."""
+        answer = await self._request("POST", f"/v1/jobs/{id}/retry", json={"password": password})
         return msgspec.json.decode(answer.content, type=Job)
 
     async def _get(self, path: str, kind: type[T], **parameters: Any) -> T:

@@ -92,6 +92,8 @@ class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
     page_idx: int = 0
     status: str
     """``running``, ``waiting``, ``done``, ``failed`` or ``skipped``."""
+    title: str | None = None
+    """Its first heading, else the beginning of its text."""
     confidence: float | None = None
     errors: list[PageError] = []
     width: int | None = None
@@ -113,6 +115,8 @@ class PageEvent(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     page_number: int | None = None
     status: str
+    title: str | None = None
+    """Its first heading, else the beginning of its text."""
     errors: list[PageError] = []
 
 

@@ -96,7 +96,7 @@ def _page_blocks(
             {
                 "number": page.page_number,
                 "document": documents.setdefault(page.doc_id, len(documents)),
-                "title": _title(page),
+                "title": page_title(page),
                 "failed": page.status is Status.FAILED,
                 "errors": len(page.errors),
                 "review": page.review,
@@ -125,13 +125,15 @@ def _shown(page: PageResult) -> PageResult:
     return replace(page, regions=regions, source="", page_key="", markdown="", image_crops=[], metadata={})
 
 
-def _title(page: PageResult) -> str:
+def page_title(page: PageResult) -> str:
     """What names a page in the list: its first title, or else its first text."""
     read = [region for region in page.regions if region.content]
     titles = [region for region in read if region.label in TITLES]
     texts = [region for region in read if region.label in (Label.TEXT, Label.ABSTRACT, Label.CONTENT)]
     for region in [*titles, *texts]:
-        return " ".join(plain_content(region)[: 4 * _TITLE_CHARACTERS].split())[:_TITLE_CHARACTERS]
+        text = " ".join(plain_content(region)[: 4 * _TITLE_CHARACTERS].split())[:_TITLE_CHARACTERS]
+        if any(map(str.isalpha, text)):  # the number of a chapter names nothing
+            return text
     if page.errors and not read:
         return page.errors[0].category.replace("_", " ")
     return ", ".join(sorted({region.label.replace("_", " ") for region in page.regions}))

@@ -47,7 +47,7 @@ def application(server: Server) -> FastAPI:
         async with server:
             yield
 
-    # The pages of documentation that FastAPI serves load scripts from another site.
+    # The pages of documentation that FastAPI serves load scripts from another site: web_app has one of its own.
     app = FastAPI(
         title="pagemill",
         version=__version__,

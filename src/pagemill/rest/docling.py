@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response, WebSocket, WebSocketDisconnect
@@ -14,14 +14,24 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.routing import APIRoute
 
 from pagemill._version import __version__
+from pagemill.document.json_text import json_text
 from pagemill.errors import PagemillError, UsageError
 from pagemill.rest.archives import zipped
-from pagemill.rest.docling_options import Conversion, conversion
+from pagemill.rest.docling_options import (
+    FORMATS,
+    IMAGE_MODES,
+    TARGETS,
+    Chunking,
+    Conversion,
+    chunked,
+    conversion,
+    flag,
+)
 from pagemill.rest.docling_results import ConvertedDocument, failure, task_status
 from pagemill.rest.errors import NotFoundError, UnauthorizedError, sentence, status_of
 from pagemill.rest.middleware import error_answer
 from pagemill.rest.results import JobResults
-from pagemill.rest.sending import Sending, from_base64, noted, sending, waited
+from pagemill.rest.sending import SYNC_WAIT_S, Sending, from_base64, noted, sending, waited
 from pagemill.rest.server import Server
 
 if TYPE_CHECKING:
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
 
 _NOTE = "docling.json"
 _MOST_WAIT_S = 60.0
+Chunker = Literal["hybrid", "hierarchical"]
 
 
 class Source(msgspec.Struct, kw_only=True):
@@ -50,6 +61,14 @@ class SourcesRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
     target: dict[str, Any] = {}
     callbacks: list[Any] = []
+
+
+class ChunkRequest(SourcesRequest, kw_only=True, forbid_unknown_fields=True):
+    """A request for chunks with sources in its body."""
+
+    convert_options: dict[str, Any] = {}
+    chunking_options: dict[str, Any] = {}
+    include_converted_doc: bool = False
 
 
 class _Route(APIRoute):
@@ -93,15 +112,37 @@ def router(server: Server) -> APIRouter:
     async def version() -> dict[str, str]:
         return {"pagemill": __version__}
 
-    async def take_source(request: Request, owner: str) -> JobRow:
-        async with sending(server, owner) as job, job.body(request) as body:
-            return await _take_source(job, body)
+    @routes.get("/v1/capabilities", dependencies=[owner_of])
+    async def capabilities() -> dict[str, Any]:
+        """What this server does of docling-serve's: sources, targets, formats, limits."""
+        limits = server.settings.limits
+        return {
+            "versions": None,
+            "stages": {},
+            "sources": ["file", "http"] if server.settings.allow_urls else ["file"],
+            "targets": {"allowed": TARGETS, "default": TARGETS[0]},
+            "output_formats": list(FORMATS),
+            "image_export_modes": IMAGE_MODES,
+            "limits": {
+                "max_document_timeout": SYNC_WAIT_S,
+                "max_images_scale": 1.0,
+                "max_sources_per_request": limits.max_files,
+                "max_num_pages": limits.max_job_pages,
+                "max_file_size": limits.max_file_bytes,
+            },
+            "features": {"api_key_required": server.keys.required, "artifact_storage": False, "websocket": True},
+        }
 
-    async def take_file(request: Request, owner: str) -> JobRow:
+    async def take_source(request: Request, owner: str, chunker: str = "") -> JobRow:
+        async with sending(server, owner) as job, job.body(request) as body:
+            return await _take_source(job, body, chunker)
+
+    async def take_file(request: Request, owner: str, chunker: str = "") -> JobRow:
         async with sending(server, owner) as job:
             form = await job.form(request)
             fields: dict[str, Any] = {name: values[0] if len(values) == 1 else values for name, values in form.items()}
-            return await _submit(job, fields, str(fields.pop("target_type", "inbody")))
+            wanted = _of_form(fields, chunker)
+            return await _submit(job, wanted)
 
     @routes.post("/v1/convert/source")
     async def convert_source(request: Request, owner: str = owner_of) -> Response:
@@ -124,6 +165,26 @@ def router(server: Server) -> APIRouter:
         """Convert files of a multipart request; the answer is the task."""
         row = await take_file(request, owner)
         return JSONResponse(await _status(server, row.id, owner))
+
+    @routes.post("/v1/chunk/{chunker}/source")
+    async def chunk_source(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
+        """Cut URLs or files in base64 into chunks, and wait."""
+        return await _converted(server, await take_source(request, owner, chunker))
+
+    @routes.post("/v1/chunk/{chunker}/file")
+    async def chunk_file(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
+        """Cut files of a multipart request into chunks, and wait."""
+        return await _converted(server, await take_file(request, owner, chunker))
+
+    @routes.post("/v1/chunk/{chunker}/source/async")
+    async def chunk_source_later(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
+        """Cut URLs or files in base64 into chunks; the answer is the task."""
+        return JSONResponse(await _status(server, (await take_source(request, owner, chunker)).id, owner))
+
+    @routes.post("/v1/chunk/{chunker}/file/async")
+    async def chunk_file_later(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
+        """Cut files of a multipart request into chunks; the answer is the task."""
+        return JSONResponse(await _status(server, (await take_file(request, owner, chunker)).id, owner))
 
     @routes.get("/v1/status/poll/{id}")
     async def poll(id: str, wait: Annotated[float, Query(ge=0)] = 0, owner: str = owner_of) -> Response:
@@ -165,9 +226,9 @@ def router(server: Server) -> APIRouter:
     return routes
 
 
-async def _take_source(job: Sending, body: bytes) -> JobRow:
+async def _take_source(job: Sending, body: bytes, chunker: str) -> JobRow:
     try:
-        sent = msgspec.json.decode(body, type=SourcesRequest)
+        sent = msgspec.json.decode(body, type=ChunkRequest if chunker else SourcesRequest)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(f"the body is not a request for conversion: {str(error)[:200]}") from None
     del body
@@ -186,11 +247,26 @@ async def _take_source(job: Sending, body: bytes) -> JobRow:
             await job.add_file(each.filename or "", content)
         else:
             raise UsageError(f"a source of kind {each.kind[:100]!r} is not supported", remedy="Use http or file.")
-    return await _submit(job, sent.options, str(sent.target.get("kind", "inbody")))
+    target = str(sent.target.get("kind", "inbody"))
+    if not isinstance(sent, ChunkRequest):
+        return await _submit(job, conversion(sent.options, target))
+    wanted = conversion(sent.options | sent.convert_options, target)
+    return await _submit(job, chunked(wanted, chunker, sent.chunking_options, with_document=sent.include_converted_doc))
 
 
-async def _submit(job: Sending, given: dict[str, Any], target: str) -> JobRow:
-    wanted = conversion(given, target)
+def _of_form(fields: dict[str, Any], chunker: str) -> Conversion:
+    """What the fields of a form want. Those of requests for chunks say by their beginning whose options they are."""
+    target = str(fields.pop("target_type", "inbody"))
+    if not chunker:
+        return conversion(fields, target)
+    with_document = flag("include_converted_doc", fields.pop("include_converted_doc", False))
+    of_chunker = {name: fields.pop(name) for name in list(fields) if name.startswith("chunking_")}
+    wanted = conversion({name.removeprefix("convert_"): value for name, value in fields.items()}, target)
+    options = {name.removeprefix("chunking_"): value for name, value in of_chunker.items()}
+    return chunked(wanted, chunker, options, with_document=with_document)
+
+
+async def _submit(job: Sending, wanted: Conversion) -> JobRow:
     await job.note(_NOTE, msgspec.json.encode(wanted))
     return await job.submit(wanted.options)
 
@@ -203,14 +279,36 @@ async def _converted(server: Server, row: JobRow) -> Response:
 
 async def _answer(server: Server, results: JobResults) -> Response:
     row = results.row
-    note = await asyncio.to_thread(noted, server, row.id, _NOTE)
-    wanted = Conversion(formats=["md"]) if note is None else msgspec.json.decode(note, type=Conversion)
+    wanted = await _wanted(server, row.id)
     documents = [ConvertedDocument(results, wanted, number) for number in range(len(results.documents))]
+    seconds = round((row.finished or row.created) - (row.started or row.created), 3)
+    if wanted.chunking is not None:
+        return StreamingResponse(_chunks(documents, wanted.chunking, seconds), media_type="application/json")
     if wanted.target == "zip" or len(documents) > 1:
         headers = {"Content-Disposition": 'attachment; filename="converted_docs.zip"'}
         return StreamingResponse(zipped(_members(documents)), media_type="application/zip", headers=headers)
-    seconds = round((row.finished or row.created) - (row.started or row.created), 3)
     return StreamingResponse(documents[0].json(seconds), media_type="application/json")
+
+
+async def _wanted(server: Server, id: str) -> Conversion:
+    """What the request of a job wanted; of a job that came another way, Markdown."""
+    note = await asyncio.to_thread(noted, server, id, _NOTE)
+    return Conversion(formats=["md"]) if note is None else msgspec.json.decode(note, type=Conversion)
+
+
+def _chunks(documents: list[ConvertedDocument], wanted: Chunking, seconds: float) -> Iterator[str]:
+    """docling-serve's ChunkDocumentResponse."""
+    yield '{"chunks":['
+    separator = ""
+    for document in documents:
+        for chunk in document.chunks(wanted):
+            yield separator + json_text(chunk)
+            separator = ","
+    yield '],"documents":['
+    for number, document in enumerate(documents):
+        yield "," if number else ""
+        yield from document.item()
+    yield f'],"processing_time":{seconds}}}'
 
 
 def _members(documents: list[ConvertedDocument]) -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -235,7 +333,8 @@ async def _status(server: Server, id: str, owner: str) -> dict[str, Any]:
     if results.row.state == "queued":
         waiting = await asyncio.to_thread(server.jobs.unfinished)
         position = 1 + sum(each.job < results.row.job and each.state == "queued" for each in waiting)
-    return task_status(results, position)
+    kind = "convert" if (await _wanted(server, id)).chunking is None else "chunk"
+    return task_status(results, position, kind)
 
 
 @contextlib.contextmanager

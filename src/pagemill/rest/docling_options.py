@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pagemill.config.chunking import ChunkSettings
 from pagemill.config.modes import LINES, VLM, TextLayerMode
 from pagemill.errors import UsageError
 from pagemill.recognition.languages import TESSDATA_NAMES
@@ -13,10 +14,19 @@ from pagemill.recognition.languages import TESSDATA_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-FORMATS = {"md": "markdown", "json": "doclingdocument", "html": "html", "text": "txt"}
+FORMATS = {"md": "markdown", "json": "doclingdocument", "html": "html", "text": "txt", "doctags": "doctags"}
 """Names of docling-serve, and of :mod:`pagemill.export.formats`."""
 IMAGE_MODES = ("placeholder", "embedded", "referenced")
 TARGETS = ("inbody", "zip")
+_OF_CHUNKERS = {
+    "chunker": "hybrid",
+    "merge_peers": "true",
+    "tokenizer": "sentence-transformers/all-minilm-l6-v2",
+    "use_markdown_tables": "false",
+    "use_markdown_images": "false",
+    "image_placeholder": "![image]",
+}
+"""Options of chunkers without effect here, and docling's defaults in lower case, which clients send along."""
 _LAST_PAGE = 999_999_999
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _WITHOUT_EFFECT: dict[str, tuple[str, str | bool | None]] = {
@@ -43,6 +53,14 @@ _WITHOUT_EFFECT: dict[str, tuple[str, str | bool | None]] = {
 """Options of docling-serve that are accepted: why they have no effect, and the value that says what is done anyway."""
 
 
+class Chunking(msgspec.Struct, kw_only=True):
+    """How documents are cut into chunks."""
+
+    max_tokens: int = ChunkSettings().max_tokens
+    raw_text: bool = False
+    """The text without its headings is in the answer, too."""
+
+
 class Conversion(msgspec.Struct, kw_only=True):
     """What a request wants: kept with its job, so that a restart changes nothing."""
 
@@ -53,6 +71,39 @@ class Conversion(msgspec.Struct, kw_only=True):
     page_break: str = ""
     target: str = "inbody"
     warnings: list[str] = []
+    chunking: Chunking | None = None
+    """Chunks in place of documents."""
+
+
+def chunked(wanted: Conversion, chunker: str, given: Mapping[str, Any], *, with_document: bool) -> Conversion:
+    """The conversion with the chunks that a request wants.
+
+    Args:
+        wanted: The conversion before.
+        chunker: ``hybrid`` or ``hierarchical``.
+        given: Options of the chunker, by name.
+        with_document: The DoclingDocument is in the answer, too.
+
+    Raises:
+        UsageError: A value is not valid, or the target holds no chunks.
+    """
+    if wanted.target != "inbody":
+        raise UsageError(f"target {wanted.target!r} is not available for chunks", remedy="Use inbody.")
+    made = Chunking()
+    if chunker == "hierarchical":
+        wanted.warnings.append("chunks are cut as by the hybrid chunker")
+    for name, value in given.items():
+        if name == "max_tokens" and value not in (None, ""):
+            try:
+                made.max_tokens = ChunkSettings(max_tokens=int(value)).max_tokens
+            except (TypeError, ValueError):
+                raise UsageError(f"max_tokens is {value!r}", remedy="Send a number.") from None
+        elif name == "include_raw_text":
+            made.raw_text = flag(name, value)
+        elif name not in _OF_CHUNKERS or str(value).lower() != _OF_CHUNKERS[name]:
+            wanted.warnings.append(f"the option {name[:100]!r} of the chunker has no effect")
+    wanted.formats, wanted.chunking = ["json"] if with_document else [], made
+    return wanted
 
 
 def conversion(given: Mapping[str, Any], target: str = "inbody") -> Conversion:
@@ -80,7 +131,7 @@ def conversion(given: Mapping[str, Any], target: str = "inbody") -> Conversion:
             translate(made, value)
         elif name in _WITHOUT_EFFECT:
             why, harmless = _WITHOUT_EFFECT[name]
-            if (_flag(name, value) if isinstance(harmless, bool) else value) != harmless:
+            if (flag(name, value) if isinstance(harmless, bool) else value) != harmless:
                 made.warnings.append(f"the option {name} has no effect: {why}")
         else:
             made.warnings.append(f"the option {name[:100]!r} is not known and has no effect")
@@ -102,18 +153,18 @@ def _images(made: Conversion, value: Any) -> None:
 
 
 def _include_images(made: Conversion, value: Any) -> None:
-    if not _flag("include_images", value):
+    if not flag("include_images", value):
         made.images = "placeholder"
 
 
 def _do_ocr(made: Conversion, value: Any) -> None:
-    if not _flag("do_ocr", value):
+    if not flag("do_ocr", value):
         made.options["text_layer"] = TextLayerMode.ALWAYS.value
         made.warnings.append("do_ocr is false: pages without a text layer are read nevertheless")
 
 
 def _force_ocr(made: Conversion, value: Any) -> None:
-    if _flag("force_ocr", value):
+    if flag("force_ocr", value):
         made.options["text_layer"] = TextLayerMode.NEVER.value
 
 
@@ -168,7 +219,12 @@ _TRANSLATED: dict[str, Callable[[Conversion, Any], None]] = {
 }
 
 
-def _flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
+    """A truth value, also as a text of a form.
+
+    Raises:
+        UsageError: It is none.
+    """
     if isinstance(value, bool):
         return value
     folded = str(value).lower()

@@ -14,8 +14,10 @@ import msgspec
 from pagemill.document.jobs import JobError, JobState
 from pagemill.document.json_text import json_text
 from pagemill.document.page import DOUBTS, DocumentInfo, Status
+from pagemill.export.chunks import cut
 from pagemill.export.formats import About, export_format
 from pagemill.export.markdown import page_markdown
+from pagemill.export.token_count import token_counter
 from pagemill.rest.docling_options import FORMATS
 from pagemill.rest.errors import sentence
 from pagemill.store.files import encoded
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pagemill.document.page import PageError, PageResult
-    from pagemill.rest.docling_options import Conversion
+    from pagemill.rest.docling_options import Chunking, Conversion
     from pagemill.rest.results import JobResults
 
 MAX_ERRORS = 1000
@@ -89,8 +91,21 @@ class ConvertedDocument:
         Args:
             seconds: How long it took.
         """
+        yield "{"
+        yield from self._item("document")
+        timing = {"scope": "document", "count": 1, "times": [seconds], "start_timestamps": []}
+        rest = {"processing_time": seconds, "timings": {"pipeline_total": timing}, "confidence": None}
+        yield f",{json_text(rest)[1:]}"
+
+    def item(self) -> Iterator[str]:
+        """The document beside chunks: docling-serve's ExportResult."""
+        yield '{"kind":"ExportResult",'
+        yield from self._item("content")
+        yield ',"timings":{}}'
+
+    def _item(self, key: str) -> Iterator[str]:
         status = self.status()
-        yield f'{{"document":{{"filename":{json_text(self.name)}'
+        yield f'"{key}":{{"filename":{json_text(self.name)}'
         for each in FORMATS:
             yield f',"{each}_content":'
             if each not in self.conversion.formats or status == "failure":
@@ -102,10 +117,25 @@ class ConvertedDocument:
                 for piece in self.content(each):
                     yield json_text(piece)[1:-1]
                 yield '"'
-        timing = {"scope": "document", "count": 1, "times": [seconds], "start_timestamps": []}
-        rest = {"processing_time": seconds, "timings": {"pipeline_total": timing}, "confidence": None}
-        yield f',"doctags_content":null}},"status":"{status}","errors":{json_text(self.errors())},'
-        yield json_text(rest)[1:]
+        yield f'}},"status":"{status}","errors":{json_text(self.errors())}'
+
+    def chunks(self, wanted: Chunking) -> Iterator[dict[str, Any]]:
+        """The chunks of the document, each docling-serve's ChunkedDocumentResultItem."""
+        if self.status() == "failure":
+            return
+        for chunk in cut(self._pages(), token_counter(None), wanted.max_tokens, 0):
+            yield {
+                "filename": self.name,
+                "chunk_index": chunk.index,
+                "text": chunk.contextualized,
+                "raw_text": chunk.text if wanted.raw_text else None,
+                "num_tokens": chunk.tokens,
+                "headings": chunk.headings or None,
+                "captions": None,
+                "doc_items": [place.element for place in chunk.places],
+                "page_numbers": chunk.pages,
+                "metadata": {"id": chunk.id, "places": msgspec.to_builtins(chunk.places)},
+            }
 
     def errors(self) -> list[dict[str, Any]]:
         """What went wrong on pages, and the options without effect."""
@@ -173,7 +203,7 @@ def _item(component: str, module: str, message: str, category: str, page: int | 
     }
 
 
-def task_status(results: JobResults, position: int | None) -> dict[str, Any]:
+def task_status(results: JobResults, position: int | None, kind: str = "convert") -> dict[str, Any]:
     """The state of a job: docling-serve's TaskStatusResponse."""
     row = results.row
     total = len(results.documents)
@@ -182,7 +212,7 @@ def task_status(results: JobResults, position: int | None) -> dict[str, Any]:
     meta |= {"num_succeeded": total if status == "success" else 0, "num_failed": total if status == "failure" else 0}
     told: dict[str, Any] = {
         "task_id": row.id,
-        "task_type": "convert",
+        "task_type": kind,
         "task_status": status,
         "task_position": position,
         "task_meta": meta,

@@ -14,7 +14,7 @@ from pagemill.document.jobs import Job, Jobs, JobState
 from pagemill.errors import UsageError
 from pagemill.rest.errors import UnavailableError
 from pagemill.rest.jobs import MAX_NUMBER
-from pagemill.rest.models import ERRORS, NewJob, answer, returns
+from pagemill.rest.models import ERRORS, NewJob, Retry, answer, returns
 from pagemill.rest.parameters import ONLY_KNOWN
 from pagemill.rest.sending import MAX_NAME, sending
 from pagemill.rest.server import Server
@@ -99,10 +99,16 @@ def router(server: Server) -> APIRouter:
         row = await server.get(id, owner)
         return answer(await server.job(row if row.has_ended else await server.cancel(id, owner)))
 
-    @routes.post("/{id}/retry", status_code=202, responses={202: returns(Job)})
-    async def retry_job(id: str, owner: str = owner_of) -> Response:
-        """Parse the failed pages of a job again. 409 if it has not ended, or no page failed."""
-        return answer(await server.job(await server.retry(id, owner)), 202)
+    retry_body = {"content": {**returns(Retry)["content"]}}
+
+    @routes.post(
+        "/{id}/retry", status_code=202, responses={202: returns(Job)}, openapi_extra={"requestBody": retry_body}
+    )
+    async def retry_job(id: str, request: Request, owner: str = owner_of) -> Response:
+        """Parse the failed pages of a job again, with a password if one is sent. 409 if it runs, or no page failed."""
+        body = b"".join([chunk async for chunk in body_of(request, _MAX_JSON)])
+        how = _decoded(body, Retry, "the body does not say how to retry", "See /openapi.json.") if body else Retry()
+        return answer(await server.job(await server.retry(id, owner, how.password)), 202)
 
     @routes.get("/{id}/events", response_class=StreamingResponse)
     async def watch(

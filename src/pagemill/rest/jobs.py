@@ -301,13 +301,14 @@ class JobTable:
         """Note that a job is to end."""
         self._change(id, "cancelled = 1")
 
-    def retry(self, id: str) -> bool:
-        """Have the failed pages of a job that has ended parsed again; False if it has not ended."""
+    def retry(self, id: str, password: str | None = None) -> bool:
+        """Have the failed pages of an ended job parsed again, with a password if given; False if it has not ended."""
         with self._transaction() as connection:
             changed = connection.execute(
-                "UPDATE jobs SET state = ?, finished = NULL, error = NULL, retry = opened, cancelled = 0"
+                "UPDATE jobs SET state = ?, finished = NULL, error = NULL, retry = opened, cancelled = 0,"
+                " password = ifnull(?, password)"
                 " WHERE id = ? AND finished IS NOT NULL",
-                (JobState.QUEUED, id),
+                (JobState.QUEUED, password, id),
             )
             return changed.rowcount > 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from starlette.responses import Response
@@ -58,12 +58,21 @@ class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     collection: str | None = None
 
 
+class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How failed pages are parsed again."""
+
+    password: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+    """Of files that are encrypted."""
+
+
 class Options(msgspec.Struct, frozen=True):
     """What jobs can choose, and the limits of the server."""
 
     version: str
     languages: list[str]
     engines: list[str]
+    suffixes: list[str]
+    """Of files that are read, by their names; others by their first bytes."""
     options: list[dict[str, Any]]
     formats: dict[str, str]
     """Of documents: the suffix of the address, and the name."""

@@ -20,6 +20,7 @@ from pagemill.document.names import safe_name
 from pagemill.document.page import DOUBTS, DocumentInfo, PageError, PageResult
 from pagemill.errors import OutputError, PagemillError
 from pagemill.export.formats import About, ExportFormat, served_formats
+from pagemill.export.report import page_title
 from pagemill.imaging.encode import encode_webp
 from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.rest.archives import zipped
@@ -143,19 +144,19 @@ class JobResults:
                 " JOIN documents d USING (document) WHERE p.record > ? ORDER BY p.record LIMIT ?",
                 (last, limit),
             )
-            return [
-                (
-                    f"{record}@{run}",
-                    PageEvent(
-                        n=source * PAGES_OF_A_SOURCE + page,
-                        document=doc_id,
-                        page_number=number,
-                        status=_STATES[PageState(state)],
-                        errors=self._decoded(reader, record).errors if state == PageState.FAILED else [],
-                    ),
+            events = []
+            for record, source, page, state, doc_id, number in rows:
+                found = self._decoded(reader, record)
+                event = PageEvent(
+                    n=source * PAGES_OF_A_SOURCE + page,
+                    document=doc_id,
+                    page_number=number,
+                    status=_STATES[PageState(state)],
+                    title=page_title(found) if state == PageState.DONE else None,
+                    errors=found.errors if state == PageState.FAILED else [],
                 )
-                for record, source, page, state, doc_id, number in rows
-            ]
+                events.append((f"{record}@{run}", event))
+            return events
 
     def record_json(self, n: int) -> bytes:
         """The record of a page, as in ``ocr_results.jsonl``.
@@ -307,6 +308,7 @@ class JobResults:
             page_number=number,
             page_idx=position,
             status=_STATES[PageState(state)],
+            title=page_title(found) if found is not None and state == PageState.DONE else None,
             confidence=None if found is None else found.confidence,
             errors=errors,
             width=None if found is None else found.width,

@@ -361,7 +361,9 @@ class _Progress(ParseDisplay):
         job.ended += 1
         job.failed += page.record.status == "failed"
         job.total = total
-        if page.document.page_count is not None:
+        if page.record.status == "failed" and page.record.page_number is None:
+            job.pages[page.document.doc_id] = 0  # the file was not opened
+        elif page.document.page_count is not None:
             job.pages[page.document.doc_id] = page.document.page_count
         self._runner.took(job)
 
@@ -369,7 +371,7 @@ class _Progress(ParseDisplay):
 def _document_pages(out: Path) -> dict[str, int]:
     """Pages of each document of a run that is complete: earlier processes knew those that they finished."""
     with RunReader.open(out) as reader:
-        counted = "SELECT doc_id, count(*) FROM pages JOIN documents USING (document) WHERE page > 0 GROUP BY document"
+        counted = "SELECT doc_id, sum(page > 0) FROM pages JOIN documents USING (document) GROUP BY document"
         return dict(reader.query(counted))
 
 

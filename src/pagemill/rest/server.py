@@ -249,8 +249,13 @@ class Server:
         await self.runner.cancel(id)
         return await self.get(id, owner)
 
-    async def retry(self, id: str, owner: str) -> JobRow:
+    async def retry(self, id: str, owner: str, password: str | None = None) -> JobRow:
         """Parse the failed pages of a job again.
+
+        Args:
+            id: The job.
+            owner: Whose it is.
+            password: In place of the one that came with the job.
 
         Raises:
             ConflictError: It has not ended, or no page failed.
@@ -259,7 +264,7 @@ class Server:
         if row.state is JobState.FINISHED and not row.failed:
             raise ConflictError("no page of the job failed", remedy="There is nothing to parse again.")
         async with self.accepting(owner):
-            if not await asyncio.to_thread(self.jobs.retry, id):
+            if not await asyncio.to_thread(self.jobs.retry, id, password):
                 raise ConflictError("the job has not ended", remedy="Wait, or cancel it.")
         row = await self.get(id, owner)
         self.runner.add(row)

@@ -14,6 +14,7 @@ from pagemill.config.options import options_of
 from pagemill.config.settings import ParseSettings
 from pagemill.document.jobs import JobState
 from pagemill.export.formats import served_formats
+from pagemill.imaging.formats import SUFFIXES, document_suffixes
 from pagemill.rest.models import Options, answer, returns
 from pagemill.rest.options import ALLOWED, engines_of
 from pagemill.rest.server import Server
@@ -58,6 +59,7 @@ def router(server: Server) -> APIRouter:
             version=__version__,
             languages=await server.services.languages(),
             engines=engines_of(server.settings),
+            suffixes=sorted(SUFFIXES.keys() | document_suffixes()),
             options=[
                 {
                     "key": each.key,

@@ -49,7 +49,7 @@ class _File(NamedTuple):
 
 
 def router(server: Server) -> APIRouter:
-    """Routes of the web app: ``/`` and ``/static/FOLDER/NAME``. They need no key."""
+    """Routes of the web app: ``/``, ``/docs`` (the HTTP interface) and ``/static/FOLDER/NAME``. They need no key."""
     del server  # the app asks for everything over HTTP
     routes = APIRouter(include_in_schema=False)
     known = _read_files()
@@ -57,6 +57,10 @@ def router(server: Server) -> APIRouter:
     @routes.get("/")
     def index(request: Request) -> Response:
         return _answer(known["web/index.html"], request)
+
+    @routes.get("/docs")
+    def interface(request: Request) -> Response:
+        return _answer(known["web/api.html"], request)
 
     @routes.get("/static/{folder}/{name}")
     def static(folder: str, name: str, request: Request) -> Response:

@@ -57,11 +57,83 @@ async def test_a_file_in_all_formats(world: World) -> None:
     assert document["md_content"] == "shade 7\n"
     assert document["text_content"] == "shade 7\n"
     assert "<p>shade 7</p>" in document["html_content"]
-    assert document["doctags_content"] is None
+    assert document["doctags_content"].startswith("<doctag>") and ">shade 7</text>" in document["doctags_content"]
     loaded = DoclingDocument.model_validate(document["json_content"])
     assert loaded.name == "page 1" and [text.text for text in loaded.texts] == ["shade 7"]
-    assert ["doctags" in each["error_message"] for each in result["errors"]] == [True]
+    assert result["errors"] == []
     assert result["processing_time"] >= 0 and result["timings"]["pipeline_total"]["count"] == 1
+
+
+@pytest.mark.parametrize("chunker", ["hybrid", "hierarchical"])
+async def test_files_are_cut_into_chunks(world: World, chunker: str) -> None:
+    # As docling's client sends it: options of the conversion and of the chunker by their prefixes.
+    form = {"convert_do_ocr": "true", "chunking_max_tokens": "64", "chunking_include_raw_text": "true"}
+    form |= {"include_converted_doc": "false", "target_type": "inbody", "chunking_merge_peers": "true"}
+    answer = await world.client.post(f"/v1/chunk/{chunker}/file", files=files(3, 4), data=form)
+    assert answer.status_code == 200, answer.text
+    result = answer.json()
+    said = [(each["filename"], each["chunk_index"], each["text"], each["page_numbers"]) for each in result["chunks"]]
+    assert said == [("page 1.png", 0, "shade 3", [1]), ("page 2.png", 0, "shade 4", [1])]
+    assert result["chunks"][0]["raw_text"] == "shade 3" and result["chunks"][0]["num_tokens"] > 0
+    assert [each["status"] for each in result["documents"]] == ["success", "success"]
+    assert [each["content"]["json_content"] for each in result["documents"]] == [None, None]
+    warned = ["hybrid chunker" in each["error_message"] for each in result["documents"][0]["errors"]]
+    assert warned == ([True] if chunker == "hierarchical" else [])
+
+
+async def test_sources_are_cut_into_chunks_later(world: World) -> None:
+    request = {"sources": sources(image(9), b"no document"), "include_converted_doc": True}
+    request |= {"convert_options": {"page_range": [1, 2]}, "chunking_options": {"chunker": "hybrid", "max_tokens": 40}}
+    task = (await world.client.post("/v1/chunk/hybrid/source/async", json=request)).json()
+    assert task["task_type"] == "chunk"
+    await world.client.get(f"/v1/status/poll/{task['task_id']}?wait=30")
+    result = (await world.client.get(f"/v1/result/{task['task_id']}")).json()
+    assert [chunk["text"] for chunk in result["chunks"]] == ["shade 9"]
+    assert [each["status"] for each in result["documents"]] == ["success", "failure"]
+    loaded = DoclingDocument.model_validate(result["documents"][0]["content"]["json_content"])
+    assert [text.text for text in loaded.texts] == ["shade 9"]
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"target_type": "zip"}, "for chunks"),
+        ({"chunking_max_tokens": "1"}, "max_tokens"),
+        ({"chunking_max_tokens": "x"}, "'x'"),
+    ],
+)
+async def test_wrong_requests_for_chunks_are_refused(world: World, form: dict[str, str], said: str) -> None:
+    answer = await world.client.post("/v1/chunk/hybrid/file", files=files(1), data=form)
+    assert answer.status_code == 422 and said in answer.json()["detail"]
+
+
+async def test_what_the_server_offers(world: World) -> None:
+    offer = (await world.client.get("/v1/capabilities")).json()
+    assert offer["sources"] == ["file"] and offer["targets"] == {"allowed": ["inbody", "zip"], "default": "inbody"}
+    assert {"md", "doctags"} <= set(offer["output_formats"]) and offer["limits"]["max_file_size"] > 0
+
+
+async def test_the_request_of_open_webui(world: World) -> None:
+    """Its engine "Docling": one file under a path of its own, parameters of the settings, the text from the answer."""
+    upload = ("/app/backend/data/uploads/7f3e_report.png", image(7), "image/png")
+    form = {"image_export_mode": "placeholder", "do_ocr": "True", "ocr_lang": ["en"], "pipeline": "standard"}
+    answer = await world.client.post(
+        "/v1/convert/file", files={"files": upload}, data=form, headers={"X-Api-Key": "unused"}
+    )
+    assert (answer.status_code, answer.json()["document"]["md_content"]) == (200, "shade 7\n")
+    refused = await world.client.post("/v1/convert/file", files={"files": upload}, data={"do_ocr": "perhaps"})
+    assert refused.status_code == 422 and "do_ocr" in refused.json()["detail"]  # which it shows
+
+
+async def test_the_requests_of_n8n(world: World) -> None:
+    """Its node "HTTP Request": a binary field of the form, then the address of the task until that has ended."""
+    assert (await world.client.get("/health")).json() == {"status": "ok"}
+    upload = {"files": ("scan.png", image(8), "image/png")}
+    task = (await world.client.post("/v1/convert/file/async", files=upload, data={"to_formats": "md"})).json()
+    ended = (await world.client.get(f"/v1/status/poll/{task['task_id']}", params={"wait": "30"})).json()
+    assert ended["task_status"] == "success"
+    result = (await world.client.get(f"/v1/result/{task['task_id']}")).json()
+    assert result["document"]["md_content"] == "shade 8\n"
 
 
 async def test_a_source_in_base64(world: World) -> None:

@@ -10,6 +10,7 @@ import zipfile
 from contextlib import closing
 
 import msgspec
+import pikepdf
 import pytest
 from made_pdfs import pages
 from rest_world import animation, image, rest_world, rows
@@ -101,6 +102,24 @@ async def test_a_bad_file_beside_good_ones_is_a_failed_page_that_can_be_retried(
     assert (again.status_code, again.json()["state"]) == (202, "queued")
     ended = (await world.client.get(f"/v1/jobs/{job['id']}?wait=30")).json()
     assert (ended["state"], ended["pages"]["failed"]) == ("finished", 0)
+
+
+async def test_a_password_can_come_later(world):
+    locked = io.BytesIO()
+    with pikepdf.open(io.BytesIO(pages(2))) as pdf:
+        pdf.save(locked, encryption=pikepdf.Encryption(user="mill", owner="owner"))
+    job = await world.finished(locked.getvalue(), image(1))
+    at = f"/v1/jobs/{job['id']}"
+    assert ([each["pages"] for each in job["documents"]], job["pages"]["failed"]) == ([0, 1], 1)
+    for password, counts in (("wrong", [0, 1]), ("mill", [2, 1])):
+        answer = await world.client.post(f"{at}/retry", json={"password": password})
+        assert answer.status_code == 202
+        job = (await world.client.get(f"{at}?wait=30")).json()
+        assert [each["pages"] for each in job["documents"]] == counts
+    assert job["pages"] == {"total": 3, "finished": 3, "failed": 0}
+    assert "mill" not in json.dumps(job)
+    listed = (await world.client.get(f"{at}/pages")).json()["pages"]
+    assert [page["title"] for page in listed] == ["shade 255", "shade 255", "shade 1"]
 
 
 async def test_a_job_without_failed_pages_is_not_parsed_again(world):

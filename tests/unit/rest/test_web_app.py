@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from importlib.resources import files
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+import pagemill
 from pagemill.document.labels import Label
+from pagemill.document.page import DOUBTS, UNRELIABLE
 from pagemill.export import report
+from pagemill.recognition.vlm.guard import Flaw
 from pagemill.rest import web_app
 from pagemill.rest.errors import NotFoundError
 
@@ -27,13 +31,14 @@ MODULES = {
 
 @pytest.fixture
 def client():
-    app = FastAPI()
+    app = FastAPI(docs_url=None)
     app.include_router(web_app.router(SimpleNamespace()))
     return TestClient(app)
 
 
-def test_the_page_and_its_modules_are_served_under_a_strict_policy(client):
-    page = client.get("/")
+@pytest.mark.parametrize("address", ["/", "/docs"])
+def test_the_page_and_its_modules_are_served_under_a_strict_policy(client, address):
+    page = client.get(address)
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -79,6 +84,13 @@ def test_every_message_has_a_translation():
         for call in re.findall(r"\b(?:tr|countOf)\(([^)]*)", text):
             said |= {message for message in re.findall(r'"([^"]+)"', call) if message != "_"}
     assert said - korean - {" "} == set()
+
+
+def test_every_category_of_errors_is_told_in_korean():
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(pagemill.__file__).parent.rglob("*.py"))
+    categories = set(re.findall(r'^ {4}category(?:: str)? = "(\w+)"|\bcategory="(\w+)"', source, re.MULTILINE))
+    kinds = {kind for pair in categories for kind in pair if kind} | DOUBTS | {UNRELIABLE, *Flaw}
+    assert kinds - set(re.findall(r'"error (\w+)": "', MODULES["web/korean.js"])) == set()
 
 
 def test_the_report_has_every_module_of_the_viewer():

@@ -1,6 +1,6 @@
 // What was read, as nodes. Contents are untrusted: text goes in as text, tables are rebuilt from a list of allowed tags.
 
-import { copyText, linkTo, make, percent, saveFile, tr } from "./dom.js";
+import { copyText, linkTo, make, percent, said, saveFile, tr } from "./dom.js";
 import { formulaNode } from "./formula.js";
 import { tableCsv, tableNodes, tableText } from "./tables.js";
 
@@ -17,6 +17,7 @@ export const labelName = (label) => tr(label.replaceAll("_", " "));
 
 const MARK_TAGS = { bold: "strong", italic: "em", strike: "s", code: "code", superscript: "sup", subscript: "sub" };
 const MOST_SPANS = 2000;
+const MOST_INDENT = 30; // spaces
 
 /** Append text with its inline marks, and the search hits in it marked. Spans count code points from `from` on. */
 function appendText(parent, text, pattern, spans = [], from = 0) {
@@ -48,7 +49,9 @@ function listItems(text, pattern, spans) {
   return text.split("\n").map((item) => {
     const length = [...item].length;
     const own = spans.filter(({ start, end }) => start < from + length && end > from);
-    const node = appendText(make("li"), item, pattern, own, from);
+    const indent = item.length - item.trimStart().length;
+    const node = appendText(make("li"), item.slice(indent), pattern, own, from + indent);
+    node.style.marginInlineStart = `${Math.min(indent, MOST_INDENT) * 0.6}em`;
     from += length + 1;
     return node;
   });
@@ -103,7 +106,9 @@ function contentNode(region, pattern, image) {
     if (!shown.hasChildNodes()) shown.append(make("p", { class: "nothing" }, text === "" ? tr("Nothing was read here.") : tr("Not read.")));
   } else if (region.content_format === "latex" && (formula = formulaNode(text))) {
     shown.append(make("div", { class: "math" }, formula));
-  } else if (code !== null || region.content_format === "latex" || region.content_format === "formula_text") {
+  } else if (code !== null || region.label === "algorithm") {
+    shown.append(appendText(make("pre", { class: "formula" }), text, pattern));
+  } else if (region.content_format === "latex" || region.content_format === "formula_text") {
     shown.append(appendText(make("code", { class: "formula" }), text, pattern));
   } else if (region.level) {
     const level = Math.min(region.level + 1, 6);
@@ -118,12 +123,14 @@ function contentNode(region, pattern, image) {
 
 /** An error of a page or region. */
 export function errorNode(error) {
+  const { message, remedy, original } = said(error);
   return make(
     "div",
     { class: "error" },
-    make("strong", {}, `${error.component}: ${error.category.replaceAll("_", " ")}`),
-    make("p", {}, error.message),
-    error.remedy ? make("p", { class: "remedy" }, error.remedy) : null,
+    make("strong", {}, original ? message : `${error.component}: ${error.category.replaceAll("_", " ")}`),
+    original ? null : make("p", {}, message),
+    remedy ? make("p", { class: "remedy" }, remedy) : null,
+    original ? make("p", { class: "original", lang: "en" }, original) : null,
   );
 }
 

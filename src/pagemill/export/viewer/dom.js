@@ -31,6 +31,12 @@ export function tr(message, values = {}) {
   return (messages[message] ?? message).replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
+/** What to say of an error: in the language of the interface by its category, then with the server's own words. */
+export function said({ category, message, remedy, status }) {
+  const own = status === 0 ? null : messages[`error ${category}`]; // status 0: the browser's own, translated already
+  return own ? { message: own, remedy: messages[`remedy ${category}`], original: [message, remedy].filter(Boolean).join(". ") } : { message, remedy };
+}
+
 export const grouped = (value) => value.toLocaleString("en");
 export const seconds = (value) => (value >= 100 ? `${grouped(Math.round(value))} s` : `${value.toFixed(value >= 10 ? 1 : 2)} s`);
 export const percent = (share) => `${Math.round(share * 100)} %`;

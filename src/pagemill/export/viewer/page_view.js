@@ -32,6 +32,7 @@ export class PageView {
         const region = this.regionAt(event);
         if (region !== null && getSelection().isCollapsed) this.select(region, { from: pane });
       });
+      pane.addEventListener("dblclick", () => pane === this.sheet && this.zoomToRegion());
     }
     this.text.addEventListener("focusin", (event) => {
       const region = this.regionAt(event);
@@ -110,6 +111,7 @@ export class PageView {
       "=": () => this.zoomBy(1.25),
       "-": () => this.zoomBy(1 / 1.25),
       0: () => this.toggleFit(),
+      z: () => this.zoomToRegion(),
     };
   }
 
@@ -262,9 +264,25 @@ export class PageView {
     card.focus({ preventScroll: true });
   }
 
+  /** Zoom, and keep what is in the middle of the image there. */
   zoomBy(factor) {
+    const { stage } = this;
+    const middle = (scrolled, shown, all) => (scrolled + shown / 2) / all;
+    const x = middle(stage.scrollLeft, stage.clientWidth, stage.scrollWidth);
+    const y = middle(stage.scrollTop, stage.clientHeight, stage.scrollHeight);
     this.zoom = Math.min(6, Math.max(0.5, this.zoom * factor));
     this.fit();
+    stage.scrollTo(x * stage.scrollWidth - stage.clientWidth / 2, y * stage.scrollHeight - stage.clientHeight / 2);
+  }
+
+  /** The selected region over the full width of its pane, beside its text; the second time the whole page again. */
+  zoomToRegion() {
+    const box = this.sheet.querySelector(".box.selected");
+    if (!box) return;
+    const wanted = this.zoom * ((this.stage.clientWidth - 32) / Math.max(box.offsetWidth, 1));
+    this.zoom = this.zoom === 1 ? Math.min(6, Math.max(1, wanted)) : 1;
+    this.fit();
+    for (const element of this.both(this.selected)) element.scrollIntoView({ block: "center", inline: "center" });
   }
 
   toggleFit() {
@@ -281,6 +299,7 @@ export class PageView {
     const base = this.wholePage && height > 200 ? Math.min(width, height * ratio) : width;
     this.sheet.style.width = `${Math.max(60, base * this.zoom)}px`;
     this.sheet.style.aspectRatio = String(ratio);
+    this.text.style.zoom = String(Math.min(2, Math.max(0.75, this.zoom))); // the text grows with its image
   }
 }
 

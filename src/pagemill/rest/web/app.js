@@ -117,9 +117,9 @@ const KEYS = [
   [["←", "→"], "previous, next page"],
   [["j", "k"], "next, previous region"],
   [["n", "p"], "next, previous hit"],
-  [["/"], "search"],
+  [["/", "g"], "search; go to page"],
   [["o", "r", "l"], "regions, reading order, text lines"],
-  [["+", "−", "0"], "zoom; fit"],
+  [["+", "−", "0", "z"], "zoom; fit; selected region"],
   [["t", "?"], "light or dark, this list"],
 ];
 

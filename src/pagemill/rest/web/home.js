@@ -1,6 +1,6 @@
 // The start: send files as a new job, and the list of jobs.
 
-import { keepSetting, keptSetting, make, tr } from "../viewer/dom.js";
+import { keepSetting, keptSetting, make, said, tr } from "../viewer/dom.js";
 import { chosenFiles, droppedFiles } from "./files.js";
 import { ago, bytes, confirmed, failureNode, icon, progressNode, progressText, stateNode } from "./parts.js";
 import { getJson, isOver, jobPath, newestJobs, pause, send, upload } from "./server.js";
@@ -8,6 +8,8 @@ import { getJson, isOver, jobPath, newestJobs, pause, send, upload } from "./ser
 const REFRESH_S = 2;
 const JOBS_AT_ONCE = 50;
 const MOST_NAMES = 6;
+const HEAD_BYTES = 1024; // what the server looks at
+const FIRST_BYTES = /^(?:\x89PNG|\xff\xd8\xff|II[*+]\0|MM\0[*+]|BM|RIFF....WEBP|PAR1|ARROW1|\s*<(?:!doctype )?html)|%PDF-/is; // of a file whose name says nothing
 const LANGUAGES_KEY = "pagemill-languages";
 const FIRST_LANGUAGES = ["en", "ko", "ja", "zh", "de", "fr", "es"]; // shown without a click
 
@@ -25,7 +27,7 @@ export class HomeView {
     this.more = make("button", { type: "button", class: "more-jobs", hidden: true, onclick: () => this.loadMore() }, tr("Show more"));
     this.listProblem = make("div");
     const heading = make("h2", {}, tr("Jobs"));
-    this.nodes = [make("main", { class: "home" }, this.form, make("section", { "aria-label": tr("Jobs") }, heading, this.listProblem, this.jobs, this.more))];
+    this.nodes = [make("main", { class: "home" }, this.form, make("section", { "aria-label": tr("Jobs") }, heading, this.listProblem, this.jobs, this.more), make("p", { class: "interface" }, make("a", { href: "/docs" }, tr("HTTP interface"))))];
     this.rows = new Map(); // job id: its parts
     this.shown = JOBS_AT_ONCE;
     document.title = "pagemill";
@@ -129,12 +131,15 @@ export class HomeView {
     );
   }
 
-  add(files) {
+  async add(files) {
     const known = new Set(this.files.map(({ name, file }) => `${name}/${file.size}`));
-    const added = files.filter(({ name, file }) => !known.has(`${name}/${file.size}`));
-    const refused = added.filter(({ file }) => !file.size || file.size > this.largest());
-    this.files.push(...added.filter((each) => !refused.includes(each)));
-    this.problem.replaceChildren(...(refused.length ? [failureNode(this.refusal(refused))] : []));
+    const refused = new Map(); // remedy: names
+    for (const each of files.filter(({ name, file }) => !known.has(`${name}/${file.size}`))) {
+      const remedy = await this.refusal(each);
+      if (remedy) refused.set(remedy, [...(refused.get(remedy) ?? []), each.name]);
+      else this.files.push(each);
+    }
+    this.problem.replaceChildren(...Array.from(refused, ([remedy, names]) => failureNode({ message: tr("Left out: {names}", { names: shortList(names) }), remedy })));
     this.drawChosen();
     if (this.files.length) this.start.focus();
   }
@@ -144,12 +149,13 @@ export class HomeView {
     return (this.offer?.limits.max_file_mib ?? Infinity) * 2 ** 20;
   }
 
-  /** Why files are refused before they are sent. */
-  refusal(files) {
-    const names = files.slice(0, MOST_NAMES).map(({ name }) => name).join(", ") + (files.length > MOST_NAMES ? " …" : "");
-    const isEmpty = files.every(({ file }) => !file.size);
-    const remedy = isEmpty ? tr("The file is empty.") : tr("The server takes files of at most {size}.", { size: bytes(this.largest()) });
-    return { message: tr("Left out: {names}", { names }), remedy };
+  /** Why a file is refused before it is sent; null for one that is not. */
+  async refusal({ name, file }) {
+    if (!file.size) return tr("The file is empty.");
+    if (file.size > this.largest()) return tr("The server takes files of at most {size}.", { size: bytes(this.largest()) });
+    if (!this.offer || this.offer.suffixes.some((suffix) => name.toLowerCase().endsWith(suffix))) return null;
+    const head = String.fromCharCode(...new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer()));
+    return FIRST_BYTES.test(head) ? null : tr("Files of this kind are not read. Save it as PDF.");
   }
 
   drawChosen() {
@@ -268,7 +274,7 @@ export class HomeView {
     row.job = job;
     row.state.replaceChildren(stateNode(job));
     row.progress.replaceChildren(progressNode(job));
-    row.facts.textContent = [job.error?.message ?? progressText(job), job.collection, ago(job.created)].filter(Boolean).join(" · ");
+    row.facts.textContent = [job.error ? said(job.error).message : progressText(job), job.collection, ago(job.created)].filter(Boolean).join(" · ");
     row.button.textContent = isOver(job) ? tr("Remove") : tr("Cancel");
     row.button.ariaLabel = `${row.button.textContent}: ${job.name}`;
   }
@@ -286,4 +292,5 @@ export class HomeView {
   }
 }
 
+const shortList = (names) => names.slice(0, MOST_NAMES).join(", ") + (names.length > MOST_NAMES ? " …" : "");
 const engineName = (name) => ({ lines: tr("lines (on this computer)"), vlm: tr("vlm (vision-language model)") })[name] ?? name;

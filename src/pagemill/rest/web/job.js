@@ -1,16 +1,19 @@
 // One job: its progress while it runs, its pages, and what can be done with it.
 
-import { grouped, make, percent, tr } from "../viewer/dom.js";
+import { grouped, keepSetting, keptSetting, make, percent, tr } from "../viewer/dom.js";
 import { confirmed, failureNode, icon, progressNode, progressText, stateNode, stem } from "./parts.js";
 import { download, eachPages, getJson, isOver, jobEvents, jobPath, send } from "./server.js";
 import { VirtualList } from "./virtual_list.js";
-import { Workspace } from "./workspace.js";
+import { fetchImage, Workspace } from "./workspace.js";
 
 const FILTERS = {
   all: ["All", () => true],
   warned: ["Warnings", (page) => page.status !== "failed" && page.errors.length > 0],
   failed: ["Failed", (page) => page.status === "failed"],
 };
+const THUMBNAILS_KEY = "pagemill-thumbnails";
+const THUMBNAIL_PX = 160;
+const SETTLED_MS = 150; // rows that scroll by ask for no thumbnail
 
 export class JobView {
   constructor(id, go) {
@@ -25,7 +28,8 @@ export class JobView {
     this.filters = make("div", { class: "segments", role: "radiogroup", "aria-label": tr("Filter by status") });
     this.list = new VirtualList({ label: tr("Pages"), draw: (page) => this.drawRow(page), onopen: (page) => this.openRow(page) });
     this.count = make("p", { class: "count", role: "status", hidden: true }, tr("No such pages."));
-    const side = make("nav", { class: "side", "aria-label": tr("Pages") }, make("div", { class: "filters" }, this.filters), this.count, this.list.element);
+    this.thumbnails = new Map(); // n: the address of its image, to come
+    const side = make("nav", { class: "side", "aria-label": tr("Pages") }, make("div", { class: "filters" }, this.filters, this.makeFinder()), this.count, this.list.element);
     this.workspace = new Workspace(side, { onstep: (by) => this.step(by), onselect: (region) => this.onselect(region) });
     this.makeBar();
     this.nodes = [this.bar, this.notice, ...this.workspace.nodes];
@@ -34,12 +38,13 @@ export class JobView {
   }
 
   keys() {
-    return this.workspace.view.keys();
+    return { ...this.workspace.view.keys(), g: () => this.jump.select() };
   }
 
   close() {
     this.ending.abort();
     this.workspace.close();
+    for (const address of this.thumbnails.values()) address.then((found) => found && URL.revokeObjectURL(found), () => {});
   }
 
   async start() {
@@ -66,7 +71,12 @@ export class JobView {
       if (type === "job") this.take(data);
       if (type === "page") this.takePages([this.entryOf(data)]);
     }
-    if (!this.ending.signal.aborted) await eachPages(this.id, (pages) => this.takePages(pages), this.ending.signal);
+    if (this.ending.signal.aborted) return;
+    const there = new Set();
+    await eachPages(this.id, (pages) => (pages.forEach(({ n }) => there.add(n)), this.takePages(pages)), this.ending.signal);
+    for (const n of this.pages.keys()) if (!there.has(n)) this.pages.delete(n); // the failure of a file that has pages now
+    if (!there.has(this.page)) this.page = null;
+    this.drawList();
   }
 
   /** The entry of the page list for an event, which says less: of errors only those of failed pages. */
@@ -127,6 +137,7 @@ export class JobView {
       if (!this.menu.contains(event.relatedTarget)) this.menu.open = false;
     });
     this.problem = make("div", { class: "problem" });
+    this.makeUnlock();
     this.bar = make(
       "section",
       { class: "jobbar", "aria-label": tr("Job") },
@@ -135,6 +146,7 @@ export class JobView {
       make("div", { class: "measure" }, this.progress, this.measures),
       make("div", { class: "tools plain" }, this.workspace.view.switches, this.menu, ...Object.values(this.actions)),
       this.problem,
+      this.unlock,
     );
     this.bar.hidden = true;
   }
@@ -151,7 +163,8 @@ export class JobView {
     this.actions.retry.hidden = !over || !job.pages.failed;
     this.actions.cancel.hidden = over;
     this.actions.remove.hidden = !over;
-    this.problem.replaceChildren(...(job.error ? [failureNode(job.error)] : []));
+    const asked = job.error?.category === "encrypted" ? { remedy: null } : {}; // the form below asks
+    this.problem.replaceChildren(...(job.error ? [failureNode({ ...job.error, ...asked })] : []));
     this.documentLabel.textContent = this.currentDocument()?.name ?? "";
   }
 
@@ -184,8 +197,9 @@ export class JobView {
     }
   }
 
-  async retry() {
-    this.take(await (await send(jobPath(this.id, "retry"), { method: "POST" })).json());
+  async retry(password = null) {
+    const body = JSON.stringify({ password });
+    this.take(await (await send(jobPath(this.id, "retry"), { method: "POST", headers: { "Content-Type": "application/json" }, body })).json());
     await this.follow();
   }
 
@@ -218,6 +232,7 @@ export class JobView {
     const all = [...this.pages.values()].sort((a, b) => a.n - b.n);
     for (const [filter, [, accepts]] of Object.entries(FILTERS)) this.counts[filter].textContent = grouped(all.filter(accepts).length);
     const shown = all.filter(FILTERS[this.filter][1]);
+    this.drawUnlock();
     this.list.show(this.withHeadings(shown), (page) => page.n === this.page);
     this.count.hidden = shown.length > 0 || this.filter === "all";
     if (this.page === null) this.showNone(shown);
@@ -226,9 +241,10 @@ export class JobView {
 
   /** No page is chosen yet: go to the first one, or say why there is none. */
   showNone(shown) {
-    if (shown.length) return this.goPage(shown[0]);
+    const first = shown.find(({ status }) => status === "done") ?? (this.filter !== "all" || (this.job && isOver(this.job)) ? shown[0] : null);
+    if (first) return this.goPage(first);
     if (!this.loaded) return undefined;
-    if (this.pages.size) return this.workspace.clear(make("p", { class: "nothing" }, tr("No such pages.")));
+    if (this.pages.size && !shown.length) return this.workspace.clear(make("p", { class: "nothing" }, tr("No such pages.")));
     const message = !this.job || !isOver(this.job) ? tr("Pages appear here as soon as they are read.") : tr("This job has no pages.");
     return this.workspace.clear(make("p", { class: "nothing" }, message));
   }
@@ -236,7 +252,7 @@ export class JobView {
   /** The pages with a heading before those of each document, where there are several. */
   withHeadings(pages) {
     const isOne = (this.job?.documents.length ?? 0) < 2 && pages.every((each) => each.document === pages[0].document);
-    if (isOne) return pages;
+    if (isOne || this.list.tall) return pages; // tall rows name their document
     this.headings ??= new Map();
     const items = [];
     for (const [at, page] of pages.entries()) {
@@ -254,11 +270,85 @@ export class JobView {
     const failed = page.status === "failed";
     const note = failed ? tr("failed") : page.errors.length ? tr("warning") : null;
     const share = page.confidence === null || failed ? "" : percent(page.confidence);
+    const number = page.page_number === null ? tr("Document") : tr("Page {n}", { n: page.page_number });
+    const lines = this.list.tall
+      ? [this.job.documents.length > 1 ? make("small", {}, page.name) : null, make("small", {}, number), page.title || null]
+      : [page.title ? make("span", { class: "page-number" }, String(page.page_number ?? "")) : null, page.title || number];
     return [
-      make("span", { class: "title" }, page.page_number === null ? tr("Document") : tr("Page {n}", { n: page.page_number })),
+      this.list.tall ? this.thumbnailNode(page) : null,
+      make("span", { class: "title", dir: "auto", title: page.title ? `${number}: ${page.title}` : number }, ...lines),
       make("span", { class: "share", title: tr("characters expected to be right") }, share),
       note ? make("span", { class: failed ? "mark bad" : "mark" }, note) : null,
     ].filter(Boolean);
+  }
+
+  /** A small image of a page, which is asked for when the row has stayed in view for a moment. */
+  thumbnailNode(page) {
+    const image = make("img", { class: "thumbnail", alt: "" });
+    if (!page.width && page.status === "failed") return image;
+    setTimeout(async () => {
+      if (!image.isConnected) return;
+      const path = `${jobPath(this.id, "pages", page.n, "image")}?width=${THUMBNAIL_PX}`;
+      if (!this.thumbnails.has(page.n)) this.thumbnails.set(page.n, fetchImage(path, this.ending.signal).catch(() => null));
+      const address = await this.thumbnails.get(page.n);
+      if (address) image.src = address;
+    }, SETTLED_MS);
+    return image;
+  }
+
+  /** Below the filters: a page by its number, and thumbnails. */
+  makeFinder() {
+    this.jump = make("input", { type: "search", id: "jump", inputMode: "numeric", autocomplete: "off", placeholder: tr("Go to page (g)"), "aria-label": tr("Go to page (g)") });
+    const form = make("form", { class: "jump" }, this.jump);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.jumpTo(Number(this.jump.value));
+    });
+    this.thumbnailSwitch = make("button", { type: "button", id: "thumbnails", title: tr("Thumbnails"), "aria-label": tr("Thumbnails"), onclick: () => this.showThumbnails(!this.list.tall) }, "▦");
+    form.append(this.thumbnailSwitch);
+    this.showThumbnails(keptSetting(THUMBNAILS_KEY) === "yes");
+    return form;
+  }
+
+  showThumbnails(shown) {
+    keepSetting(THUMBNAILS_KEY, shown ? "yes" : "no");
+    this.thumbnailSwitch.setAttribute("aria-pressed", String(shown));
+    this.list.setTall(shown);
+    if (!this.job) return;
+    this.drawList();
+    this.list.reveal();
+  }
+
+  /** Go to the page of a number: of the document shown, else of the first one that has it. */
+  jumpTo(number) {
+    const found = [...this.pages.values()].filter((page) => page.page_number === number).sort((a, b) => a.n - b.n);
+    const page = found.find((each) => each.document === this.pages.get(this.page)?.document) ?? found[0];
+    this.jump.setCustomValidity(page ? "" : tr("There is no such page."));
+    if (!page) return void this.jump.reportValidity();
+    this.jump.blur();
+    this.openRow(page);
+  }
+
+  makeUnlock() {
+    const password = make("input", { type: "password", id: "unlock", required: true, maxLength: 1000, autocomplete: "off", "aria-label": tr("Password") });
+    this.locked = make("span", { dir: "auto" });
+    this.unlock = make("form", { class: "unlock", hidden: true }, this.locked, password, make("button", { class: "primary" }, tr("Open")));
+    this.unlock.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const { value } = password;
+      password.value = "";
+      this.tried = true;
+      this.attempt(() => this.retry(value));
+    });
+  }
+
+  /** Ask for the password of files that are encrypted. */
+  drawUnlock() {
+    const locked = isOver(this.job) ? [...this.pages.values()].filter((page) => page.errors.some(({ category }) => category === "encrypted")) : [];
+    this.unlock.hidden = !locked.length;
+    const names = [...new Set(locked.map(({ name }) => name))].slice(0, 3).join(", ");
+    this.locked.textContent = this.tried ? tr("This is not the password of {names}.", { names }) : tr("Password of {names}", { names });
+    this.unlock.classList.toggle("wrong", this.tried === true);
   }
 
   /** Where in the list the page shown is. */

@@ -1,6 +1,6 @@
 // Small parts that several views have: icons, states, progress, errors, dialogs, times.
 
-import { grouped, make, tr } from "../viewer/dom.js";
+import { countOf, grouped, make, said, tr } from "../viewer/dom.js";
 
 const ICONS = {
   page: "M6 2.8h8.2L19 7.6v13.6H6zM14 2.8v5h5M9 12h7M9 15h7M9 18h4",
@@ -22,11 +22,13 @@ export function icon(name) {
 
 /** A failure with what to do about it; `again` is offered as a button. */
 export function failureNode(error, again = null) {
+  const { message, remedy, original } = said(error);
   return make(
     "div",
     { class: "error", role: "alert" },
-    make("strong", {}, error.message),
-    error.remedy ? make("p", { class: "remedy" }, error.remedy) : null,
+    make("strong", {}, message),
+    remedy ? make("p", { class: "remedy" }, remedy) : null,
+    original ? make("p", { class: "original", lang: "en" }, original) : null,
     again ? make("button", { type: "button", class: "small", onclick: again }, tr("Try again")) : null,
   );
 }
@@ -34,7 +36,7 @@ export function failureNode(error, again = null) {
 /** State of a job as a word with its colour. */
 export function stateNode(job) {
   const state = job.state === "finished" && job.pages.failed ? "warned" : job.state;
-  const names = { queued: tr("waiting"), running: tr("running"), finished: tr("done"), warned: tr("done, pages failed"), failed: tr("failed"), cancelled: tr("cancelled") };
+  const names = { queued: tr("waiting"), running: tr("running"), finished: tr("done"), warned: tr("done, with failures"), failed: tr("failed"), cancelled: tr("cancelled") };
   return make("span", { class: "state", "data-state": state }, names[state] ?? state);
 }
 
@@ -53,16 +55,21 @@ export function progressNode(job) {
   return bar;
 }
 
-/** Pages of a job in words: finished, total, failed, speed, time left. */
+/** How far a job is in words: documents, pages, what failed, speed, time left. The server counts a file that was not opened as a page. */
 export function progressText(job) {
-  const { total, finished, failed } = job.pages;
+  const documents = job.documents.length;
+  const unopened = job.documents.filter(({ pages }) => pages === 0).length;
+  const [finished, failed] = [job.pages.finished - unopened, job.pages.failed - unopened];
+  const total = job.pages.total === null ? null : job.pages.total - unopened;
   const counts = total === null || (total === finished && job.state !== "running")
-    ? tr(finished === 1 ? "{n} page" : "{n} pages", { n: grouped(finished) })
+    ? countOf(finished, "{n} page", "{n} pages")
     : tr("{n} of {total} pages", { n: grouped(finished), total: grouped(total) });
   const running = job.state === "running";
   return [
-    counts,
-    failed ? tr("{n} failed", { n: grouped(failed) }) : null,
+    documents > 1 ? countOf(documents, "{n} document", "{n} documents") : null,
+    finished || !unopened ? counts : null,
+    unopened ? countOf(unopened, "{n} document not opened", "{n} documents not opened") : null,
+    failed > 0 ? countOf(failed, "{n} page failed", "{n} pages failed") : null,
     running && job.pages_per_second ? tr("{n} pages/s", { n: job.pages_per_second.toFixed(1) }) : null,
     running && job.eta_seconds ? tr("{time} left", { time: duration(job.eta_seconds) }) : null,
   ].filter(Boolean).join(" · ");

@@ -3,7 +3,8 @@
 import { make } from "../viewer/dom.js";
 
 const MARGIN_ROWS = 8;
-const rowHeight = () => (matchMedia("(max-width: 760px)").matches ? 44 : 32); // fingers need more than a pointer
+const TALL = 124; // a thumbnail
+const LOW = () => (matchMedia("(max-width: 760px)").matches ? 44 : 32); // fingers need more than a pointer
 
 /**
  * `draw(item)` makes the content of a row; items with `heading` are headings, which cannot be opened.
@@ -36,6 +37,17 @@ export class VirtualList {
     this.render();
   }
 
+  /** Make rows tall or low; all are drawn again. */
+  setTall(tall) {
+    this.tall = tall;
+    for (const row of this.rows.values()) row.remove();
+    this.rows.clear();
+  }
+
+  rowHeight() {
+    return this.tall ? TALL : LOW();
+  }
+
   open(at) {
     const item = this.items[at];
     if (item && !item.heading) this.onopen(item);
@@ -57,7 +69,7 @@ export class VirtualList {
   }
 
   reveal() {
-    const height = rowHeight();
+    const height = this.rowHeight();
     const top = this.current * height;
     if (this.current < 0) return;
     if (top < this.element.scrollTop) this.element.scrollTop = top - height;
@@ -66,7 +78,7 @@ export class VirtualList {
   }
 
   render() {
-    const height = rowHeight();
+    const height = this.rowHeight();
     this.space.style.height = `${this.items.length * height}px`;
     const first = Math.max(0, Math.floor(this.element.scrollTop / height) - MARGIN_ROWS);
     const last = Math.min(this.items.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / height) + MARGIN_ROWS);

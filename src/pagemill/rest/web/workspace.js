@@ -33,10 +33,8 @@ export class Workspace {
       const { signal } = this.loading;
       this.panes.ariaBusy = "true"; // what is shown until then is another page
       try {
-        const [record, image] = await Promise.all([
-          getJson(jobPath(job, "pages", page), { signal }),
-          fetchImage(jobPath(job, "pages", page, "image"), signal),
-        ]);
+        const record = await getJson(jobPath(job, "pages", page), { signal });
+        const image = record.width ? await fetchImage(jobPath(job, "pages", page, "image"), signal) : null; // a file that was not opened has none
         if (signal.aborted) return;
         this.setPlace(document, record.page_number);
         record.doc_id = document; // the server has numbers for documents
@@ -65,6 +63,7 @@ export class Workspace {
   /** Show nothing but a message. */
   clear(node) {
     this.loading.abort();
+    this.panes.ariaBusy = "false";
     this.view.key = null;
     this.view.page = null;
     this.view.where.textContent = this.view.facts.textContent = "";
@@ -91,7 +90,7 @@ export class Workspace {
 }
 
 /** The address of a page's image in memory, which an element can load without the key; null where there is none. */
-async function fetchImage(path, signal) {
+export async function fetchImage(path, signal) {
   try {
     return URL.createObjectURL(await (await send(path, { signal })).blob());
   } catch (error) {
