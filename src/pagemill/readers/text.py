@@ -41,6 +41,8 @@ _LABELS = {
 }
 """Encodings that browsers read as their larger sets: https://encoding.spec.whatwg.org/#names-and-labels"""
 _ASCII = re.compile("[\0-\x7f]+")
+_RUN = re.compile("[^\0-\x7f]{2,}")
+"""In East Asian text letters are beside each other; Western ones that are taken for them are among ASCII."""
 _SAMPLE = 8 * 1024
 """Characters by which the separator is told; the time that it takes grows with their square."""
 _SEPARATORS = ",;\t|"
@@ -151,8 +153,10 @@ def _likely(data: bytes) -> list[str]:
     shares: dict[str, float] = {}
     for name in _ASIAN:
         with suppress(UnicodeError):
-            letters = [char for char in data.decode(name)[:_GUESSED] if not char.isascii() and char.isalpha()]
-            shares[name] = min(sum(_is_common(char, name) for char in letters) / max(len(letters), 1), 1.0)
+            text = data.decode(name)[:_GUESSED]
+            letters = sum(not char.isascii() and char.isalpha() for char in text)
+            common = sum(_is_common(char, name) for run in _RUN.findall(text) for char in run)
+            shares[name] = min(common / max(letters, 1), 1.0)
     best = max(shares, key=lambda name: shares[name], default="")
     return [best] if best and shares[best] > _LIKELY else []
 
