@@ -28,6 +28,8 @@ _EMPHASIS = re.compile(
     r"(?<![\\*])(\*{1,3})(?=[^\s*])([^\n]*?[^\s*])(\1)(?!\*)|(?<![\w\\])(_{1,3})(?=[^\s_])([^\n]*?[^\s_])(\4)(?!\w)"
 )
 """Pairs of signs that would make letters italic or bold; in prose, a sign alone stays as printed."""
+_BARE_EXCLAMATION = re.compile(r"(?<!\\)((?:\\\\)*)!$")
+"""Before the bracket of a link it would make an image of it; after an escaped backslash, too."""
 _MATHEMATICS = re.compile(r"(?<!\\)\$(?=\S)[^$]*(?<=\S)\$(?!\d)")
 """Two dollars between which a reader of Markdown would see a formula."""
 _LITERAL = re.compile(
@@ -100,7 +102,7 @@ class _Writer:
                 out, closed = out + said, signs
                 continue
             if node.mark is Mark.LINK:
-                out = out[:-1] + r"\!" if out.endswith("!") and not out.endswith(r"\!") else out
+                out = _BARE_EXCLAMATION.sub(r"\1\\!", out)
                 out += self._link(node)
             elif node.mark is Mark.CODE:
                 out += _code(_text(node.children))

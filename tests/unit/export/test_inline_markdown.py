@@ -64,6 +64,7 @@ def expected(text: str, spans: tuple[Span, ...]) -> set[tuple[Mark, int, str | N
         ("see word5.", [(8, 9, Mark.SUPERSCRIPT)], "see word<sup>5</sup>."),
         ("“굵게”는", [(0, 4, Mark.BOLD)], "**“굵게**”는"),
         ("`x`", [(0, 1, Mark.BOLD)], r"<b>\`</b>x\`"),
+        (r"a\!b", [(3, 4, Mark.LINK, "https://x.org/")], r"a\\\![b](https://x.org/)"),
         ("snake_case in bold", [(14, 18, Mark.BOLD)], "snake_case in **bold**"),
     ],
 )
