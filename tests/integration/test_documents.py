@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import made_documents as made
+import old_files
 import pytest
 from forked_command import run_forked
 from hostile import damaged
@@ -121,8 +124,12 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"\w+", re.sub(r"<[^>]*>", " ", text))
 
 
-def test_a_notice_says_the_same_as_its_pdf(tmp_path: Path):
-    """The PDF is drawn here: ReportLab sets the same text in a Korean font that PDF readers have."""
+WANTED = " ".join((made.NOTICE_TITLE, *made.NOTICE_TEXTS, *(" ".join(row) for row in made.NOTICE_ROWS)))
+CELLS = [cell for row in made.NOTICE_ROWS for cell in row]
+
+
+def notice_pdf(path: Path) -> Path:
+    """The notice drawn: ReportLab sets its text in a Korean font that PDF readers have."""
     from reportlab.lib.pagesizes import A4
     from reportlab.lib.styles import ParagraphStyle
     from reportlab.pdfbase import pdfmetrics
@@ -135,21 +142,47 @@ def test_a_notice_says_the_same_as_its_pdf(tmp_path: Path):
     table = Table([list(row) for row in made.NOTICE_ROWS])
     table.setStyle(TableStyle([("GRID", (0, 0), (-1, -1), 1, "black"), ("FONT", (0, 0), (-1, -1), "HYGothic-Medium")]))
     texts = [Paragraph(made.NOTICE_TITLE, title), *(Paragraph(text, plain) for text in made.NOTICE_TEXTS)]
-    SimpleDocTemplate(str(tmp_path / "notice.pdf"), pagesize=A4).build([*texts, Spacer(1, 12), table])
+    SimpleDocTemplate(str(path), pagesize=A4).build([*texts, Spacer(1, 12), table])
+    return path
+
+
+def said_by(page: dict[str, Any]) -> tuple[str, list[str]]:
+    """The text of a page, and the cells of its table."""
+    (markup,) = (region["content"] for region in page["regions"] if region["label"] == "table")
+    cells = [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", markup)]
+    return " ".join(region["content"] or "" for region in page["regions"]), cells
+
+
+def test_a_notice_says_the_same_in_every_format(tmp_path: Path):
+    notice_pdf(tmp_path / "notice.pdf")
     made.notice_docx(tmp_path / "notice.docx")
     made.notice_hwpx(tmp_path / "notice.hwpx")
     made.notice_html(tmp_path / "notice.html")
+    old_files.hwp(tmp_path / "notice.hwp", made.NOTICE_TITLE, made.NOTICE_TEXTS, made.NOTICE_ROWS)
+    for file in (Path(made.__file__).parent / "files").glob("notice.*"):  # written by LibreOffice
+        shutil.copy(file, tmp_path)
     out = tmp_path / "out"
     assert parse(tmp_path, "-o", out).returncode == ExitCode.OK
     pages = {Path(record["source"]).suffix: record for record in records(out)}
-    assert len(pages) == 4
-    wanted = " ".join((made.NOTICE_TITLE, *made.NOTICE_TEXTS, *(" ".join(row) for row in made.NOTICE_ROWS)))
+    assert pages.keys() == {".pdf", ".docx", ".hwpx", ".html", ".hwp", ".doc", ".odt", ".rtf"}
     for suffix, page in pages.items():
-        said = " ".join(region["content"] or "" for region in page["regions"])
-        assert words_of(said) == words_of(wanted), suffix
-        (markup,) = (region["content"] for region in page["regions"] if region["label"] == "table")
-        cells = [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", markup)]
-        assert cells == [cell for row in made.NOTICE_ROWS for cell in row], suffix
+        text, cells = said_by(page)
+        assert words_of(text) == words_of(WANTED), suffix
+        assert cells == CELLS, suffix
+
+
+@pytest.mark.slow
+def test_a_scan_of_the_notice_says_nearly_the_same(tmp_path: Path):
+    import pypdfium2
+
+    with pypdfium2.PdfDocument(notice_pdf(tmp_path / "notice.pdf")) as pdf:
+        pdf[0].render(scale=200 / 72).to_pil().save(tmp_path / "notice.png")
+    out = tmp_path / "out"
+    assert parse(tmp_path / "notice.png", "-o", out, "--lang", "ko,en").returncode == ExitCode.OK
+    text, cells = said_by(records(out)[0])
+    read, wanted = Counter(words_of(text)), Counter(words_of(WANTED))
+    assert (read & wanted).total() >= 0.9 * wanted.total()
+    assert sum(one == other for one, other in zip(cells, CELLS, strict=True)) >= 0.9 * len(CELLS)
 
 
 @pytest.fixture

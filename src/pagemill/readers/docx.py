@@ -16,6 +16,7 @@ from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
 from pagemill.errors import CorruptInputError
 from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
 from pagemill.readers.charts import chart_blocks
+from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
 from pagemill.readers.html import ordinal
 from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
@@ -28,7 +29,6 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _V = "{urn:schemas-microsoft-com:vml}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
@@ -130,7 +130,7 @@ class _Reader:
 
     def notes(self) -> list[str]:
         """What is not read, in words."""
-        return [f"{count:,} {what} not read" for what, count in self._lost.items()]
+        return [f"{count:,} {what} not read" for what, count in self._lost.items() if count]
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, running heads and feet first."""
@@ -350,8 +350,10 @@ class _Reader:
         for chart in node.iter(f"{_C}chart"):
             part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
             yield from chart_blocks(_root(part)) if part is not None else ()
-        for _ in node.iter(DIAGRAM):
-            self._lost["diagrams (SmartArt) are"] += 1
+        for diagram in node.iter(RELATIONS):
+            part = self._story.related_parts.get(diagram.get(DATA) or "")
+            self._lost["diagrams (SmartArt) are"] += part is None
+            yield from diagram_blocks(_root(part)) if part is not None else ()
         for box in node.iter(f"{_W}txbxContent"):
             if not _is_fallback(box, node):
                 yield from self._container(box, depth + 1)

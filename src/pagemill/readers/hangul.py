@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from pagemill.readers.base import (
     in_parts,
     tables,
 )
+from pagemill.readers.far_cells import without_gaps
 from pagemill.readers.packages import MOST_MEMBER, check_package, wrong_password
 from pagemill.tables.table import Cell
 
@@ -58,6 +60,8 @@ _NAMES = {"title": "title", "creator": "author", "created": "created", "modified
 _HWP_NAMES = {"CreatedDate": "created", "ModifiedDate": "modified", "creator": "author"}
 _MOST_INFO = 2**20
 _HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\b[^<>]*\bhidden=\"(?:1|true)\"")
+_TOO_FAR = "dense cell limit exceeded"
+"""What dochan says of a sheet that has too many places for cells, most of them empty maybe."""
 _MOST_ERRORS = 20
 _MOST_CELLS = 600_000
 """Cells of a sheet, including empty ones."""
@@ -79,6 +83,11 @@ def read(path: Path, password: str | None = None) -> Document:
         found = Dochan(str(path), password=password, revision_mode="final").doc
     except ValueError:  # of another kind than HWP and HWPX, which alone have it
         found = Dochan(str(path), password=password).doc
+    gaps: list[str] = []
+    if is_package and any(_TOO_FAR in error for error in found.errors):
+        with TemporaryDirectory() as folder:
+            gaps = without_gaps(path, copy := Path(folder, "a.xlsx"), _MOST_CELLS)
+            found = Dochan(str(copy), password=password).doc if gaps else found
     errors = [error.removeprefix("ERR: ") for error in found.errors if error.startswith("ERR:")]
     told = [error.removeprefix("WARN: ") for error in found.errors if not error.startswith("ERR:")]
     if not any(section.elements for section in found.sections) and errors:
@@ -94,6 +103,7 @@ def read(path: Path, password: str | None = None) -> Document:
     parts[0].warnings += [f"dochan: {error}" for error in errors[:_MOST_ERRORS]]
     parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
     parts[0].notes += [f"dochan: {each}" for each in told[:_MOST_ERRORS]]
+    parts[0].notes += [f"wide gaps between the cells of {len(gaps):,} sheets are left out"] if gaps else []
     return Document(parts=parts, info=_info(path) if is_package else _summary(found))
 
 

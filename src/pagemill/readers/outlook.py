@@ -8,6 +8,7 @@ from __future__ import annotations
 import mimetypes
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from email.errors import MessageDefect
 from email.message import EmailMessage
 from email.utils import format_datetime
 from pathlib import Path
@@ -45,7 +46,10 @@ def message_of(path: Path) -> EmailMessage:
     try:
         with OleFileIO(str(path)) as ole:
             names = ["/".join(each) for each in ole.listdir(streams=True, storages=True)]
-            return _Reader(ole, names).message("", 0)
+            found = _Reader(ole, names).message("", 0)
+            if ole.recovery_issues:  # a part of the file is gone, and what is left was read
+                found.defects.append(MessageDefect("part of the file is missing"))
+            return found
     except OSError as error:  # as the package calls its errors
         raise CorruptInputError(f"the message is damaged: {error}", remedy="Save it again.") from error
 

@@ -28,7 +28,8 @@ from pagemill.readers.base import (
     tables,
 )
 from pagemill.readers.charts import chart_blocks
-from pagemill.readers.docx import DIAGRAM, info_of
+from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
+from pagemill.readers.docx import info_of
 from pagemill.readers.html import ordinal
 from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
@@ -81,7 +82,8 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
         part.blocks += [note] if note else []
     if slide._element.get("show") == "0":
         part.notes.append("the slide is hidden")
-    if diagrams := sum(1 for _ in slide._element.iter(DIAGRAM)):
+    names = [each.get(DATA) for each in slide._element.iter(RELATIONS)]
+    if diagrams := sum(name not in slide.part.rels for name in names):
         part.notes.append(f"{diagrams:,} diagrams (SmartArt) are not read")
     return part
 
@@ -124,6 +126,8 @@ def _shape(shape: Any, slide: Any, depth: int) -> Iterator[Block]:
 
 
 def _content(shape: Any, slide: Any, kind: str, depth: int) -> Iterator[Block]:
+    from pptx.oxml import parse_xml
+
     if hasattr(shape, "shapes"):
         for each in shape.shapes:
             yield from _shape(each, slide, depth + 1)
@@ -134,6 +138,9 @@ def _content(shape: Any, slide: Any, kind: str, depth: int) -> Iterator[Block]:
         yield from chart_blocks(shape.chart._chartSpace)
     elif shape.has_text_frame:
         yield from _paragraphs(shape.text_frame, kind)
+    for diagram in shape._element.iter(RELATIONS):
+        if (name := diagram.get(DATA)) in slide.part.rels:
+            yield from diagram_blocks(parse_xml(slide.part.rels[name].target_part.blob))
     said = str((shape._element.xpath(".//p:cNvPr/@descr") or [""])[0])  # lxml's own type of text otherwise
     for blip in shape._element.iter(f"{_A}blip"):
         name = blip.rEmbed if hasattr(blip, "rEmbed") else None

@@ -26,8 +26,13 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_FALLBACKS = ("cp949", "cp1252", "latin-1")
-"""Encodings of text that is no UTF-8, tried in order: Korean Windows, then Western, in which any byte is something."""
+_ASIAN = ("cp949", "cp932", "euc_jp", "gb18030", "big5")
+_WESTERN = ("cp1252", "latin-1")
+"""Encodings of text that is no UTF-8: the likeliest of East Asia, or else Western, in which any byte is something."""
+_LIKELY = 0.5
+"""Share of letters that are common in the language of an encoding, from which text is in it. Not measured."""
+_GUESSED = 64 * 1024
+"""Characters by which the encoding is guessed."""
 _LABELS = {
     **dict.fromkeys(("iso-8859-1", "iso8859-1", "latin1", "us-ascii", "ascii"), "cp1252"),
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
@@ -36,6 +41,8 @@ _LABELS = {
 }
 """Encodings that browsers read as their larger sets: https://encoding.spec.whatwg.org/#names-and-labels"""
 _ASCII = re.compile("[\0-\x7f]+")
+_RUN = re.compile("[^\0-\x7f]{2,}")
+"""In East Asian text letters are beside each other; Western ones that are taken for them are among ASCII."""
 _SAMPLE = 8 * 1024
 """Characters by which the separator is told; the time that it takes grows with their square."""
 _SEPARATORS = ",;\t|"
@@ -127,11 +134,10 @@ def text_of(data: bytes, said: str | None = None) -> Decoded:
         bad = wide.pop("\ufffd", 0)
         if encoding or wide.total() >= bad:  # text in another encoding is hardly ever valid in UTF-8
             return Decoded(_with_line_feeds(text), warning=f"{bad:,} places of the text are damaged: they are no UTF-8")
-    for name in () if encoding else _FALLBACKS:
+    for name in () if encoding else (*_likely(data), *_WESTERN):
         with suppress(UnicodeError):
             text = data.decode(name)
-            if name != "cp949" or _is_korean(text):
-                return Decoded(_with_line_feeds(text), note=f"the text is no UTF-8; its encoding was guessed: {name}")
+            return Decoded(_with_line_feeds(text), note=f"the text is no UTF-8; its encoding was guessed: {name}")
     raise CorruptInputError(f"the text is damaged: it is no {encoding}", remedy="Save it as UTF-8.")
 
 
@@ -139,11 +145,27 @@ def _with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _is_korean(text: str) -> bool:
-    """Whether text decoded as CP949 is Korean, and no Western text: ``’s`` is a rare syllable there.
+def _likely(data: bytes) -> list[str]:
+    """The encoding of East Asia in which most of the letters are common ones, if there is one; Korean before others.
 
-    The 2,350 syllables of KS X 1001 are nearly all of Korean text; two Western bytes in a row fall outside of them.
+    The bytes of one language are rare characters in the encodings of the others, and so are Western ones.
     """
-    foreign = [char for char in text if not char.isascii()]
-    common = sum(len(char.encode("euc_kr", "ignore")) == 2 for char in foreign)
-    return 2 * common > len(foreign)
+    shares: dict[str, float] = {}
+    for name in _ASIAN:
+        with suppress(UnicodeError):
+            text = data.decode(name)[:_GUESSED]
+            letters = sum(not char.isascii() and char.isalpha() for char in text)
+            common = sum(_is_common(char, name) for run in _RUN.findall(text) for char in run)
+            shares[name] = min(common / max(letters, 1), 1.0)
+    best = max(shares, key=lambda name: shares[name], default="")
+    return [best] if best and shares[best] > _LIKELY else []
+
+
+def _is_common(char: str, encoding: str) -> float:
+    """Whether a letter is common in the language of an encoding. Of Japanese text a quarter at least is kana."""
+    if encoding in ("cp932", "euc_jp"):
+        return 4.0 * ("\u3041" <= char <= "\u30fe")
+    if encoding == "cp949":
+        return "가" <= char <= "힣" and len(char.encode("euc_kr", "ignore")) == 2  # not the rare 8,822
+    level = char.encode("gb2312" if encoding == "gb18030" else "big5", "ignore")[:1]
+    return b"\xb0" <= level <= b"\xd7" if encoding == "gb18030" else b"\xa4" <= level <= b"\xc6"

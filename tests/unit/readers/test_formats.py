@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import made_documents as made
+import old_files
 import pytest
 from dochan.model.document import Paragraph, TextRun
 from dochan.model.table import Cell, Table
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Furniture
+from pagemill.errors import PagemillError
 from pagemill.readers import hangul as reader_of_sheets
 from pagemill.readers.base import Block, Document
 from pagemill.readers.reading import kind_of, load
@@ -583,3 +588,35 @@ def test_text_that_looks_like_a_picture_stays_text(tmp_path: Path):
         "![a](b.png)",
         "![image](media/image1.png)",
     ]
+
+
+def test_xls_sheets_are_tables(tmp_path: Path):
+    found = read(old_files.xls(tmp_path / "a.xls", (("품목", "Price"), ("Pen", 1.5))), "hangul:read")
+    (table,) = texts(found, Label.TABLE)
+    assert re.findall(r"<t[hd]>(.*?)<", table or "") == ["품목", "Price", "Pen", "1.5"]
+    assert found.parts[0].metadata == {"sheet": "Prices"}
+
+
+def test_ppt_slides_are_pages(tmp_path: Path):
+    found = read(old_files.ppt(tmp_path / "a.ppt", (("제목", "First text"), ("Second", "More"))), "hangul:read")
+    assert [[block.content for block in part.blocks] for part in found.parts] == [
+        ["제목", "First text"],
+        ["Second", "More"],
+    ]
+
+
+def test_hwp_5_paragraphs_and_tables(tmp_path: Path):
+    path = old_files.hwp(tmp_path / "a.hwp", made.NOTICE_TITLE, made.NOTICE_TEXTS, made.NOTICE_ROWS)
+    found = read(path, "hangul:read")
+    assert texts(found) == [made.NOTICE_TITLE, *made.NOTICE_TEXTS]
+    (table,) = texts(found, Label.TABLE)
+    cells = re.findall(r"<t[hd]>(.*?)<", table or "")
+    assert cells == [each for row in made.NOTICE_ROWS for each in row]
+
+
+@pytest.mark.parametrize("make", [old_files.xls, old_files.ppt])
+def test_old_files_that_are_cut_off_are_no_success(tmp_path: Path, make: Callable[[Path, Any], Path]):
+    path = make(tmp_path / "a", (("a", "b"), ("c", "d")))
+    path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(PagemillError):
+        read(path, "hangul:read")

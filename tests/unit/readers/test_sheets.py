@@ -41,3 +41,26 @@ def test_old_sheets_show_no_formula_behind_a_value():
     _show_values()
     _show_values()
     assert (xls._with_formula_text("2", "1+1"), xls._with_formula_text("", "1+1")) == ("2", "=1+1")
+
+
+def test_a_stray_cell_far_away_costs_no_sheet(tmp_path: Path):
+    from openpyxl import Workbook
+    from openpyxl.comments import Comment
+
+    book = Workbook()
+    sheet = book.active
+    sheet.append(["Item", "Price"])
+    sheet.append(["Pen", 2])
+    sheet.cell(1_048_576, 16_384).value = "far"
+    sheet.cell(1_048_576, 16_384).comment = Comment("Why?", "Lee")
+    sheet["A3"] = "Merged"
+    sheet.merge_cells("A3:B3")
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", "hangul:read")
+    (table,) = texts(found, Label.TABLE)
+    assert '<td colspan="2">Merged</td>' in (table or "") and "<td>far</td>" in (table or "")
+    assert "Why?" in " ".join(text or "" for text in texts(found, Label.ASIDE_TEXT))
+    assert (found.parts[0].warnings, found.parts[0].notes) == (
+        [],
+        ["wide gaps between the cells of 1 sheets are left out"],
+    )

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from test_formats import read, texts
 
+from pagemill.readers.text import text_of
+
 
 def test_one_bad_byte_does_not_destroy_a_file_in_utf_8(tmp_path: Path):
     (tmp_path / "a.txt").write_bytes("점검 대상은 \0본청과".encode().replace(b"\0", b"\xff"))
@@ -28,3 +30,20 @@ def test_a_guessed_encoding_is_named(tmp_path: Path, text: str, encoding: str):
 def test_a_mark_of_utf_8_decides_even_before_bad_bytes(tmp_path: Path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfabc\xffd")
     assert texts(read(tmp_path / "a.txt", "text:read_text")) == ["abc\ufffdd"]
+
+
+SAID = {
+    "cp949": "점검 대상은 본청과 소속 기관이며, 결과는 4월 말까지 통보한다. 똠방각하",
+    "cp932": "点検の対象は本庁と所属機関であり、結果は四月末までに通知する。",
+    "euc_jp": "点検の対象は本庁と所属機関であり、結果は四月末までに通知する。",
+    "gb18030": "检查对象为总部及所属机构，检查结果将于四月底之前通知各部门。",
+    "big5": "檢查對象為總部及所屬機構，檢查結果將於四月底之前通知各部門。",
+    "cp1252": "Der Prüfbericht für die Außenstellen läßt sich – “überall” – öffnen. À bientôt, señor.",
+}
+
+
+@pytest.mark.parametrize("encoding", SAID)
+def test_the_encoding_of_text_without_a_label_is_guessed(encoding: str):
+    found = text_of(SAID[encoding].encode(encoding))
+    assert found.text == SAID[encoding]
+    assert found.note == f"the text is no UTF-8; its encoding was guessed: {encoding}"

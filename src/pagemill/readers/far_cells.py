@@ -1,0 +1,105 @@
+"""Sheets with cells far from the others, which dochan would refuse: the empty rows and columns between them go."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zipfile
+from bisect import bisect_right
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+_PLACE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7})")
+_LETTERS = 26
+
+
+class _Axis:
+    """Rows or columns: of a gap between those that are used one is left."""
+
+    def __init__(self, used: Iterable[int]) -> None:
+        self._used = sorted({0, *used})
+        self._new = [0]
+        for before, after in zip(self._used, self._used[1:], strict=False):
+            self._new.append(self._new[-1] + min(after - before, 2))
+
+    def __call__(self, old: int) -> int:
+        at = bisect_right(self._used, old) - 1
+        return self._new[at] + min(old - self._used[at], 1)
+
+
+def without_gaps(path: Path, target: Path, most: int) -> list[str]:
+    """Write a copy of a spreadsheet whose sheets have no wide gaps.
+
+    Args:
+        path: The spreadsheet.
+        target: The copy.
+        most: Places of cells up to which a sheet stays as it is.
+
+    Returns:
+        The members that are the changed sheets.
+    """
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        changed: dict[str, bytes] = {}
+        for name in filter(_SHEET.fullmatch, source.namelist()):
+            root: Any = etree.fromstring(source.read(name), parser)
+            cells = [each for each in root.iter("{*}c") if len(each)]
+            places = [place for each in cells if (place := _place(each.get("r"))) is not None]
+            if len(places) < len(cells) or not places:
+                continue
+            columns, rows = (_Axis(values) for values in zip(*places, strict=True))
+            if max(row for _, row in places) * max(column for column, _ in places) <= most:
+                continue
+            changed[name] = _moved(root, columns, rows)
+            folder, base = posixpath.split(name)
+            relations = f"{folder}/_rels/{base}.rels"
+            linked: Any = etree.fromstring(source.read(relations), parser) if relations in source.namelist() else ()
+            for each in linked:
+                about = posixpath.normpath(posixpath.join(folder, each.get("Target") or "")).lstrip("/")
+                if (each.get("Type") or "").endswith("/comments") and about in source.namelist():
+                    changed[about] = _moved(etree.fromstring(source.read(about), parser), columns, rows)
+        for member in source.infolist():
+            archive.writestr(member, changed.get(member.filename) or source.read(member))
+    return [name for name in changed if _SHEET.fullmatch(name)]
+
+
+def _place(text: str | None) -> tuple[int, int] | None:
+    match = _PLACE.fullmatch(text or "")
+    return (_number(match[1]), int(match[2])) if match else None
+
+
+def _number(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * _LETTERS + ord(letter) - ord("A") + 1
+    return number
+
+
+def _letters(number: int) -> str:
+    text = ""
+    while number:
+        number, rest = divmod(number - 1, _LETTERS)
+        text = chr(ord("A") + rest) + text
+    return text
+
+
+def _moved(root: Any, columns: _Axis, rows: _Axis) -> bytes:
+    """The XML with its cells, merged cells, links and comments in their new places."""
+    from lxml import etree
+
+    def new(match: re.Match[str]) -> str:
+        return f"{_letters(columns(_number(match[1])))}{rows(int(match[2]))}"
+
+    for each in root.iter("{*}row", "{*}c", "{*}mergeCell", "{*}hyperlink", "{*}comment", "{*}dimension"):
+        name = "r" if etree.QName(each).localname in ("row", "c") else "ref"
+        value = each.get(name) or ""
+        each.set(name, str(rows(int(value))) if value.isdecimal() else _PLACE.sub(new, value))
+    for row in root.iter("{*}row"):
+        for cell in [each for each in row if not len(each)]:  # only its format: it may share a place now
+            row.remove(cell)
+    found: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True)
+    return found
