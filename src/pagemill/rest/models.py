@@ -98,7 +98,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {"4XX": returns(ErrorAnswer), "5XX": r
 
 def schemas() -> dict[str, Any]:
     """The schemas that :func:`returns` names, by name."""
-    kinds = (Job, Jobs, Pages, Hits, Collections, Options, ErrorAnswer, NewJob)
+    kinds = (Job, Jobs, Pages, Hits, Collections, Options, ErrorAnswer, NewJob, Retry)
     _, found = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     return {name: found[name] | ({"example": _EXAMPLES[name]} if name in _EXAMPLES else {}) for name in found}
 
