@@ -251,4 +251,9 @@ export const korean = {
   "error truncated": "모델의 답이 잘렸습니다.", "remedy truncated": "해당 영역을 확인하세요.",
   "error repetition": "모델이 같은 말을 되풀이했습니다.", "remedy repetition": "해당 영역을 확인하세요.",
   "error prompt_echo": "모델이 지시문을 되풀이했습니다.", "remedy prompt_echo": "해당 영역을 확인하세요.",
+  "error cancelled": "취소되었습니다.",
+  "error schema": "모델의 답이 스키마와 다릅니다.", "remedy schema": "해당 값을 확인하세요.",
+  "error repeated_key": "모델이 같은 항목에 여러 값을 보냈습니다.", "remedy repeated_key": "해당 값을 확인하세요.",
+  "error invalid_json": "모델의 답이 JSON이 아닙니다.", "remedy invalid_json": "해당 값을 확인하세요.",
+  "error empty_answer": "모델이 빈 답을 보냈습니다.", "remedy empty_answer": "해당 값을 확인하세요.",
 };
