@@ -95,7 +95,7 @@ MAY_IMPORT = {
     "app": ROOMS - {"api", "integrations", "cli", "rest", "mcp", "client"},
     "rest": ROOMS - {"api", "integrations", "cli", "mcp", "client"},
     "mcp": {"errors", "_version", "document", "export", "imaging", "sources", "tables", "client", "rest"},
-    "client": {"errors", "_version", "document"},
+    "client": {"errors", "_version", "document", "inference"},
     "profiling": {"errors", "_version", "tracing"},
     "api": ROOMS - {"cli", "integrations", "rest", "mcp", "client"},
     "integrations": {"errors", "export"},

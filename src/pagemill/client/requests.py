@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pagemill.errors import ExitCode, InputError, NetworkError, PagemillError, UsageError, error_class, unreadable
+from pagemill.inference.servers import MAX_RETRY_AFTER_S, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 Source = str | Path | tuple[str, bytes]
 """A path, a URL, or a name with the content of a file."""
 RETRIED = frozenset({429, 502, 503, 504})
-_LONGEST_DELAY_S = 60.0
 _URLS = ("http://", "https://")
 
 
@@ -105,9 +105,8 @@ def unreached(url: str, error: Exception) -> NetworkError:
 
 def delay(attempt: int, answer: httpx.Response | None) -> float:
     """Seconds until the next attempt: what the server asks for, else exponential backoff with jitter."""
-    asked = "" if answer is None else answer.headers.get("retry-after", "")
-    wanted = float(asked) if asked.isdecimal() else 0.5 * 2**attempt
-    return min(wanted, _LONGEST_DELAY_S) * random.uniform(1.0, 1.25)
+    asked = None if answer is None else retry_after(answer.headers.get("retry-after"))
+    return min(0.5 * 2**attempt if asked is None else asked, MAX_RETRY_AFTER_S) * random.uniform(1.0, 1.25)
 
 
 class ServerSentEvent(NamedTuple):

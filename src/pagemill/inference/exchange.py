@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import functools
-import math
 import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
@@ -21,6 +20,7 @@ import msgspec
 
 from pagemill._version import __version__
 from pagemill.errors import ExitCode, PagemillError, UsageError, lacks_extra
+from pagemill.inference.servers import retry_after
 
 try:
     import aiohttp
@@ -29,7 +29,6 @@ except ImportError as error:
 
 MAX_ANSWER = 16 * 2**20
 """Most bytes of an answer: a hundred times what 16,000 tokens need."""
-MAX_RETRY_AFTER_S = 60.0
 _LONGEST_LINE = 2**20
 _CONNECT_S = 10.0
 _KEEP_ALIVE_S = 4.0
@@ -62,7 +61,7 @@ class AttemptFailedError(Exception):
         self.cause = cause
         self.message = message
         self.retry_after_s = retry_after_s
-        """Retry-After in seconds, at most :data:`MAX_RETRY_AFTER_S`."""
+        """Retry-After in seconds, at most :data:`pagemill.inference.servers.MAX_RETRY_AFTER_S`."""
 
 
 class RequestRefusedError(PagemillError):
@@ -257,15 +256,6 @@ def _error(status: int, message: str, url: str, headers: Mapping[str, str]) -> E
     else:
         remedy = "Check --server: it should be the base URL of an OpenAI-compatible server."
     return UsageError(text, remedy=remedy)
-
-
-def retry_after(value: str | None) -> float | None:
-    """Seconds in a ``Retry-After`` header, from 0 to :data:`MAX_RETRY_AFTER_S`; None for a date, which few send."""
-    try:
-        seconds = float(value or "")
-    except ValueError:
-        return None
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if math.isfinite(seconds) else None
 
 
 def _message(body: bytes) -> str:

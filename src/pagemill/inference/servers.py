@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,17 @@ from urllib.parse import urlsplit
 
 from pagemill.errors import NetworkError, PagemillError, UsageError
 from pagemill.inference.limits import InFlightLimit
+
+MAX_RETRY_AFTER_S = 60.0
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds in a ``Retry-After`` header, from 0 to :data:`MAX_RETRY_AFTER_S`; None for a date, which few send."""
+    try:
+        seconds = float(value or "")
+    except ValueError:
+        return None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if math.isfinite(seconds) else None
 
 
 def server_root(url: str) -> str:

@@ -8,38 +8,12 @@ import traceback
 
 import pytest
 from aiohttp import web
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference import exchange
 from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 from .conftest import BODY, Odd, http, talking
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        (None, None),
-        ("3", 3),
-        ("0.5", 0.5),
-        ("86400", 60),
-        ("-5", 0),
-        ("nan", None),
-        ("inf", None),
-        ("soon", None),
-        ("Fri, 31 Dec 2199 23:59:59 GMT", None),
-    ],
-)
-def test_retry_after(value, seconds):
-    assert exchange.retry_after(value) == seconds
-
-
-@given(st.text(max_size=40))
-def test_retry_after_of_anything(value):
-    seconds = exchange.retry_after(value)
-    assert seconds is None or 0 <= seconds <= 60
 
 
 async def test_the_api_key_goes_along_and_is_told_nowhere(caplog):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference.limits import InFlightLimit
-from pagemill.inference.servers import PooledServer, ServerPool, server_root
+from pagemill.inference.servers import PooledServer, ServerPool, retry_after, server_root
 
 
 @pytest.mark.parametrize(
@@ -246,3 +246,27 @@ async def test_who_failed_at_one_goes_back_to_it_while_the_other_wants_to_be_lef
     servers = pool(1, 1)
     servers.pause(servers.servers[1], 60)
     assert await asyncio.wait_for(servers.acquire(avoid=servers.servers[0]), 60) is servers.servers[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("3", 3),
+        ("0.5", 0.5),
+        ("86400", 60),
+        ("-5", 0),
+        ("nan", None),
+        ("inf", None),
+        ("soon", None),
+        ("Fri, 31 Dec 2199 23:59:59 GMT", None),
+    ],
+)
+def test_retry_after(value, seconds):
+    assert retry_after(value) == seconds
+
+
+@given(st.text(max_size=40))
+def test_retry_after_of_anything(value):
+    seconds = retry_after(value)
+    assert seconds is None or 0 <= seconds <= 60
