@@ -21,6 +21,8 @@ _TITLE_PAGES = 2
 """Pages at the start among which the title is: it may follow a cover without text."""
 _SAME_SIZE = 0.2
 """Points by which sizes of one style differ, as producers round and scale them."""
+_MEASURED = 0.04
+"""Share by which the size of a font without a name differs, which is measured: slanted letters are 3 % too high."""
 _SAME_HEIGHT = 0.8
 """Share of a heading's line height from which a lower one is of the same level, where only pixels tell: ascenders and
 descenders change the height of a recognized line by as much. Not measured."""
@@ -164,12 +166,18 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
                 style is not None
                 and style != book.body
                 and (not style.fixed_pitch or style.bold or style.italic)  # a row of inline code is no heading
-                and (in_style[style] >= (1 if style in sure else _OWN_STYLES) or style.size in sizes)
+                and (in_style[style] >= (1 if style in sure else _OWN_STYLES) or _nearest(style, sizes) is not None)
                 and long[style] <= _LONG_SHARE * in_style[style]
                 and not _ENDS.search(draft.facts.tail)
             )
             if named or (alike and _is_alone(draft, drafts)):
                 draft.label, draft.furniture = Label.PARAGRAPH_TITLE, None
+
+
+def _nearest(style: Style, sizes: Iterable[float]) -> float | None:
+    """The font size among some that a style has."""
+    near = (size for size in sizes if abs(style.size - size) <= (_SAME_SIZE if style.family else _MEASURED * size))
+    return min(near, key=lambda size: (abs(style.size - size), size), default=None)
 
 
 def _could_be(draft: Draft) -> bool:
@@ -268,12 +276,14 @@ def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
     """The rank of each heading's style, from 0 for the most prominent; none for those whose style is unknown."""
     styled: dict[Draft, Tier] = {}
     measured: dict[Draft, int] = {}
-    for draft in headings:
-        style = book.style(draft)
+    styles = {draft: book.style(draft) for draft in headings}
+    named = {style.size for style in styles.values() if style is not None and style.family}
+    for draft, style in styles.items():
         if style is not None:
             bold = style.bold or not style.family  # of fonts without a name the weight is often unknown
             runs_in = _runs_in(draft, book.drafts[draft.page])
-            styled[draft] = (style.size, bold, style.italic, style.fixed_pitch, style.colour, runs_in)
+            size = style.size if style.family else _nearest(style, named) or style.size
+            styled[draft] = (size, bold, style.italic, style.fixed_pitch, style.colour, runs_in)
         elif draft.facts.height and len(book.pages) > 1:
             measured[draft] = draft.facts.height
     if styled:
@@ -316,14 +326,19 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
 
 
 def _inline_code(book: Book) -> float | None:
-    """Font size of most code in running text; None in a document without."""
-    blocks = Counter[Style | None]()
+    """Font size of most code in running text, or of blocks of code in a document without; None where there is none."""
+    coded = Counter[Style | None]()
+    headed = Counter[Style | None]()
     for draft in book.each():
         if draft.label is Label.ALGORITHM or draft.is_heading:
-            blocks[book.style(draft)] += draft.facts.length
-    inline = {style: count - blocks[style] for style, count in book.characters.items() if style.fixed_pitch}
-    most = max(inline, key=lambda style: (inline[style], style.size), default=None)
-    return most.size if most and inline[most] > 0 else None
+            (headed if draft.is_heading else coded)[book.style(draft)] += draft.facts.length
+    inline = {
+        style: (count > coded[style] + headed[style], count)
+        for style, count in book.characters.items()
+        if style.fixed_pitch and count > headed[style]
+    }
+    most = max(inline, key=lambda style: (*inline[style], style.size), default=None)
+    return most.size if most else None
 
 
 def _without_code(tier: Tier, tiers: Iterable[Tier], inline: float | None, body: float) -> Tier:

@@ -159,7 +159,7 @@ def test_headings_below_code_are_measured_by_texts_below_code():
 
 
 def test_headings_in_a_script_without_a_bold_cut_are_told_by_their_size():
-    thin = Style("", LARGE.size, characters=20)
+    thin = Style("", LARGE.size + 0.4, characters=20)  # it is measured
     missed = region(Label.TEXT, "Рычаги", 100, LARGE)
     missed.style = 4
     styles = (BODY, SMALL, LARGE, HUGE, thin)
