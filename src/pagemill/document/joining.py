@@ -75,7 +75,7 @@ class KoreanWords:
     def looks_broken(self, before: str, after: str) -> bool:
         """Whether a line that may end inside a word does, where :meth:`goes_on` does not tell: by parts that are none.
 
-        Of 61 such breaks of development documents it decides 53 as they were.
+        Of 45 such breaks of development documents it decides 37 as they were.
         """
         end, start = _LAST_HANGUL.search(before[-20:]), _HANGUL.match(after)
         if end is None or start is None:

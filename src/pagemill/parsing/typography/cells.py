@@ -11,9 +11,10 @@ from statistics import median
 import numpy as np
 
 from pagemill.document.geometry import Box, union_box
+from pagemill.document.page import Mark
 from pagemill.parsing.lists import marker
 from pagemill.parsing.typography.drawn import Drawn, rule_between
-from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, same_size
+from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, rows_of_pieces, same_size
 from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, extent, span, span_of, table_rows
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
@@ -30,6 +31,8 @@ LEADERS = re.compile(
 _NO_PIXELS = np.full((1, 1), 255, dtype=np.uint8)
 _ON_GRID = 0.12
 """Share of a character's width by which code is off its grid."""
+_START, _STARTS = 0.2, 2
+"""Distance in font sizes within which cells begin at one place, and least cells that do so elsewhere in the table."""
 _ROWS_COMPARED = 6
 """Rows above with which the places of a row's cells are compared."""
 
@@ -254,12 +257,15 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     most = max((len(_extents(row)) for row in full), default=0)
     if most < 2 or len(full) < (1 if ruled else 2 if most > 2 else 3):
         return None
+    pieces = [piece for row in rows for piece in row.pieces]
+    rows, starts = _parted_at_starts(rows)
     separators = _separators(rows, drawn)
+    reach = TYPOGRAPHY.cell_gap * rows[0].size
+    separators = sorted([*separators, *(x for x in starts if not any(x - reach < other <= x for other in separators))])
     cut = [[part for cell in cells_of(row) for part in _cut(cell, separators)] for row in rows]
     columns = _columns(cut, separators)
     if len(columns) < 2 or not _are_cells(cut, columns):
         return None
-    pieces = [piece for row in rows for piece in row.pieces]
     size = median(piece.size for piece in pieces)
     cells: list[Cell] = []
     for number, group in enumerate(table_rows(rows, cut, columns, drawn, leading)):
@@ -272,6 +278,65 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     if table.columns < 2 or table.rows < 2:
         return None
     return FoundTable(union_box(piece.line.box for piece in pieces), replace(table, method="text"), pieces)
+
+
+def _parted_at_starts(rows: Sequence[PageRow]) -> tuple[Sequence[PageRow], list[float]]:
+    """Rows with the texts parted that run up to the next cell, or over it: code that was too long for its column.
+
+    Also where columns end, as x, that this tells.
+    """
+    size = median(row.size for row in rows)
+    near = _START * size
+    begins = [piece.x1 for row in rows for piece in row.pieces[1:]]
+    starts = [x for x in begins if sum(abs(x - other) < near for other in begins) >= _STARTS]
+    if not starts:
+        return rows, []
+    beside = [(row.baseline, piece.x1) for row in rows for piece in row.pieces]
+    beside = [(y, x) for y, x in beside if any(abs(x - start) < near for start in starts)]
+    result: list[Piece] = []
+    used: list[float] = []
+    for row in rows:
+        for piece in row.pieces:
+            parts = _parted(piece, starts, near)
+            over = [x for y, x in beside if abs(y - row.baseline) < near and piece.x1 + near < x < parts[-1].x2 + near]
+            used += [part.x1 - near for part in parts[1:]]
+            if over:
+                used.append(min(over) - near)
+                parts[-1] = _ended(parts[-1], min(over) - 2 * near)
+            result += parts
+    if not used:
+        return rows, []
+    return rows_of_pieces(result), sorted({min(x for x in used if abs(x - one) < 2 * near) for one in used})
+
+
+def _ended(piece: Piece, end: float) -> Piece:
+    """A piece whose text ends before the next cell, which it runs over."""
+    words = tuple((text, min(x1, end), min(x2, end)) for text, x1, x2 in piece.words)
+    return replace(piece, x2=min(piece.x2, end), words=words)
+
+
+def _parted(piece: Piece, starts: Sequence[float], near: float) -> list[Piece]:
+    """A piece as two where the code that it begins with runs up to such a place, or into the word that begins there."""
+    text, words = piece.line.text, piece.words
+    at = text.find(words[0][0], piece.offset)
+    code = max((s.end for s in piece.line.spans if s.mark is Mark.CODE and s.start <= at < s.end), default=0)
+    for place, (word, x1, x2) in enumerate(words):
+        if at > code:
+            break
+        begin = max(at, text.find(word, at))
+        at = begin + len(word)
+        glued = place == 0 and begin < code < at  # its end is not exactly known
+        x, reach = (x1 + (x2 - x1) * (code - begin) / len(word), 4 * near) if glued else (x1, near)
+        start = next((start for start in starts if abs(start - x) < reach and start > piece.x1 + 4 * near), None)
+        if start is None or not (place or glued):
+            continue
+        before, behind = words[:place], words[place:]
+        if glued:
+            before, behind = ((word[: code - begin], x1, start),), ((word[code - begin :], start, x2), *words[1:])
+        first = _ended(replace(piece, x2=start, words=before, cut=False), start - 2 * near)
+        rest = replace(piece, x1=start, words=behind, offset=code if glued else begin)
+        return [first, *_parted(rest, starts, near)]
+    return [piece]
 
 
 def _separators(rows: Sequence[PageRow], drawn: Drawn) -> list[float]:

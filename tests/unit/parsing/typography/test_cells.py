@@ -432,3 +432,21 @@ def test_a_head_whose_first_line_is_above_those_in_its_middle(tmp_path):
             sheet.put(x, 154 + 20 * place, text)
     found = rows_of(markdown(sheet, tmp_path))
     assert found == [["Number of berth", "Master", "Cargo"], ["17", "Tern", "Salt"], ["18", "Heron", "Rope"]]
+
+
+def test_code_that_runs_up_to_the_next_cell_and_over_it_stays_in_its_own(tmp_path):
+    sheet = Sheet()
+    rows = [
+        ("Harbour", "", "Master"),
+        ("", "BERTH", "Tern"),
+        ("", "BERTH_NUMBER_ON", "Heron"),
+        ("", "MOORING_OF_SHIPS", "Puffin"),
+    ]
+    rows += [("", "BERTH_NUMBERS", "Petrel")]
+    for place, (name, code, master) in enumerate(rows):
+        y = 100 + 18 * place
+        sheet.put(72, y, name or code, "Courier" if code else "Helvetica", 10)
+        sheet.put(150, y, master, size=10)
+        sheet.put(260, y, f"{place} boats", size=10)
+    found = rows_of(markdown(sheet, tmp_path))
+    assert [row[:2] for row in found[1:]] == [[f"`{code}`", master] for _, code, master in rows[1:]]
