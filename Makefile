@@ -30,11 +30,11 @@ run: $(VENV)/.installed
 test: $(VENV)/.installed-test system-packages
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-# All tests, the daily ones among them. PAGEMILL_TEST_LARGE=1 raises the counts of kills, cuts and examples.
+# All tests, the daily ones among them. PAGEMILL_TEST_LARGE=1 raises the counts of kills, faults, scripts and examples.
 test-all: $(VENV)/.installed-test system-packages
 	$(PYTEST) $(PYTEST_ARGS)
 
-# The same with the large counts of kills, cuts and examples.
+# The same with the large counts.
 test-large:
 	PAGEMILL_TEST_LARGE=1 $(MAKE) test-all
 

@@ -25,7 +25,7 @@ class Span(NamedTuple):
     """A piece of work on one worker. Times are those of :func:`time.perf_counter`, in seconds."""
 
     stage: str
-    """As in ``PageResult.timings``, or one of this module."""
+    """Stage as in ``PageResult.timings``, or one of this module."""
     operation: str
     resource: str
     """The pool that did it: a name of threads, processes, or servers."""

@@ -52,13 +52,7 @@ EXPECTED: Mapping[Fault, Outcome] = {
     Fault.TEXT_NAN_CONFIDENCE: Outcome("failed", "engine", MAX_ATTEMPTS),
     Fault.TEXT_SEGFAULT: Outcome("failed", "crash", MAX_ATTEMPTS),
 }
-DEADLY = (
-    Fault.SEGFAULT,
-    Fault.OOM_KILL,
-    Fault.HANG,
-    Fault.HANG_WITH_INTERPRETER_LOCK,
-    Fault.TEXT_SEGFAULT,
-)
+DEADLY = (Fault.SEGFAULT, Fault.OOM_KILL, Fault.HANG, Fault.HANG_WITH_INTERPRETER_LOCK, Fault.TEXT_SEGFAULT)
 """Those that end the process, which costs all pages in flight an attempt."""
 HARMLESS = tuple(fault for fault in EXPECTED if fault not in DEADLY and fault is not Fault.NONE)
 """Those that the process survives."""

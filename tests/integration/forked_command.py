@@ -9,12 +9,13 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from multiprocessing import forkserver
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from unittest import mock
 
 if TYPE_CHECKING:
@@ -57,19 +58,59 @@ def start(
     return process
 
 
+class ForkedCommand:
+    """A command that goes on, used as :class:`subprocess.Popen` is; a context manager that kills it at last."""
+
+    def __init__(self, *arguments: object, env: Mapping[str, str] = os.environ, cwd: str | Path = ".") -> None:
+        self.args = [str(each) for each in arguments]
+        self._folder = tempfile.TemporaryDirectory()
+        self._files = Path(self._folder.name, "stdout"), Path(self._folder.name, "stderr")
+        self._process = start(self.args, env, Path(cwd).absolute(), *self._files)
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._process.join()
+        self._folder.cleanup()
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; negative for a signal."""
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def printed(self) -> tuple[str, str]:
+        """What is on its standard output and its standard error until now."""
+        out, err = (path.read_text() if path.exists() else "" for path in self._files)
+        return out, err
+
+    def communicate(self, timeout: float = PATIENCE_S) -> tuple[str, str]:
+        """Wait for its end; what it printed."""
+        self._process.join(timeout)
+        if self.returncode is None:
+            self.kill()
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return self.printed()
+
+
 def run_forked(
     *arguments: object, env: Mapping[str, str] = os.environ, cwd: str | Path = ".", timeout: float = PATIENCE_S
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as :func:`subprocess.run` does."""
-    words = [str(each) for each in arguments]
-    with tempfile.TemporaryDirectory() as folder:
-        stdout, stderr = Path(folder, "stdout"), Path(folder, "stderr")
-        process = start(words, env, Path(cwd).absolute(), stdout, stderr)
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            raise subprocess.TimeoutExpired(words, timeout)
-        return subprocess.CompletedProcess(words, process.exitcode, stdout.read_text(), stderr.read_text())
+    with ForkedCommand(*arguments, env=env, cwd=cwd) as command:
+        printed = command.communicate(timeout)
+        assert command.returncode is not None
+        return subprocess.CompletedProcess(command.args, command.returncode, *printed)
 
 
 def _run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr: str) -> None:

@@ -85,12 +85,7 @@ class World:
         self._mark = secrets.token_hex(8)
 
     def environment(self, *words: str) -> dict[str, str]:
-        return {
-            **os.environ,
-            "FAKE_VLLM": " ".join(words),
-            "FAKE_VLLM_STATE": str(self.state),
-            _MARK: self._mark,
-        }
+        return {**os.environ, "FAKE_VLLM": " ".join(words), "FAKE_VLLM_STATE": str(self.state), _MARK: self._mark}
 
     def spec(self, *words: str, **changes: Any) -> ServerSpec:
         wanted: dict[str, Any] = {

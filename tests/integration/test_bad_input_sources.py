@@ -112,9 +112,4 @@ async def test_bytes_and_remote_files(tmp_path: Path):
         found = await outcomes([data, "memory://lib", "memory://none"])
     finally:
         memory.rm("/lib", recursive=True)
-    assert found == {
-        "document_1": "1000x667",
-        "b_1": "1000x667",
-        "c": "source: corrupt",
-        "none": "source: missing",
-    }
+    assert found == {"document_1": "1000x667", "b_1": "1000x667", "c": "source: corrupt", "none": "source: missing"}

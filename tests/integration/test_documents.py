@@ -20,6 +20,7 @@ import docx
 import made_documents as made
 import old_files
 import pytest
+from forked_command import run_forked
 from hostile import damaged
 from parse_command import ENVIRONMENT, all_once, command, parse, records, wait_for
 from rest_world import FastEngines, World, rest_world
@@ -90,7 +91,7 @@ def test_a_run_is_resumed_after_a_kill(tmp_path: Path):
     assert all_once(out, 40)
     whole = (out / "documents" / "long.md").read_text(encoding="utf-8")
     assert [int(number) for number in re.findall(r"## Chapter (\d+)", whole)] == list(range(40))
-    verified = subprocess.run([sys.executable, "-m", "pagemill", "verify", str(out)], env=ENVIRONMENT, check=False)
+    verified = run_forked("verify", out, env=ENVIRONMENT)
     assert verified.returncode == ExitCode.OK
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import slow_embedding
-from pagemill_process import RUN_PATIENCE_S
+from pagemill_process import RUN_PATIENCE_S, PagemillProcess
 from synthetic_run import page, region, write_run
 
 from pagemill.document.labels import Label
@@ -23,7 +23,11 @@ from pagemill.embedding.vectors import Part, VectorFile
 from pagemill.errors import ExitCode
 from pagemill.store.reading import RunReader
 
-pytestmark = [pytest.mark.slow, pytest.mark.integration]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc"),
+]
 PAGES = 60
 KILLS = 12
 ENTRY_POINTS = "[pagemill.embedding_engines]\nslow = slow_embedding:create\n"
@@ -52,15 +56,13 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def start(environment: dict[str, str], *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "pagemill", "embed", *map(str, arguments)],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def start(environment: dict[str, str], out: Path, *arguments: str | Path) -> PagemillProcess:
+    return PagemillProcess(["embed", out, *arguments], environment, out.parent / f"{secrets.token_hex(8)}.log")
+
+
+def ended(process: PagemillProcess) -> tuple[int, str]:
+    """Its exit status, and what it printed."""
+    return process.wait(), process.log.read_text()
 
 
 def check(out: Path) -> int:
@@ -86,22 +88,20 @@ def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path
     while time.monotonic() < deadline:
         run = start(environment, out, "--engine", "slow")
         before = log.stat().st_size
-        while run.poll() is None and kills < KILLS and log.stat().st_size < before + 2 * (kills % 7):
+        while run.exit_code is None and kills < KILLS and log.stat().st_size < before + 2 * (kills % 7):
             time.sleep(0.002)
-        if kills < KILLS and run.poll() is None:
-            run.send_signal(signal.SIGKILL)
+        if kills < KILLS and run.exit_code is None:
+            run.signal(signal.SIGKILL)
             kills += 1
-        said, _ = run.communicate()
-        if run.returncode == 0:
+        status, said = ended(run)
+        if status == 0:
             break
-        assert run.returncode == -signal.SIGKILL, said
+        assert status == -signal.SIGKILL, said
     assert kills == KILLS
     count = check(out)
     embedded = log.stat().st_size
     assert count <= embedded <= count + KILLS * 8, "what was in flight is embedded again, and no more"
-    again = start(environment, out, "--engine", "slow")
-    again.communicate()
-    assert again.returncode == 0
+    assert ended(start(environment, out, "--engine", "slow"))[0] == 0
     assert log.stat().st_size == embedded, "nothing is left to do"
     assert not [path.name for path in (out / "embeddings").iterdir() if path.suffix not in (".npy", ".parquet")]
 
@@ -113,28 +113,25 @@ def test_a_second_one_is_told(out: Path, environment: dict[str, str], tmp_path: 
     held = {**environment, slow_embedding.LOG: str(log), slow_embedding.HOLD: str(hold)}
     first = start(held, out, "--engine", "slow")
     while not log.stat().st_size:
-        assert first.poll() is None
+        assert first.exit_code is None
         time.sleep(0.002)
-    second = start(environment, out, "--engine", "slow")
-    said, _ = second.communicate()
-    assert second.returncode == ExitCode.OUTPUT
+    status, said = ended(start(environment, out, "--engine", "slow"))
+    assert status == ExitCode.OUTPUT
     assert f"in use by process {first.pid}" in said
-    first.send_signal(signal.SIGINT)
+    first.signal(signal.SIGINT)
     hold.unlink()
-    said, _ = first.communicate()
-    assert first.returncode == ExitCode.INTERRUPTED
+    status, said = ended(first)
+    assert status == ExitCode.INTERRUPTED
     assert "Traceback" not in said
-    last = start(environment, out, "--engine", "slow")
-    last.communicate()
-    assert last.returncode == 0
+    assert ended(start(environment, out, "--engine", "slow"))[0] == 0
     check(out)
 
 
 def test_what_it_says(out: Path, environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("id,text\n1,what?\n")
-    run = start(environment, out, "--queries", tmp_path / "q.csv", "--dtype", "float16", "--dimension", "256")
-    said, _ = run.communicate()
-    assert run.returncode == 0
+    options = ("--queries", tmp_path / "q.csv", "--dtype", "float16", "--dimension", "256")
+    status, said = ended(start(environment, out, *options))
+    assert status == 0
     assert "1 vector of queries (1 new)" in said
     assert np.load(out / "embeddings" / "corpus_ocr_text.npy").dtype == np.float16
     for arguments, code, message in (
@@ -145,13 +142,11 @@ def test_what_it_says(out: Path, environment: dict[str, str], tmp_path: Path) ->
         (["--engine", "nobody"], ExitCode.USAGE, "Installed: ngram"),
         (["--model", "x"], ExitCode.USAGE, "has no model"),
     ):
-        run = start(environment, out, *arguments)
-        said, _ = run.communicate()
-        assert run.returncode == code, said
+        status, said = ended(start(environment, out, *arguments))
+        assert status == code, said
         assert message in said
         assert "Traceback" not in said
     empty = tmp_path / "empty"
     empty.mkdir()
-    run = start(environment, empty)
-    said, _ = run.communicate()
-    assert (run.returncode, "holds no run" in said) == (ExitCode.OUTPUT, True)
+    status, said = ended(start(environment, empty))
+    assert (status, "holds no run" in said) == (ExitCode.OUTPUT, True)

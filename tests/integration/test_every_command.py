@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -20,7 +19,8 @@ import httpx
 import pyarrow.parquet as pq
 import pypdfium2 as pdfium
 import pytest
-from forked_command import PATIENCE_S, run_forked
+from forked_command import ForkedCommand, run_forked
+from pagemill_process import wait_for
 from shared_runs import made_once
 from stub_process import StubProcess
 
@@ -141,24 +141,11 @@ def test_parse_again(finished: Path, out: Path):
 def test_watch(tmp_path: Path):
     (tmp_path / "inbox").mkdir()
     some_pages("report.pdf", [0], tmp_path / "inbox" / "report.pdf")
-    command = [
-        sys.executable,
-        "-m",
-        "pagemill",
-        "watch",
-        tmp_path / "inbox",
-        "-o",
-        tmp_path / "out",
-        "--interval",
-        "0.2",
-    ]
-    with subprocess.Popen([*map(str, command), "-q"], start_new_session=True) as watching:
-        deadline = time.monotonic() + PATIENCE_S
-        while not (tmp_path / "out" / "documents" / "report.md").exists() and time.monotonic() < deadline:
-            time.sleep(0.2)
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(PATIENCE_S) in (ExitCode.OK, ExitCode.INTERRUPTED)
-    assert (tmp_path / "out" / "documents" / "report.md").exists()
+    with ForkedCommand("watch", tmp_path / "inbox", "-o", tmp_path / "out", "--interval", "0.2", "-q") as run:
+        wait_for((tmp_path / "out" / "documents" / "report.md").exists, "the document")
+        run.send_signal(signal.SIGINT)
+        run.communicate()
+        assert run.returncode in (ExitCode.OK, ExitCode.INTERRUPTED)
     called("verify", tmp_path / "out")
 
 
@@ -313,15 +300,14 @@ def test_mcp(tmp_path: Path):
 
 
 def test_serve(tmp_path: Path):
-    command = [sys.executable, "-m", "pagemill", "serve", "--port", "0", "--data", str(tmp_path / "data")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        address = next(word for line in process.stdout for word in line.split() if word.startswith("http://"))
+    with ForkedCommand("serve", "--port", "0", "--data", tmp_path / "data") as run:
+        wait_for(lambda: "http://" in "".join(run.printed()), "the address")
+        address = next(word for word in "".join(run.printed()).split() if word.startswith("http://"))
         assert httpx.get(f"{address}/readyz", timeout=60).status_code == 200
         assert "<title>pagemill" in httpx.get(address, timeout=60).text
-        process.send_signal(signal.SIGTERM)
-        process.stdout.read()
-        assert process.wait(60) == 0
+        run.send_signal(signal.SIGTERM)
+        run.communicate()
+        assert run.returncode == 0
 
 
 def test_plan():

@@ -240,13 +240,12 @@ def test_an_export_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     write_run(
         tmp_path / "run", [page("d", n, [region(0, Label.TEXT, "x" * 9000)]) for n in range(1, 1500)], finish=False
     )
-    command = [sys.executable, "-m", "pagemill", "export", str(tmp_path / "run"), "-f", "docjson"]
-    export = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    export = forked_command.ForkedCommand("export", tmp_path / "run", "-f", "docjson", env=ENVIRONMENT)
     end = time.monotonic() + PATIENCE_S
-    while not list(tmp_path.glob("run-docjson.*")) and time.monotonic() < end and export.poll() is None:
+    while not list(tmp_path.glob("run-docjson.*")) and time.monotonic() < end and export.returncode is None:
         time.sleep(0.005)
     export.send_signal(signal.SIGINT)
-    _, errors = export.communicate(timeout=PATIENCE_S)
+    _, errors = export.communicate()
     left = sorted(path.name for path in tmp_path.iterdir())
     if export.returncode == 0:  # it was done before the signal came
         assert left == ["run", "run-docjson"]

@@ -17,10 +17,7 @@ from pagemill.recognition.vlm.guard import Flaw, judge
 
 DATA = Path(os.environ.get("PAGEMILL_TEST_DATA", "/nonexistent"))
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not DATA.is_dir(), reason="PAGEMILL_TEST_DATA is not set"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DATA.is_dir(), reason="PAGEMILL_TEST_DATA is not set")]
 
 FLAWED = {"01030000000165.md", "01030000000165.md, formula 1"}
 """A formula of one tool's output that repeats itself fifty times and does not end."""

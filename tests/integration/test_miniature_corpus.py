@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +16,7 @@ from forked_command import run_forked
 from local_hub import LocalHub, Repository
 from miniature_corpus import CORPUS, PAGE_IDS, QUESTIONS, Layout
 from pagemill_process import PagemillProcess, wait_for
+from stub_process import StubProcess
 
 from pagemill.errors import ExitCode
 
@@ -245,30 +244,8 @@ def test_the_whole_pipeline_is_killed_resumes_and_is_scored(mill: Mill, hub: Loc
     assert mill.run("index", str(mill.out)) == ExitCode.OK, mill.said
     scores = tmp_path / "scores.json"
     scored = ["eval", "retrieval", str(mill.out), "--queries", "auto", "-o", str(scores)]
-    with model_server("qwen3-vl-embedding-2b") as url:
-        assert mill.run(*scored, "--server", url) == ExitCode.OK, mill.said
+    with StubProcess("--model", "qwen3-vl-embedding-2b", "--dimension", "8") as stub:
+        assert mill.run(*scored, "--server", stub.url) == ExitCode.OK, mill.said
     result = json.loads(scores.read_text())
     assert (result["queries"], result["unknown_pages"]) == (len(QUESTIONS), [])
     assert set(result["parts"]["fused"]["by_type"]) == {"text", "cross", "visual"}
-
-
-@contextmanager
-def model_server(model: str) -> Iterator[str]:
-    """A server that embeds, and its address."""
-    command = [
-        sys.executable,
-        "-m",
-        "pagemill_bench.testing.stub_server",
-        "--port",
-        "0",
-        "--model",
-        model,
-        "--dimension",
-        "8",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield server.stdout.readline().strip()
-        finally:
-            server.kill()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from coded_pages import CorpusMaker
 from fault_engines import BATCH_VARIABLE
+from forked_command import ForkedCommand
 from pagemill_process import OPTIONS
-from parse_command import PATIENCE_S, all_once, command, parse, records, run_json, wait_for
+from parse_command import all_once, parse, records, run_json, wait_for
 
 from pagemill.errors import ExitCode
 
@@ -36,18 +36,12 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return maker.folder
 
 
-def start(out: Path, surroundings: dict[str, str], *arguments: str | Path) -> subprocess.Popen[str]:
+def start(out: Path, surroundings: dict[str, str], *arguments: str | Path) -> ForkedCommand:
     """Start a run, which is slow enough to be stopped in its middle, and wait for its first record."""
-    process = subprocess.Popen(
-        command(*FAST, "--pages-in-flight", "2", *arguments, "-o", out),
-        env={**surroundings, BATCH_VARIABLE: "0.3"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    environment = {**surroundings, BATCH_VARIABLE: "0.3"}
+    process = ForkedCommand("parse", *FAST, "--pages-in-flight", "2", *arguments, "-o", out, env=environment)
     results = out / "ocr_results.jsonl"
-    wait_for(lambda: process.poll() is not None or (results.exists() and results.stat().st_size))
+    wait_for(lambda: process.returncode is not None or (results.exists() and results.stat().st_size))
     return process
 
 
@@ -55,13 +49,13 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def worker(process: subprocess.Popen[str]) -> int:
+def worker(process: ForkedCommand) -> int:
     """The process that does the work for the one that was started."""
     (pid,) = wait_for(lambda: children(process.pid))
     return int(pid)
 
 
-def decoders(process: subprocess.Popen[str]) -> list[int]:
+def decoders(process: ForkedCommand) -> list[int]:
     listed = children(worker(process))
     return [pid for pid in listed if b"decoder_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
@@ -73,7 +67,7 @@ def test_a_signal_drains_the_run_and_the_same_command_goes_on(
     out = tmp_path / "out"
     process = start(out, surroundings, inputs / "some.tiff")
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    stdout, stderr = process.communicate()
     assert process.returncode == ExitCode.INTERRUPTED
     assert "in flight" in stderr
     assert "Traceback" not in stderr
@@ -103,7 +97,7 @@ def test_a_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed(
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGCONT)
     os.kill(worker(process), signal.SIGCONT)
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    stdout, stderr = process.communicate()
     assert process.returncode in (-signal.SIGINT, -signal.SIGTERM), stderr
     assert stdout == ""
     assert "Traceback" not in stderr
@@ -117,7 +111,7 @@ def test_a_worker_that_dies_is_replaced(inputs: Path, tmp_path: Path, surroundin
     process = start(out, surroundings, inputs / "some.tiff")
     first = worker(process)
     os.kill(first, signal.SIGSEGV)
-    _, stderr = process.communicate(timeout=PATIENCE_S)
+    _, stderr = process.communicate()
     assert process.returncode == ExitCode.OK
     assert "SIGSEGV" in stderr
     assert "Resuming" not in stderr
@@ -155,18 +149,12 @@ def test_a_page_is_not_failed_for_kills_from_outside(inputs: Path, tmp_path: Pat
     (tmp_path / "waiting.py").write_text(WAITING_ENGINE)
     calls = tmp_path / "calls"
     path = os.pathsep.join(filter(None, [str(tmp_path), surroundings.get("PYTHONPATH")]))
-    process = subprocess.Popen(
-        command(inputs / "a.png", "-o", tmp_path / "out", "--layout-engine", "waiting"),
-        env={**surroundings, "PYTHONPATH": path, "CALLS": str(calls)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    arguments = ("parse", inputs / "a.png", "-o", tmp_path / "out", "--layout-engine", "waiting")
+    process = ForkedCommand(*arguments, env={**surroundings, "PYTHONPATH": path, "CALLS": str(calls)})
     for kills in (1, 2):
         wait_for(lambda kills=kills: calls.exists() and len(calls.read_text().split()) == kills)
         os.kill(worker(process), signal.SIGKILL)
-    _, stderr = process.communicate(timeout=PATIENCE_S)
+    _, stderr = process.communicate()
     assert process.returncode == ExitCode.OK, stderr
     assert stderr.count("SIGKILL, sent by another process") == 2
     assert [(record["status"], record["attempts"]) for record in records(tmp_path / "out")] == [("done", 1)]
@@ -180,7 +168,7 @@ def test_when_the_parent_is_killed_nothing_goes_on_and_nothing_is_lost(
     process = start(out, surroundings, inputs / "some.tiff")
     first = worker(process)
     process.kill()
-    process.communicate(timeout=PATIENCE_S)
+    process.communicate()
     wait_for(lambda: not Path(f"/proc/{first}/exe").exists())
     assert parse(inputs / "some.tiff", "-o", out, *FAST, env=surroundings).returncode == ExitCode.OK
     assert all_once(out, SOME)
@@ -195,7 +183,7 @@ def test_no_decoding_process_outlives_the_run(
     process = start(tmp_path / "out", surroundings, inputs / "eight.pdf", inputs / "some.tiff")
     workers = wait_for(lambda: decoders(process))
     process.send_signal(number)
-    process.communicate(timeout=PATIENCE_S)
+    process.communicate()
     assert process.returncode == (ExitCode.INTERRUPTED if number == signal.SIGTERM else -number)
     wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
     if number == signal.SIGKILL:  # nobody could tidy up: the next run does
@@ -218,7 +206,7 @@ def test_a_decoder_that_hangs_or_crashes_costs_no_page(
     process = start(out, surroundings, inputs / "eight.pdf", *flags)
     for pid in decoders(process):
         os.kill(pid, number)
-    _, stderr = process.communicate(timeout=PATIENCE_S)
+    _, stderr = process.communicate()
     assert (process.returncode, "Traceback" in stderr) == (ExitCode.OK, False), stderr
     assert all_once(out, 8)
     retried = {record["page_id"] for record in records(out) if record["attempts"] > 1}

@@ -6,13 +6,12 @@ import hashlib
 import io
 import json
 import signal
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
+from forked_command import ForkedCommand
 from local_hub import TOKEN, LocalHub, Repository
-from published_run import PATIENCE_S, REPO, environment, publish, run_to_publish, to_hub
+from published_run import REPO, environment, publish, run_to_publish, to_hub
 
 from pagemill.errors import ExitCode
 from pagemill.publishing.build import STAGING
@@ -80,9 +79,9 @@ def test_killed_in_the_middle_and_gone_on(run, hub):
         process.kill()
 
     hub.on_upload = kill
-    command = [sys.executable, "-m", "pagemill", "publish", str(run), "--repo", REPO, "--licence", "cc-by-4.0"]
-    process = subprocess.Popen(command, env=environment(hub, TOKEN), stderr=subprocess.DEVNULL)
-    assert process.wait(PATIENCE_S) == -signal.SIGKILL
+    process = ForkedCommand("publish", run, "--repo", REPO, "--licence", "cc-by-4.0", env=environment(hub, TOKEN))
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
     assert hub.repositories[REPO].branches["main"] == {}
     assert hub.uploads() == 1
     hub.on_upload = lambda: None

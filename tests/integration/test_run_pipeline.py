@@ -19,6 +19,7 @@ import pytest
 from local_hub import TOKEN, LocalHub
 from pagemill_process import PATIENCE_S, install_engines, wait_for
 from run_pipeline import PAGES, Mill
+from stub_process import StubProcess
 
 from pagemill.errors import ExitCode
 
@@ -120,21 +121,14 @@ def test_a_page_that_fails_costs_neither_the_others_nor_the_next_step(mill: Mill
 
 
 def test_servers_of_others_are_used_and_left_alone(mill: Mill):
-    def stub(model: str) -> subprocess.Popen[str]:
-        arguments = ["--port", "0", "--model", model, "--text", "Read from {image}", "--dimension", "8"]
-        command = [sys.executable, "-m", "pagemill_bench.testing.stub_server", *arguments]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-    with stub("glm-ocr") as reader, stub("qwen3-vl-embedding-2b") as embedder:
-        try:
-            urls = [first_line(server) for server in (reader, embedder)]
-            arguments = mill.arguments("--server", f"{urls[0]}/v1", "--embedding-server", urls[1])
-            run = mill.start(*arguments)
-            assert run.wait() == ExitCode.OK, mill.said
-            assert reader.poll() is embedder.poll() is None
-        finally:
-            reader.kill()
-            embedder.kill()
+    answers = ("--text", "Read from {image}", "--dimension", "8")
+    with (
+        StubProcess("--model", "glm-ocr", *answers) as reader,
+        StubProcess("--model", "qwen3-vl-embedding-2b", *answers) as embedder,
+    ):
+        run = mill.start(*mill.arguments("--server", f"{reader.url}/v1", "--embedding-server", embedder.url))
+        assert run.wait() == ExitCode.OK, mill.said
+        assert reader.counts()["requests"] and embedder.counts()["embeddings"]  # neither has ended
     assert not mill.world.lives()
     mill.assert_all_read()
     assert np.load(mill.out / "embeddings" / "corpus_images.npy").shape == (PAGES, 8)

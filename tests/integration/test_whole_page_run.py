@@ -141,12 +141,7 @@ def test_a_model_without_a_prompt_for_pages_is_refused(
     ],
 )
 def test_flawed_answers_are_told_and_what_was_read_is_kept(
-    corpus: Corpus,
-    surroundings: dict[str, str],
-    tmp_path: Path,
-    options: tuple[str, ...],
-    category: str,
-    regions: int,
+    corpus: Corpus, surroundings: dict[str, str], tmp_path: Path, options: tuple[str, ...], category: str, regions: int
 ):
     out, log = tmp_path / "out", tmp_path / "log"
     with StubProcess(*STUB, *options) as server:

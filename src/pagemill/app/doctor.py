@@ -211,7 +211,7 @@ def _formulas() -> str:
     if offers := formula_offers():
         return f"in scans read by {offers[0].name}"
     raise _LimitedError(
-        "in scans given as their signs on the line, without LaTeX", remedy="pagemill models download cpu-best"
+        "formulas in scans are output as plain characters, not LaTeX", remedy="pagemill models download cpu-best"
     )
 
 

@@ -31,7 +31,7 @@ class ExportOutcome:
 
     pages: int = 0
     failed: int = 0
-    """Of these pages."""
+    """Failed ones of these pages."""
     documents: int = 0
     damages: list[str] = field(default_factory=list)
     """Messages about damaged pieces of the run."""
@@ -42,7 +42,7 @@ class ExportOutcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Of the command."""
+        """Exit code of the command."""
         if self.damages:
             return ExitCode.DAMAGED
         return ExitCode.PAGES_FAILED if self.left_out else ExitCode.OK
@@ -81,7 +81,7 @@ class ExportContent:
         self.refuse_nothing(self.outcome.pages)
 
     def selected(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
-        """As :meth:`documents`, but what is given does not count as exported, and there may be nothing."""
+        """Documents as of :meth:`documents`, but what is given does not count as exported, and there may be nothing."""
         for doc_id, pages in self.reader.documents(on_damage=self.damaged):
             if not self.options.wants_document(doc_id):
                 continue
@@ -103,7 +103,7 @@ class ExportContent:
 
     @property
     def name(self) -> str:
-        """Of the run."""
+        """Name of the run."""
         return self.reader.path.resolve().name
 
     def about(self, doc_id: str) -> About:

@@ -118,7 +118,7 @@ class ExportOptions(Settings):
 
     @property
     def ending(self) -> str:
-        """Of the default target: that of the format, with these options."""
+        """Ending of the default target: that of the format, with these options."""
         return ".chunks.parquet" if self.parquet else ".md" if self.single else self.traits.ending
 
     def wants_document(self, doc_id: str) -> bool:

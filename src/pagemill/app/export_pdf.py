@@ -29,7 +29,7 @@ class _Document:
     doc_id: str
     path: Path
     places: dict[str, int] = field(default_factory=dict)
-    """Of its pages, by page id."""
+    """Places of its pages, by page id."""
     failed: set[str] = field(default_factory=set)
     """Ids of the pages that failed when they were parsed."""
     added: int = 0

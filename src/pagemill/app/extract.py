@@ -79,7 +79,7 @@ class ExtractOutcome:
     requests: int = 0
     attempts: int = 0
     tokens: int = 0
-    """Of prompts and answers, as far as the servers say."""
+    """Tokens of prompts and answers, as far as the servers report them."""
     failures: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Document, message and remedy of the first ``MAX_FAILURES`` problems."""
     problems: int = 0

@@ -134,7 +134,7 @@ def profiled(folder: Path | None, runtime: RuntimeSettings, title: str) -> Itera
 
 
 def _cpu_seconds() -> float:
-    """Of this process and those that it has waited for."""
+    """CPU time of this process and those that it has waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 

@@ -19,6 +19,7 @@ from PIL import Image
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
 from pagemill.document.page import PageResult, Status
+from pagemill.document.shown import count
 from pagemill.errors import ExitCode, NoSpaceError, PagemillError, UsageError, first_of
 from pagemill.imaging.encode import encode_jpeg
 from pagemill.publishing.build import LOCK, build
@@ -195,7 +196,7 @@ class PublishedImages:
         free = shutil.disk_usage(self.reader.path).free
         if 2 * whole - here > free:
             raise NoSpaceError(
-                f"the images of {pages:,} pages take about {2 * whole / 1e9:,.0f} GB below {self.reader.path}"
+                f"the images of {count(pages, 'page')} take about {2 * whole / 1e9:,.0f} GB below {self.reader.path}"
                 f" while the dataset is made, and {free / 1e9:,.0f} GB are free",
                 remedy="Free some space, move the run directory to a larger disk, or leave out --page-images.",
             )

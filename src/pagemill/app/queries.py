@@ -30,9 +30,9 @@ _NO_FILE = "Name a file of queries with --queries FILE."
 _DATASET_INFO = "dataset_info.json"
 """A folder with this file is a configuration in the cache of the ``datasets`` library, two levels deeper."""
 _DEPTH = 6
-"""Of the folders below an input that are looked at."""
+"""Depth of the folders below an input that are searched."""
 _MAX_ENTRIES = 20_000
-"""Of folders that are looked at."""
+"""Entries of folders that are searched."""
 _MAX_TABLES = 200
 """Whose columns are looked at."""
 

@@ -31,7 +31,7 @@ class ChunkChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     change: Change
     id: str
-    """Of the chunk as it is now; of a deleted one as it was."""
+    """Id of the chunk now; of a deleted one its former id."""
     was: str | None = None
     """Id of the chunk that a changed one replaces: both begin at the same region."""
     doc_id: str

@@ -48,7 +48,7 @@ class RunOutcome:
     """The outcome of a run."""
 
     summary: RunSummary
-    """Of the whole directory, over all invocations."""
+    """Summary of the whole directory, over all invocations."""
     failures: list[tuple[str, str, str | None]] = field(default_factory=list)
     """What is wrong with which page or input, and the remedy: this process's first errors (at most ``MAX_FAILURES``),
     warnings on good pages included."""

@@ -103,7 +103,7 @@ def load_pretrained(kind: Any, folder: Path, dtype: torch.dtype, *, what: str, r
     # transformers fills missing tensors with random numbers and only logs it: the answers would be noise.
     if lost := [*info["missing_keys"], *info["mismatched_keys"]]:
         raise UnsupportedInputError(
-            f"the weights of {what} in {folder} lack {len(lost)} tensors, the first: {sorted(map(str, lost))[0]}",
+            f"{what} in {folder} lacks weights (tensors: {len(lost)}, first: {min(map(str, lost))})",
             remedy=remedy,
         )
     return model.eval()

@@ -45,7 +45,7 @@ def command(root: Path | None, server: str | None, cache: Path | None, http: boo
     key = os.environ.get(KEY_VARIABLE, "")
     if http and not key and not is_loopback(host):
         raise UsageError(
-            f"everybody who reaches {host} could read the files",
+            f"anyone who can reach {host} could read the files",
             remedy=f"Set a key in {KEY_VARIABLE}, or use 127.0.0.1.",
         )
     try:

@@ -32,7 +32,7 @@ from pagemill.config.recognition import RecognitionSettings
 from pagemill.errors import TooLargeError
 
 STREAM = "-"
-"""As an input: standard input; as the output: standard output."""
+"""Name of standard input as an input, and of standard output as the output."""
 SILENCE_MARGIN_S = 5.0
 """A process that is silent for a page's time limit and this much longer hangs as a whole."""
 

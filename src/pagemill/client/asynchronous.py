@@ -132,7 +132,7 @@ class AsyncClient:
 
     async def job(self, id: str) -> Job:
         """A job as it is now."""
-        return await self._get(f"/v1/jobs/{id}", Job)
+        return await self._job("GET", f"/v1/jobs/{id}")
 
     async def jobs(self, *, state: JobState | str | None = None, collection: str | None = None) -> AsyncGenerator[Job]:
         """All jobs of the key, the newest first."""
@@ -157,8 +157,7 @@ class AsyncClient:
         while True:
             left = _LONG_POLL_S if deadline is None else max(0.0, min(_LONG_POLL_S, deadline - time.monotonic()))
             patience = (self._timeout_s, self._timeout_s + left, self._timeout_s, self._timeout_s)  # longer for reading
-            answer = await self._request("GET", f"/v1/jobs/{id}", params={"wait": left}, timeout=patience)
-            job = msgspec.json.decode(answer.content, type=Job)
+            job = await self._job("GET", f"/v1/jobs/{id}", params={"wait": left}, timeout=patience)
             if job.has_ended or (deadline is not None and time.monotonic() >= deadline):
                 return job
 
@@ -270,8 +269,7 @@ class AsyncClient:
 
     async def cancel(self, id: str) -> Job:
         """Cancel a job; its pages in flight are finished. No effect on a job that is over."""
-        answer = await self._request("POST", f"/v1/jobs/{id}/cancel")
-        return msgspec.json.decode(answer.content, type=Job)
+        return await self._job("POST", f"/v1/jobs/{id}/cancel")
 
     async def remove(self, id: str) -> None:
         """Delete a job with its files; one that runs is cancelled first."""
@@ -280,8 +278,10 @@ class AsyncClient:
 
     async def retry(self, id: str, *, password: str | None = None) -> Job:
         """Parse the failed pages of a job again, with a password for files that are encrypted."""
-        answer = await self._request("POST", f"/v1/jobs/{id}/retry", json={"password": password})
-        return msgspec.json.decode(answer.content, type=Job)
+        return await self._job("POST", f"/v1/jobs/{id}/retry", json={"password": password})
+
+    async def _job(self, method: str, path: str, **arguments: Any) -> Job:
+        return msgspec.json.decode((await self._request(method, path, **arguments)).content, type=Job)
 
     async def _get(self, path: str, kind: type[T], **parameters: Any) -> T:
         answer = await self._request("GET", path, params=parameters)

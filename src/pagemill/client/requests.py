@@ -35,7 +35,7 @@ class RequestError(PagemillError):
     category = "request"
     retryable = False
     status = 0
-    """Of HTTP."""
+    """HTTP status."""
 
 
 def body_of(

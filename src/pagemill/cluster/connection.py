@@ -73,6 +73,7 @@ def _unreachable(address: str, reason: str) -> NetworkError:
 @contextmanager
 def _silenced() -> Iterator[None]:
     """Discard standard error of this process: Ray logs its start before it applies the log level."""
+    # The descriptor, not sys.stderr: Ray's own processes and its C++ code write to it as well.
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
@@ -117,6 +118,7 @@ def living_actors() -> set[str]:
     import ray
 
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
+    # Private, as the public State API needs the dashboard, which a local cluster is started without.
     return set(ray._private.state.actors(job_id=job, actor_state_name="ALIVE"))
 
 

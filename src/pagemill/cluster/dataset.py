@@ -43,6 +43,7 @@ class UnitDatasource(Datasource):  # type: ignore[misc]
         """One task, whatever parallelism is asked for: units are few, and come in order."""
         exchange = self._exchange
 
+        # By numbers from 0: Ray may execute the task again, which must then read the same units.
         def read() -> Iterator[pa.Table]:
             number = 0
             while (unit := ray.get(exchange.take.remote(number))) is not None:

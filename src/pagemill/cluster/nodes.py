@@ -30,6 +30,7 @@ class NodeRates:
         now = self._clock()
         while self._pages and self._pages[0][0] < now - WINDOW_S:
             self._pages.popleft()
+        # In the first minute by the time since the start, else early rates would be far too low.
         seconds = max(min(now - self._began, WINDOW_S), 1.0)
         counts = Counter(node for _, node in self._pages)
         return {node: counts[node] / seconds for node in sorted(counts)}

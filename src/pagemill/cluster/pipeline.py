@@ -62,7 +62,7 @@ class ClusterPipeline(Pipeline):
         cpus = self.services.asked_runtime.threads or min(await asyncio.to_thread(cpus_of_machines), default=0)
         if not cpus or not await asyncio.to_thread(places, cpus, self._cluster):
             raise UsageError(
-                f"no machine of the cluster has {cpus or 1} CPUs and {self._cluster.gpus:g} GPUs for a worker",
+                f"no machine of the cluster has room for a worker (CPUs: {cpus or 1}, GPUs: {self._cluster.gpus:g})",
                 remedy="Give workers fewer --threads, or add machines.",
             )
         self.services.asked_runtime = replace(self.services.asked_runtime, threads=cpus)

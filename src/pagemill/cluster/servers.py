@@ -9,6 +9,7 @@ from typing import Any
 
 from pagemill.cluster.connection import accelerators, connect, disconnect
 from pagemill.config.serving import ONE_PER_GPU, ServingOptions
+from pagemill.document.shown import count as count_of
 from pagemill.errors import ServerError, UsageError
 from pagemill.serving.addresses import free_port
 from pagemill.serving.replicas import prepare
@@ -109,6 +110,7 @@ class ClusterServers(ModelServers):
             ).remote(self._options)
             for number in range(count)
         ]
+        # Before the start is awaited: loading a model takes minutes, of which the user should see the log.
         self._reporting = [asyncio.create_task(self._pass_on(each)) for each in self._actors]
         self.urls = tuple(await asyncio.gather(*(self._done(actor.start.remote()) for actor in self._actors)))
         self._watches = [asyncio.create_task(self._done(actor.wait.remote())) for actor in self._actors]
@@ -116,7 +118,7 @@ class ClusterServers(ModelServers):
     async def _reserved(self, ready: asyncio.Future[Any], count: int) -> None:
         """Wait until the accelerators are free, and report the wait."""
         while not (await asyncio.wait([ready], timeout=_TELL_S))[0]:
-            text = f"waiting until {count} accelerators are free; `ray status` shows who uses them"
+            text = f"waiting for {count_of(count, 'accelerator')} to become free; `ray status` shows who uses them"
             self._report(Event(What.PROGRESS, self._address, text))
         ready.result()
 

@@ -114,6 +114,7 @@ def make_unit(number: int, refs: Iterable[PageRef], *, alone: bool = False) -> U
     sources: list[UnitSource] = []
     for ref in refs:
         uri, digest, copy = identity = (ref.document.uri, ref.key.digest, ref.key.copy)
+        # Only the last source is compared: references come in input order, so those of a source are consecutive.
         if not sources or (sources[-1].uri, sources[-1].digest, sources[-1].copy) != identity:
             size, modified_ns = _stat(uri)
             sources.append(UnitSource(uri=uri, digest=digest, copy=copy, size=size, modified_ns=modified_ns, pages={}))

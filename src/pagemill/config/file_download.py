@@ -43,6 +43,8 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
     digest = hashlib.sha256()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        # A name of its own, in the folder of the target: two processes may fetch the same file, and a rename is only
+        # atomic within a file system.
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
         part = Path(name)
         try:
@@ -55,6 +57,7 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
                     f"{address} is not the file that was expected (sha256 {digest.hexdigest()}, not {sha256})",
                     remedy="Nothing was kept. Try it again, or another --mirror; if it stays so, report it.",
                 )
+            # mkstemp makes files that only their owner reads; a cache may be shared.
             part.chmod(0o644)
             part.replace(target)
         finally:
@@ -92,6 +95,7 @@ def network_reason(error: BaseException) -> str:
         if not isinstance(cause, BaseException) or len(causes) > _MOST_CAUSES:
             break
         causes.append(cause)
+    # Libraries wrap the error of the system several times; the first cause that has a plain meaning is shown.
     for each in causes:
         if isinstance(each, HTTPError):
             return f"the server answered {each.code} {each.reason}"

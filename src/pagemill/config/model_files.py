@@ -100,7 +100,8 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
 
         cache = Path(constants.HF_HUB_CACHE)
         require_space(card.name, card.download_bytes, folder or cache, option="--to")
-        for patterns in (_SMALL_FILES, _WEIGHTS):  # weights last: if they exist, so does the rest
+        # Weights last: after an interruption, a folder with weights is complete.
+        for patterns in (_SMALL_FILES, _WEIGHTS):
             fetched = Path(
                 snapshot_download(card.repository, local_dir=folder, allow_patterns=list(patterns), endpoint=endpoint)
             )
@@ -137,6 +138,7 @@ def hub_errors(repository: str) -> Iterator[None]:
         ) from error
     except Exception as error:  # also of the client's HTTP library
         of_the_network = (HfHubHTTPError, LocalEntryNotFoundError, ConnectionError)
+        # The client's own errors are OSErrors, too, and so are those of connections: the rest are of the disk.
         if isinstance(error, OSError) and not isinstance(error, of_the_network):
             raise OutputError(f"cannot write the files of {repository}: {error}") from error
         raise NetworkError(
@@ -154,6 +156,7 @@ def is_complete(folder: Path) -> bool:
         return any(folder.glob("*.safetensors"))
     try:
         with index.open("rb") as file:
+            # The index comes with the small files, before the weights: it names what is still missing.
             shards = set(json.loads(file.read(_MAX_INDEX))["weight_map"].values())
         return bool(shards) and all((folder / Path(shard).name).is_file() for shard in shards)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -192,6 +195,7 @@ def require_space(name: str, size: int, folder: Path, *, option: str) -> None:
     Raises:
         NoSpaceError: It does not.
     """
+    # The disk is that of the nearest folder that exists.
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
     free = shutil.disk_usage(folder).free

@@ -83,6 +83,7 @@ class Option:
                 raise self._wrong(value, self.help) from None
         if not self.many:
             return self._one(value)
+        # A string is iterable: languages="ko" would be the languages k and o.
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise self._wrong(value, f"Pass a list: {[value]!r}.")
         return tuple(map(self._one, value))
@@ -108,6 +109,7 @@ class Option:
 
     def _number(self, value: Any) -> Any:
         kinds = int if self.kind is int else (int, float)
+        # A bool is an int in Python: threads=True would be one thread.
         if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
             raise self._wrong(value, "It must be a whole number." if self.kind is int else "It must be a number.")
         for bound, holds, relation in (
@@ -194,6 +196,7 @@ def words(settings: Any, *, leave_out: Collection[str] = ()) -> Iterator[str]:
 
 
 def _words(declared: Option, value: Any) -> Iterator[str]:
+    # The long flag: these words are printed, and read by people.
     flag = next(flag for flag in declared.flags if flag.startswith("--"))
     if declared.kind is bool:
         yield flag if value else f"--no-{flag.removeprefix('--')}"
@@ -245,6 +248,7 @@ def _declared(settings: type, each: Field[Any], hint: Any) -> Option | None:
     declared: Option | None = each.metadata.get(_DECLARATION)
     if declared is None:
         return None
+    # The type of an optional value is that of the value: None stands for the default.
     if NoneType in get_args(hint):
         hint = next(kind for kind in get_args(hint) if kind is not NoneType)
     many = get_origin(hint) is tuple

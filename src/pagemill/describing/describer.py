@@ -22,7 +22,7 @@ from pagemill.errors import UsageError
 from pagemill.extraction.answers import values_of
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
 from pagemill.recognition.base import Problem
-from pagemill.recognition.vlm.asking import Asker, Question
+from pagemill.recognition.vlm.asking import Asker, Question, card_for_json
 from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder, chat_body, chat_client, image_part
 
 if TYPE_CHECKING:
@@ -135,15 +135,11 @@ class Describer:
         served = await self._client.find_model(self._wanted_model, [self._card.name, self._card.repository])
         context = served.max_model_len or self._card.server.max_model_len
         answer = min(self._card.sampling.max_tokens, _ANSWER_TOKENS, context // 2)
+        # The image must leave room for prompt and answer, or the server refuses the request.
         room = max(context - answer - _PROMPT_TOKENS, 0) * self._card.image.token_pixels
-        image = msgspec.structs.replace(
-            self._card.image, max_pixels=min(self._card.image.max_pixels, max(room, _SMALLEST_IMAGE))
-        )
-        # A repetition penalty spoils JSON, whose keys repeat.
-        sampling = msgspec.structs.replace(self._card.sampling, max_tokens=answer, repetition_penalty=None)
-        self._card = msgspec.structs.replace(self._card, image=image, sampling=sampling)
+        self._card = card_for_json(self._card, max(room, _SMALLEST_IMAGE), answer)
         self.served_model = served.name
-        self._asker = Asker(self._client, RequestBuilder(self._card, served.name), sampling)
+        self._asker = Asker(self._client, RequestBuilder(self._card, served.name), self._card.sampling)
 
     async def describe(self, element: ElementRequest) -> Description | Problem | None:
         """The description of an element, or the reason for a failure; None for one beyond the limit.
@@ -193,6 +189,7 @@ class Describer:
 
     def _key(self, element: ElementRequest) -> bytes:
         pixels = str(self._card.image.max_pixels)
+        # Without the text around it: a picture on every page, such as a map, is described once.
         what = "\0".join((PROMPT_VERSION, self._card.name, self.served_model, element.kind, pixels))
         return hashlib.sha256(what.encode() + hashlib.sha256(element.picture).digest()).digest()
 

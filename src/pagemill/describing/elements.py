@@ -49,6 +49,7 @@ def wanted(page: PageResult, kinds: Collection[Described]) -> Iterator[Region]:
         return
     least = LEAST_SHARE * page.width * page.height
     for region in page.regions:
+        # A region that stands for the whole page has no picture of its own.
         is_placed = region.source != WHOLE_PAGE and area(region.bbox) >= least
         if _KINDS.get(region.label) in kinds and is_placed and region.description is None:
             yield region

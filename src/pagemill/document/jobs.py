@@ -139,7 +139,7 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     snippet: Snippet
     box: Box | None = None
-    """Of the best region, in pixels of the page."""
+    """Box of the best region, in pixels of the page."""
     bbox_2d: tuple[int, int, int, int] | None = None
     """The same in thousandths of the page."""
     region_id: int | None = None

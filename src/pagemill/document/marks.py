@@ -16,7 +16,7 @@ _PAGE = re.compile(r"#page=(\d+)(?:&.*)?")
 _LONGEST_TARGET = 4000
 """Characters of an address; browsers and servers take about 2,000 to 8,000."""
 _ORDER = (Mark.LINK, Mark.BOLD, Mark.ITALIC, Mark.STRIKE, Mark.SUPERSCRIPT, Mark.SUBSCRIPT, Mark.CODE)
-"""Of marks on the same characters, from the outside in."""
+"""Order of marks on the same characters, from the outside in."""
 _WHOLE = (Mark.LINK, Mark.CODE)
 """Marks that are not cut in two where another one crosses them."""
 TAGS = {
@@ -27,7 +27,7 @@ TAGS = {
     Mark.SUPERSCRIPT: "sup",
     Mark.SUBSCRIPT: "sub",
 }
-"""Of HTML, but for links."""
+"""HTML elements, except that of links."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 import unicodedata
 
 MAX_BYTES = 150
-"""Of a name in UTF-8, so that suffixes still fit into the 255 bytes of common file systems."""
+"""Bytes of a name in UTF-8, so that suffixes still fit into the 255 bytes of common file systems."""
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|]')
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

@@ -13,9 +13,9 @@ from pagemill.document.shown import Shown, count
 
 SCHEMA_VERSION = "1.7"
 STRUCTURED_SCHEMA = (1, 7)
-"""Of the first records that tell what the structure of a document is derived from."""
+"""Version of the first records with the facts for the structure of a document."""
 RESUMABLE_SCHEMA = "1.2"
-"""Of the oldest records beside which new ones may stand in a run: since then fields were added that have a default."""
+"""Version of the oldest records that a run may continue: since then fields were added that have a default."""
 
 
 ANNOTATION = "annotation"
@@ -93,7 +93,7 @@ class Span(msgspec.Struct, frozen=True, omit_defaults=True):
     """Offset behind the last one; beyond ``start``."""
     mark: Mark
     target: str | None = None
-    """Of a link: an http, https, mailto or tel URL; or a place in the document: ``#page=<number from 1>`` with
+    """Target of a link: an http, https, mailto or tel URL; or a place in the document: ``#page=<number from 1>`` with
     ``&top=<thousandths of that page's height>`` where known, until :mod:`pagemill.document.structure` makes it the
     anchor of a heading (``#anchor``)."""
 
@@ -109,7 +109,7 @@ class Style(msgspec.Struct, frozen=True, omit_defaults=True):
     italic: bool = False
     fixed_pitch: bool = False
     colour: int = 0
-    """Of the fill, as 0xRRGGBB."""
+    """Colour of the fill, as 0xRRGGBB."""
     characters: int = 0
     """Characters of the page in this style, spaces excluded."""
 
@@ -147,7 +147,7 @@ class DocumentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """BCP-47 tag."""
     outline: tuple[OutlineEntry, ...] = ()
     page_labels: tuple[str, ...] = ()
-    """Of the pages from the first on: ``iv``, ``A-3``; empty where the document has none."""
+    """Labels of the pages from the first on: ``iv``, ``A-3``; empty where the document has none."""
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -249,15 +249,15 @@ class Content(msgspec.Struct, kw_only=True):
     furniture: Furniture | None = None
     """The evidence that it is a running head, a running foot or a page number; None for content."""
     anchor: str | None = None
-    """Of a heading: what internal links to it name, unique in the document. Known once the document is read."""
+    """Anchor of a heading: what internal links to it name, unique in the document. Known once the document is read."""
     joined_to: str | None = None
     """The region of an earlier page of which this one is the rest, a paragraph, list or table: its page's id, a slash
     and its index. Known once the document is read."""
     continues: bool = False
     """The text goes on in the next text region (column or page break inside a paragraph)."""
     description: Description | None = None
-    """Of a figure, chart, table or formula, where one was asked for. An error of the component ``describe`` says why
-    there is none."""
+    """Description of a figure, chart, table or formula, if one was requested. An error of component ``describe`` has
+    the reason if there is none."""
     lines: tuple[TextLine, ...] = ()
 
 
@@ -292,7 +292,7 @@ class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     """Bytes of the file."""
     sha256: str = ""
-    """Of the file's bytes, 64 hex digits: the record says by itself whether its pictures are whole."""
+    """Hash of the file, 64 hex digits: the record says by itself whether its pictures are whole."""
 
 
 class PageFacts(msgspec.Struct, kw_only=True):
@@ -333,7 +333,7 @@ class PageFacts(msgspec.Struct, kw_only=True):
     """``text-layer``, ``ocr``, ``document`` (read without pixels), several joined by ``+``, or empty for a page without
     text."""
     confidence: float | None = None
-    """As of a region: the mean over the lines whose confidence is known, lettering of pictures left out."""
+    """Confidence as of a region: the mean over the lines whose confidence is known, lettering of pictures left out."""
     leaves_out: Furniture = Furniture.PROVEN
     """Running heads, running feet and page numbers that texts made of the page leave out: those that are proven, or
     those that are likely as well (``--furniture``)."""

@@ -13,10 +13,10 @@ class Symbol(msgspec.Struct, frozen=True, array_like=True):
     text: str
     """The character that it shows; accents are combining characters, large delimiters may come in pieces."""
     box: Box
-    """Of its ink, in page pixels."""
+    """Box of its ink, in page pixels."""
     baseline: float
     size: float
-    """Of the font, in page pixels."""
+    """Size of the font, in page pixels."""
     style: str = "r"
     """``i`` italic, ``r`` upright, ``b`` bold, ``c`` calligraphic, ``d`` double-struck, ``f`` Fraktur, ``s`` sans."""
     math: bool = False

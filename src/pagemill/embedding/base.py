@@ -75,7 +75,8 @@ class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
         """Differences in words, such as ``dimension 2048, not 512``; empty if the vectors are comparable."""
         mine, others = msgspec.to_builtins(self), msgspec.to_builtins(other)
         if self.revision and self.revision == other.revision:
-            del mine["model"]  # the same files under another name or path
+            # The same files under another name or path give the same vectors.
+            del mine["model"]
         return [f"{name} {mine[name]!r}, not {others[name]!r}" for name in mine if mine[name] != others[name]]
 
 

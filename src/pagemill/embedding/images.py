@@ -24,6 +24,7 @@ def within_budget(pixels: Pixels, budget: ImageBudget | None) -> Pixels:
         return pixels
     if height * width <= budget.max_pixels:
         return at_least(pixels, budget.min_side)
+    # Rounded down: rounded up, an image at the limit would exceed it by a row of tokens.
     factor = math.sqrt(budget.max_pixels / (height * width))
     width, height = (math.floor(side * factor / budget.multiple) * budget.multiple for side in (width, height))
     least = max(budget.multiple, budget.min_side)

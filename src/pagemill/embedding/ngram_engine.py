@@ -105,6 +105,7 @@ class NgramEngine:
 
     def fit(self, texts: Iterable[str]) -> None:
         """Count and store in how many texts each n-gram occurs."""
+        # In buckets, of a fixed size: a table of all n-grams would grow with the corpus.
         frequencies = np.zeros(_BUCKETS, dtype=np.uint32)
         digests = []
         for text in texts:
@@ -133,8 +134,10 @@ class NgramEngine:
         if not hashes.size:
             raise EngineError("the engine 'ngram' cannot embed an empty text")
         weights = 1 + np.log(counts)
+        # Only queries are weighted by rarity, so that vectors of pages do not depend on other pages.
         if each.role is Role.QUERY and len(self._digests):
             weights *= self._rarity(hashes)
+        # The sign is another bit of the hash than the place: n-grams that collide cancel out on average.
         places = (hashes % np.uint64(self._dimension)).astype(np.int64)
         signs = np.where(hashes >> np.uint64(63), -1.0, 1.0)
         vector = np.bincount(places, weights=weights * signs, minlength=self._dimension)

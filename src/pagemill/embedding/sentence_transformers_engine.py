@@ -78,6 +78,7 @@ class SentenceTransformersEngine:
         """Compute one vector per input; the model's tokenizer truncates long texts."""
         vectors = np.empty((len(inputs), self.identity.dimension), dtype=np.float32)
         groups: dict[tuple[Role, Modality], list[int]] = {}
+        # The library takes one prompt and one kind of input per call.
         for index, each in enumerate(inputs):
             groups.setdefault((each.role, each.modality), []).append(index)
         for (role, _), indices in groups.items():
@@ -99,6 +100,7 @@ class SentenceTransformersEngine:
 
     def _count_cut(self, texts: Sequence[str]) -> None:
         limit = self._model.max_seq_length
+        # A token is at least a byte: shorter texts need not be tokenized a second time.
         long = [text for text in texts if limit and len(text.encode()) > limit]
         if long:
             lengths = self._model.tokenizer(long, truncation=False, padding=False, verbose=False)["input_ids"]

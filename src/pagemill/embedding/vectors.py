@@ -181,6 +181,7 @@ class VectorFile:
             raise _damaged(paths, f"{missing[0].name} is missing")
         info, rows, checksums = _read_ids(paths)
         vectors = _map_vectors(paths, info, len(rows))
+        # Row by row, when opened: a search with vectors of other pages would give wrong answers without any error.
         for index, vector in enumerate(vectors):
             if zlib.crc32(vector.tobytes()) != checksums[index]:
                 raise _damaged(paths, f"row {index} of {paths.vectors.name} is not the vector of {rows[index].key}")
@@ -254,6 +255,7 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray
         checksums = np.asarray(table.column("crc32").to_numpy(), dtype=np.uint32)
     except (pa.ArrowException, KeyError, msgspec.DecodeError, ValueError) as error:
         raise _damaged(paths, f"{paths.ids.name} cannot be read: {error}") from error
+    # A duplicate key would make one of both vectors unreachable.
     if len({row.key for row in rows}) != len(rows):
         raise _damaged(paths, f"{paths.ids.name} names a page or region twice")
     return info, rows, checksums

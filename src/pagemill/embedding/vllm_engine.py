@@ -85,6 +85,7 @@ class VllmEngine:
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
             self._model = self._thread.call(self._client.find_model(None, [card.name, card.repository])).name
+            # No endpoint reports the dimension, and a trial finds a server that does not embed before the run starts.
             self._dimension = self.embed([EmbeddingInput(role=Role.PASSAGE, text="pagemill")]).shape[1]
             stack.pop_all()
 
@@ -125,6 +126,7 @@ class VllmEngine:
     def _conversation(self, each: EmbeddingInput) -> list[dict[str, Any]]:
         instruction = self._instructions.get(each.role, "")
         content: list[dict[str, Any]] = []
+        # In bytes, of which a token has at least one: no tokenizer is needed for texts that surely fit.
         room = self._max_tokens - _TEMPLATE_TOKENS - len(instruction.encode())
         if each.image is not None:
             image = within_budget(each.image, self._card.image)

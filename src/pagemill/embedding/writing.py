@@ -95,6 +95,7 @@ class VectorWriter(contextlib.ExitStack):
         with self._partial_errors(), self._partial:
             self._partial.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", named)
         self._new.update(rows)
+        # A checkpoint syncs; a commit in WAL mode does not, which makes it fast.
         if time.monotonic() - self._synced >= SYNC_EVERY_S:
             with self._partial_errors():
                 self._partial.execute("PRAGMA wal_checkpoint")
@@ -247,6 +248,7 @@ def _end_renames(paths: VectorPaths) -> None:
     new_vectors, new_ids = paths.temporary(paths.vectors), paths.temporary(paths.ids)
     for unfinished in (paths.temporary(new_vectors), paths.temporary(new_ids)):  # from a crash while they were written
         unfinished.unlink(missing_ok=True)
+    # The array is renamed first: while its new file is still here, neither file was replaced.
     if new_vectors.exists():
         new_ids.unlink(missing_ok=True)
         new_vectors.unlink()

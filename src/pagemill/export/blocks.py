@@ -56,7 +56,7 @@ class Piece:
 
     @cached_property
     def _middles(self) -> list[float]:
-        """Of each line, ascending; none for a region whose lines are not known."""
+        """Middles of the lines, ascending; empty if the lines are unknown."""
         lengths = [len(line.text) for line in self.region.lines]
         total = sum(lengths)
         if not total:
@@ -151,7 +151,7 @@ class _Blocks(PageRenderer[Block]):
         return self._block(region, Kind.PICTURE, plain_content(region))
 
     def beside(self, region: Region) -> Iterator[Block]:
-        """Of what has no place in the Markdown: a picture, or its text."""
+        """Blocks that are not in the Markdown: a picture, or its text."""
         if region.label in (Label.SEAL, Label.HEADER_IMAGE, Label.FOOTER_IMAGE):
             yield self._block(region, Kind.PICTURE, "" if region.label is Label.SEAL else plain_content(region))
         elif region.content:

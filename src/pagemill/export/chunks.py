@@ -77,7 +77,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     headings: tuple[str, ...]
     """The headings above, from the title down."""
     tokens: int
-    """Of ``contextualized``."""
+    """Tokens of ``contextualized``."""
     pages: tuple[int, ...]
     places: tuple[ChunkPlace, ...]
     """What to cite, in reading order."""
@@ -149,9 +149,9 @@ class _Cutter:
         self._carried = 0
         """Atoms at the start that the chunk before holds as well."""
         self._tokens = 0
-        """Of the atoms with the headings above them, at most."""
+        """Upper bound of the tokens of the atoms with the headings above them."""
         self._section: tuple[str, ...] | None = None
-        """Of what is not a heading; None while there are headings alone."""
+        """Section of the first atom that is not a heading; None while there are only headings."""
         self._index = 0
         self._seen: Counter[str] = Counter()
 

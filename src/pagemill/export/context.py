@@ -12,7 +12,7 @@ from pagemill.export.markdown import plain_content
 from pagemill.export.parts import captions_of, is_said
 
 CONTEXT_CHARACTERS = 600
-"""Of the text before an element, and of that after it: two paragraphs. Not measured."""
+"""Characters of the text before an element, and of that after it: two paragraphs. Not measured."""
 
 LONGEST_HEADING = 200
 """Characters of a heading in a section path, which stands with every region below it; real ones are shorter."""

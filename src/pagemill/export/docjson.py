@@ -46,7 +46,7 @@ class Element(Content, kw_only=True, omit_defaults=True):
     section: tuple[str, ...] = ()
     """The headings above the element, the outermost first."""
     before: str = ""
-    """Of a figure, table or formula: the end of the text before it on its page."""
+    """End of the text before a figure, table or formula on its page."""
     after: str = ""
     """Likewise the start of the text after it."""
     crop: Crop | None = None

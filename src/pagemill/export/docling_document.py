@@ -30,7 +30,7 @@ from pagemill.export.parts import is_said
 from pagemill.tables.table import Table
 
 VERSION = "1.8.0"
-"""Of the schema: the oldest with all that is used here, so that older releases of docling-core load it, too."""
+"""Version of the schema: the oldest with all that is used here, so that older releases of docling-core load it, too."""
 _LISTS = ("groups", "texts", "pictures", "tables")
 _IN_MEMORY = 2**20
 """Bytes of each list that are held in memory."""
@@ -153,7 +153,7 @@ class PageImage(msgspec.Struct, frozen=True):
     """The saved image of a page."""
 
     uri: str
-    """Of a ``.jpg`` or ``.png``, relative to the document's file."""
+    """Address of a ``.jpg`` or ``.png``, relative to the document's file."""
     width: int
     height: int
 
@@ -214,7 +214,7 @@ class _Writer:
         self._first: PageResult | None = None
         self._pending: list[tuple[str, _Item]] = []
         self._counts = dict.fromkeys(_LISTS, 0)
-        """Of items, those that are pending included."""
+        """Counts of items, including pending ones."""
         self._levels: list[_Level] = []
         """The open lists, the outermost first."""
         self._in_item = False

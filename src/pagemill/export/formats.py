@@ -57,7 +57,7 @@ class Content(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the run."""
+        """Name of the run."""
 
     def pages(self) -> Iterator[PageResult]:
         """All pages, in input order."""
@@ -80,11 +80,11 @@ class ExportFormat:
     """A format: ``text``, or one of ``to_file``, ``to_folder`` and ``to_table``, which get a :class:`Content`."""
 
     ending: str
-    """Of the default target: ``.jsonl`` of a file, ``-html`` of a folder."""
+    """Ending of the default target: ``.jsonl`` of a file, ``-html`` of a folder."""
     text: Callable[[Iterator[PageResult], About], Iterable[str]] | None = None
     """A document of at least one page, piece by piece. Each document is a file of the folder."""
     suffix: str = ""
-    """Of these files."""
+    """Suffix of these files."""
     to_file: Callable[[Any, BinaryIO, str], None] | None = None
     """Writes all into one file; the text leads from there to the run directory with the crops."""
     to_folder: Callable[[Any, Path], None] | None = None
@@ -96,7 +96,7 @@ class ExportFormat:
     served_as: str = ""
     """Suffix of a document's address on the server, which offers its ``text``; empty if it does not."""
     media_type: str = "text/plain; charset=utf-8"
-    """Of such a document."""
+    """Media type of such a document."""
     title: str = ""
     """The name of such a document's button in the web app."""
 

@@ -87,7 +87,7 @@ class _Part(TextPart):
 
     is_plain: bool = False
     ends_in_block: bool = False
-    """Of a list: what stands last is a block inside an item."""
+    """Whether a list ends with a block inside an item."""
 
     @property
     def markdown(self) -> str:

@@ -43,7 +43,7 @@ class TextPart:
     table: Table | None = None
     """What the text shows, if that is a table."""
     name: str = ""
-    """Of the region that it ends with: the id of its page, a slash and its index."""
+    """Name of the region that it ends with: the id of its page, a slash and its index."""
     rest_of: str | None = None
     """Name of the region of an earlier page that it goes on with."""
     is_note: bool = False

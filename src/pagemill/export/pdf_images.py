@@ -50,7 +50,7 @@ class PdfImage:
     components: int
     bits: int = 8
     orientation: int = 1
-    """As EXIF counts them."""
+    """Orientation by EXIF."""
     parameters: dict[str, Any] = field(default_factory=dict)
     palette: bytes | None = None
     profile: bytes | None = None

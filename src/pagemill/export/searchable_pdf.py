@@ -27,11 +27,11 @@ TEXT_LAYER = "text-layer"
 _FONT = "PagemillText"
 _POINTS = 72.0
 _DPI = 200.0
-"""Of an image that does not say its own."""
+"""Resolution of an image without one."""
 _SIDES = (3.0, 14_400.0)
 """Points: the limits of the format."""
 _LETTER = (0.0, 0.0, 612.0, 792.0)
-"""Of a page that has no box, as viewers have it."""
+"""Box of a page without one, as in viewers."""
 
 
 class _Pages:

@@ -129,7 +129,7 @@ def _temporary(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f"{glob.escape(path.name)}.*{_TEMPORARY_SUFFIX}*"):
         owner = left.name.removeprefix(f"{path.name}.").partition(".")[0]
-        # One of our own number is of an earlier process, too: this one has not begun. Containers reuse them.
+        # Same pid means a recycled pid, as in containers: we have not started yet.
         if owner.isdecimal() and (int(owner) == os.getpid() or not _is_alive(int(owner))):
             _remove(left)
     # The process id keeps two exports apart that write to one place at once.

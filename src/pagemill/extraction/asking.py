@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
 from pagemill.config.model_cards import ModelCard, Sampling
 from pagemill.document.labels import Task
 from pagemill.errors import UsageError
@@ -18,7 +16,7 @@ from pagemill.extraction.thresholds import THRESHOLDS
 from pagemill.imaging.types import Pixels
 from pagemill.inference.chat import ChatClient
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
-from pagemill.recognition.vlm.asking import Asker, Question
+from pagemill.recognition.vlm.asking import Asker, Question, card_for_json
 from pagemill.recognition.vlm.guard import Flaw
 from pagemill.recognition.vlm.requests import PreparedRegion, RequestBuilder
 
@@ -80,12 +78,8 @@ class ValueReader:
                 remedy="Lower --max-tokens, shorten the schema, or start the server with a longer --max-model-len.",
             )
         room = int(self.budget * THRESHOLDS.image_share) * self.card.image.token_pixels
-        pixels = min(self.card.image.max_pixels, room)
-        image = msgspec.structs.replace(self.card.image, max_pixels=pixels)
-        sampling = msgspec.structs.replace(self.card.sampling, max_tokens=answer, repetition_penalty=None)
-        # A repetition penalty spoils JSON, whose keys repeat.
-        self.card = msgspec.structs.replace(self.card, image=image, sampling=sampling)
-        self._asker = Asker(self.client, RequestBuilder(self.card, served.name), sampling)
+        self.card = card_for_json(self.card, room, answer)
+        self._asker = Asker(self.client, RequestBuilder(self.card, served.name), self.card.sampling)
 
     def with_image(self, part: PagePart, pixels: Pixels) -> PagePart:
         """A page with its image as the model gets it. Runs on a computing thread."""

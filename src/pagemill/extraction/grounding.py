@@ -63,13 +63,13 @@ class Place(NamedTuple):
     boxes: tuple[Box, ...]
     """In page pixels, one for each line."""
     text: str
-    """As it is on the page."""
+    """Text as on the page."""
     score: float
     """Similarity to the value, 0-1."""
 
     @property
     def middle(self) -> float:
-        """Of its first line, in pixels from the top."""
+        """Middle of its first line, in pixels from the top."""
         return (self.boxes[0][1] + self.boxes[0][3]) / 2
 
 
@@ -93,9 +93,9 @@ class PageText:
         self.size = (max(1, page.width), max(1, page.height))
         self._pieces = [piece for region in page.regions for piece in _pieces(region)]
         self._starts: list[int] = []
-        """Of each piece in :attr:`text`."""
+        """Start of each piece in :attr:`text`."""
         self._offsets: list[int] = []
-        """Of each character of :attr:`text`: its offset in its piece."""
+        """Offset of each character of :attr:`text` in its piece."""
         characters: list[str] = []
         for piece in self._pieces:
             self._starts.append(len(characters))

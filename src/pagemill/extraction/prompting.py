@@ -32,7 +32,7 @@ class PagePart:
     """A page, or a part of one whose text is too long for a request."""
 
     index: int
-    """Of the page in the document."""
+    """Index of the page in the document."""
     number: int | None
     text: str
     image: PreparedRegion | None

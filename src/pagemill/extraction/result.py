@@ -38,7 +38,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     boxes: tuple[Box, ...]
     """In pixels, one for each line that the value is on."""
     text: str
-    """As it was read there."""
+    """Text as it was read there."""
     score: float
     """Similarity of the value and the text, 0-1."""
 
@@ -80,7 +80,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Page images that went with the text."""
     attempts: int
     prompt_tokens: int | None
-    """Of all attempts; None where the server does not say."""
+    """Tokens of all attempts; None if the server does not report them."""
     completion_tokens: int | None
 
 
@@ -92,7 +92,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     """The input, as the record has it."""
     status: ExtractionStatus
     values: dict[str, Any]
-    """As the schema says; what was not found is left out."""
+    """Values by the schema; those not found are left out."""
     fields: list[ExtractedField]
     missing: list[str]
     """Required fields without a value, as JSON Pointers."""
@@ -100,15 +100,15 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     """Values that were left out because the schema does not allow them."""
     problems: list[ExtractionProblem]
     pages: int
-    """Of the document."""
+    """Pages of the document."""
     requests: list[ModelRequest]
     schema: str
     """Its name."""
     schema_sha256: str
     model: str
-    """As the server calls it."""
+    """Name on the server."""
     version: str
-    """Of pagemill."""
+    """Version of pagemill."""
     schema_version: str = SCHEMA_VERSION
 
     @property

@@ -195,7 +195,7 @@ def _order(path: Path_) -> tuple[int, tuple[tuple[bool, int | str], ...]]:
 
 
 def _most_telling(error: Any) -> Any:
-    """Of a choice of schemas that all fail: what is wrong with the one that fails least, where that is a part of it."""
+    """For a choice of schemas that all fail: the error of the one that fails least, if it is in a part of it."""
     branches: dict[Any, list[Any]] = {}
     for each in error.context or ():
         branches.setdefault(each.schema_path[0], []).append(each)

@@ -47,7 +47,7 @@ def baseline_of(nodes: list[Node], em: float) -> float:
         for n in nodes
         if n.size >= FULL_SIZE * em and n.kind in ("ordinary", "letter", "word", "relation", "operator", "function")
     ]
-    # A minus sign or a dot says as much as any other, but parts that are done may have been placed by estimate.
+    # A minus sign or a dot counts as much as any other, but parts that are done may have been placed by estimate.
     return median(n.baseline for n in full or [n for n in nodes if n.size >= FULL_SIZE * em] or nodes)
 
 

@@ -26,17 +26,17 @@ class Node:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """As x and y."""
+        """Middle as x and y."""
         return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
 
     @property
     def height(self) -> float:
-        """Of its box."""
+        """Height of its box."""
         return self.box[3] - self.box[1]
 
     @property
     def width(self) -> float:
-        """Of its box."""
+        """Width of its box."""
         return self.box[2] - self.box[0]
 
 

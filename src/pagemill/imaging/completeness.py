@@ -104,7 +104,8 @@ def shows_only_text(layer: TextLayer, pixels: Pixels, scale: float) -> bool:
         pixels: The page, drawn smaller, shape (height, width, 3), dtype uint8.
         scale: Their size by that of the page in whose pixels the layer is.
     """
-    darkest = np.minimum(np.minimum(pixels[..., 0], pixels[..., 1]), pixels[..., 2])
+    red, green, blue = cv2.split(pixels)
+    darkest = cv2.min(cv2.min(red, green), blue)
     edges = cv2.morphologyEx(darkest, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > _EDGE
     words = scale * as_array(word.box for line in layer.lines for word in line.words or (line,))
     counts = cv2.integral(edges.astype(np.uint8))

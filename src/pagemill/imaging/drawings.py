@@ -23,7 +23,7 @@ MAX_SHAPES = 5_000
 _THIN, _SHAPE = 3.0, 3.0
 """Greatest width of a line, and its least length in widths (not measured)."""
 _SHORTEST = 2.0
-"""Of lines: the fraction bar below a digit has 3."""
+"""Shortest line: the fraction bar below a digit has 3."""
 _LEVEL = 0.5
 """Most that the ends of a level line differ in height: producers round to a tenth."""
 _CORNER = 9.0

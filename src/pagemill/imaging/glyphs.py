@@ -57,7 +57,7 @@ class Glyphs:
     style: NDArray[np.int32]
     """Index into ``styles``, shape (n,)."""
     styles: NDArray[np.void]
-    """Of dtype ``STYLE``."""
+    """Styles, of dtype ``STYLE``."""
 
     def of(self, name: str) -> NDArray[Any]:
         """A field of the style of each glyph, shape (n,)."""

@@ -36,7 +36,7 @@ class Look(NamedTuple):
     straight: bool = False
     """Its glyphs stand on one level line of page space, from the left."""
     colour: int = 0
-    """Of the fill, as it looks on white."""
+    """Colour of the fill, as it looks on white."""
     is_filled: bool = False
     """It is filled, and nothing else."""
 
@@ -67,7 +67,7 @@ def looks_of(text_page: Any, first: Sequence[int], addresses: Sequence[int], aff
     rows = zip(
         map(FONT, addresses),
         map(RENDER_MODE, addresses),
-        colours.tolist(),
+        map(tuple, colours.tolist()),
         (np.abs(signed) * height).tolist(),
         (np.round(np.degrees(np.arctan2(along[1], along[0]))).astype(np.int64) % 360).tolist(),
         ((lean > _LEAST_SHEAR) & (lean < _MOST_SHEAR)).tolist(),
@@ -75,17 +75,17 @@ def looks_of(text_page: Any, first: Sequence[int], addresses: Sequence[int], aff
         strict=True,
     )
     fonts: dict[int, Font] = {}
+    known: dict[Any, Look] = {}
     looks: list[Look] = []
-    for address, has, (font, mode, (red, green, blue, alpha), size, angle, slanted, straight) in zip(
-        addresses, has_matrix, rows, strict=True
-    ):
+    for address, has, row in zip(addresses, has_matrix, rows, strict=True):
         if not address or not has:
             looks.append(Look())
             continue
-        if font not in fonts:
-            fonts[font] = font_of(ctypes.cast(font, pdfium.FPDF_FONT))
-        looks.append(
-            Look(
+        if row not in known:
+            font, mode, (red, green, blue, alpha), size, angle, slanted, straight = row
+            if font not in fonts:
+                fonts[font] = font_of(ctypes.cast(font, pdfium.FPDF_FONT))
+            known[row] = Look(
                 fonts[font],
                 size=size,
                 angle=angle,
@@ -97,7 +97,7 @@ def looks_of(text_page: Any, first: Sequence[int], addresses: Sequence[int], aff
                 colour=on_white(red << 16 | green << 8 | blue, alpha),
                 is_filled=mode == pdfium.FPDF_TEXTRENDERMODE_FILL,
             )
-        )
+        looks.append(known[row])
     return looks
 
 

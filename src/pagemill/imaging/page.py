@@ -98,11 +98,11 @@ class PdfInfo(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     """The document information dictionary: ``title``, ``author``, ...; empty values left out. ``created`` and
     ``modified`` are dates as ISO 8601 has them."""
     language: str = ""
-    """As the catalogue says, in the form of BCP 47: ``de``, ``en-GB``; empty where it does not."""
+    """Language in the catalogue, as of BCP 47: ``de``, ``en-GB``; empty without."""
     outline: tuple[OutlineEntry, ...] = ()
     """In reading order."""
     page_labels: tuple[str, ...] = ()
-    """Of the pages from the first; empty where they are the pages' numbers."""
+    """Labels of the pages from the first; empty where they are the pages' numbers."""
 
 
 class PdfRepair(msgspec.Struct, tag=True, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ def open_pdf(path: Path, password: str | None) -> PdfDocument:
 
     Raises:
         MissingInputError: The file does not exist; UnreadableInputError when it cannot be read.
-        UnsupportedInputError: The file is no PDF.
+        UnsupportedInputError: The file is not a PDF.
         CorruptInputError: The file is damaged beyond what PDFium repairs, or empty.
         EncryptedError: A password is needed, or the one given is wrong.
         EmptyPageError: The document has no pages.
@@ -118,7 +118,7 @@ def _why_not_opened(path: Path, password: str | None, head: bytes, error: pdfium
         )
     if sniff(head) is not FileFormat.PDF:
         return UnsupportedInputError(
-            f"{path.name} is no PDF", remedy="Check the file; its content decides, not its name."
+            f"{path.name} is not a PDF", remedy="Check the file; its content decides, not its name."
         )
     return CorruptInputError(f"{path.name} is damaged and cannot be opened", remedy=_REPAIR)
 

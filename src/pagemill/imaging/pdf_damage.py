@@ -35,7 +35,7 @@ _FOLLOWED = frozenset(
 )
 """Entries of what is drawn that can lead to more of it; others lead to the next page, to metadata, or to numbers."""
 _CATEGORIES = frozenset({"/XObject", "/Font", "/Pattern", "/Shading", "/ExtGState", "/ColorSpace"})
-"""Of resources."""
+"""Categories of resources."""
 _MAX_DEPTH = 40
 """Objects within objects that are followed; PDFium draws no more forms within forms."""
 _MAX_ITEMS = 64

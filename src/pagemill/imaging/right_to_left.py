@@ -23,7 +23,7 @@ from pagemill.imaging.types import Flags, Floats, Indices
 # All in units of the font size (em).
 _SAME_LINE = 0.25
 _SCRIPT_SIZE, _RAISED, _SCRIPT_GAP = 0.85, 0.6, 0.3
-"""Of superscripts and subscripts: their size over that of the line, how far off the baseline, how far from a letter."""
+"""Superscripts and subscripts: their size over that of the line, how far off the baseline, how far from a letter."""
 _BESIDE = 0.25
 """How far a mark may be beside its letter."""
 _REPEATED = 0.5
@@ -101,10 +101,11 @@ def repeated_marks(glyphs: Glyphs) -> Flags:
     Args:
         glyphs: As PDFium gives them: the characters of one glyph have its pen position.
     """
-    is_mark = np.array([unicodedata.category(chr(code)) == "Mn" for code in glyphs.codes.tolist()], dtype=bool)
     repeated = np.zeros(len(glyphs.codes), dtype=bool)
-    if not is_mark.any():
+    marks = [code for code in np.unique(glyphs.codes).tolist() if unicodedata.category(chr(code)) == "Mn"]
+    if not marks:
         return repeated
+    is_mark = np.isin(glyphs.codes, marks)
     members: dict[tuple[float, float], list[int]] = {}
     for i in np.flatnonzero(~glyphs.is_space).tolist():
         members.setdefault((glyphs.origins[i, 0], glyphs.origins[i, 1]), []).append(i)
@@ -201,7 +202,7 @@ def _parted(glyphs: Glyphs, chain: Indices, rtl: Flags) -> set[frozenset[int]]:
     """Neighbours as displayed with white space between them in the content, whose gap may be none (wide boxes)."""
     shown = chain[~glyphs.is_space[chain]].tolist()
     first, last = list(range(len(shown))), list(range(len(shown)))
-    """Of the word of other letters that each is in, as places in the content."""
+    """Bounds of the word of other letters that each is in, as places in the content."""
     left = glyphs.boxes[:, 0]
     forward = [not (rtl[a] or rtl[b]) and left[a] < left[b] for a, b in pairwise(shown)]
     for i, same in enumerate(forward):

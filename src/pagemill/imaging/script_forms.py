@@ -69,7 +69,7 @@ def with_script_forms(glyphs: Glyphs, font: Indices, ink_of: Callable[[Indices],
 def _side(
     ink_of: Callable[[Indices], Floats], glyphs: Glyphs, index: Indices, raised: float = _RAISED_FOOT
 ) -> NDArray[np.int64]:
-    """Of which glyphs the ink is raised (1) or lowered (-1), shape of all glyphs."""
+    """Whether the ink of each glyph is raised (1) or lowered (-1), shape of all glyphs."""
     side = np.zeros(len(glyphs.codes), dtype=np.int64)
     ink = ink_of(index)
     size, baseline = glyphs.of("size")[index], glyphs.origins[index, 1]

@@ -47,7 +47,7 @@ class Evidence:
     """Thin level and upright lines in pixels."""
     links: Sequence[Link] = ()
     faces: Sequence[tuple[bool, bool, bool]] = field(default_factory=tuple)
-    """Of each face whether it is bold, italic, of fixed pitch."""
+    """Whether each face is bold, italic, of fixed pitch."""
     tags: Sequence[str] = ("",)
     """Structure types that styles refer to."""
 
@@ -98,14 +98,13 @@ class Typography:
         """
         shown = [glyph for glyph in glyphs if glyph != _BLANK]
         spans: list[Span] = []
-        flags = [self._flags[glyph] for glyph in shown]
         present = 0
-        for flag in set(flags):
+        for flag in set(map(self._flags.__getitem__, shown)):
             present |= flag
         for mark, bit in _BITS.items():
             if present & bit:
                 spans += _spans(glyphs, {glyph for glyph in shown if self._flags[glyph] & bit}, mark)
-        if baseline is not None and min(self._sizes[glyph] for glyph in shown) < _SCRIPT_SIZE * size:
+        if baseline is not None and min(map(self._sizes.__getitem__, shown)) < _SCRIPT_SIZE * size:
             small = {
                 glyph: self._baselines[glyph] - baseline for glyph in shown if self._sizes[glyph] < _SCRIPT_SIZE * size
             }
@@ -121,9 +120,9 @@ class Typography:
                 spans += _spans(glyphs, members, Mark.LINK, self._evidence.links[link].target)
         return LineFacts(
             spans=tuple(sorted(spans, key=lambda span: (span.start, -span.end, span.mark))),
-            face=_commonest([self._faces[glyph] for glyph in shown]),
-            artifact=2 * sum(self._artifact[glyph] for glyph in shown) > len(shown),
-            tag=self._evidence.tags[_commonest([self._tags[glyph] for glyph in shown])],
+            face=_commonest(list(map(self._faces.__getitem__, shown))),
+            artifact=2 * sum(map(self._artifact.__getitem__, shown)) > len(shown),
+            tag=self._evidence.tags[_commonest(list(map(self._tags.__getitem__, shown)))],
         )
 
 

@@ -43,7 +43,7 @@ _SHORT_STREAM = 2**14
 _MAX_BYTES = 2**28
 """That the streams of a page may inflate to before the check is given up: a page with more takes minutes to read."""
 _MAX_SECONDS = 5.0
-"""Of processor time for the check of a page. Not measured: sound pages take 0.2 s at most."""
+"""CPU time for the check of a page. Not measured: sound pages take 0.2 s at most."""
 _MAX_FILTERS = 8
 """More in a chain are taken for damage: each can multiply the data."""
 _FAX_HEAD = 4096
@@ -61,7 +61,7 @@ _ENDS = 4
 _LINE_ENDS = b"\r\n"
 _PNG_PREDICTORS = 10
 _SAMPLES_OF_JPX = 2**27
-"""Of what is decoded of a JPEG 2000 image; more take more memory than a decoding process has."""
+"""Samples decoded of a JPEG 2000 image; more take more memory than a decoding process has."""
 
 
 class DamagedStreamError(Exception):
@@ -100,7 +100,7 @@ class Coded(NamedTuple):
     parameters: Sequence[Any]
     """A dictionary for each filter that has one, else None."""
     entries: Any
-    """Of an image; None for other streams."""
+    """Entries of an image; None for other streams."""
 
     @classmethod
     def of(cls, entries: Any, data: bytes, *, is_image: bool) -> Coded:

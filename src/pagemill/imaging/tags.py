@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pypdfium2.raw as pdfium
 
 _MAX_ELEMENTS, _MAX_DEPTH = 50_000, 64
-"""Of the structure tree of a page: a page of a table with 1,000 cells has 3,000 elements, 10 deep."""
+"""Bounds of the structure tree of a page: a page of a table with 1,000 cells has 3,000 elements, 10 deep."""
 _MAX_MARKS = 16
 """Marks around one object."""
 _HEADINGS = frozenset({"Title", "H", *(f"H{level}" for level in range(1, 7))})

@@ -55,7 +55,7 @@ class ImagingThresholds:
     lamp_side = 128
     """Pixels of the longer side at which the light is estimated."""
     stroke = 5
-    """Of these pixels, within which strokes and small type are filled with the paper around them."""
+    """Size in these pixels within which strokes and small type are filled with the paper around them."""
     patch = 21
     """Side of the square, of these pixels, over whose median the light is taken."""
 

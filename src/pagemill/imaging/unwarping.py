@@ -24,7 +24,7 @@ from pagemill.imaging.types import Floats, Indices, Pixels
 from pagemill.installation import reinstall
 
 NAME = "uvdoc"
-"""Of the network, for the record."""
+"""Name of the network in records."""
 MODEL = Path(__file__).parent / "models" / "uvdoc.onnx"
 """Put here by the build (MIT, see NOTICE)."""
 _INPUT_WIDTH, _INPUT_HEIGHT = 488, 712

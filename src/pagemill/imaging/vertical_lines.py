@@ -28,9 +28,9 @@ _LEAST_CHARACTERS = 4
 _IN_STREAM_ORDER = 0.5
 """Share of a column's characters that follow one another in the content; the cells of a table's column do not."""
 _SIZES = (0.4, 1.25)
-"""Of what stands between the characters of a column, over theirs."""
+"""Size of what is between the characters of a column, relative to theirs."""
 _DESCENT = 0.12
-"""Of an East Asian character, whose box in the font may be that of its ink."""
+"""Descent of an East Asian character, whose box in the font may be that of its ink."""
 
 
 @dataclass(frozen=True, slots=True)

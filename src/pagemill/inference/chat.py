@@ -61,4 +61,5 @@ def decode_completion(reply: bytes) -> tuple[Answer, int]:
     tokens = token_count(usage.get("completion_tokens"))
     asked = token_count(usage.get("prompt_tokens"))
     answer = Answer(text=text, finish_reason=choice.finish_reason, completion_tokens=tokens, prompt_tokens=asked)
+    # Without a count, three characters per token: it only scales the latency that the limit compares.
     return answer, len(text) // 3 + 1 if tokens is None else tokens

@@ -129,7 +129,9 @@ class ServerClient:
             failures += 1
             spent += _COST.get(failure.cause, 1)
             self._judge(failure, spent, first_failure)
-            if spent >= _ENOUGH:  # and nothing was answered since; the next attempt decides
+            # Nothing was answered since the first failure: is it the request, or the server? The smallest request finds
+            # out, and the next attempt decides.
+            if spent >= _ENOUGH:
                 await self._shared(self._trials, server, self._try_out, path, body)
             avoid = server
             # If the server is down, another one takes the request soon, or it waits for this one.
@@ -138,6 +140,7 @@ class ServerClient:
 
     def stop_waiting(self) -> None:
         """Fail requests that wait for an unreachable server within seconds, with ``NetworkError``."""
+        # Not at once: a server that is just being restarted may still finish what is in flight.
         self._pool.wait_s = min(_LAST_WAIT_S, self._pool.wait_s)
         self._pool.give_up_waiting()
         asyncio.get_running_loop().call_later(self._pool.wait_s + 0.1, self._pool.give_up_waiting)
@@ -165,6 +168,7 @@ class ServerClient:
         """
         served = await self.served_models()
         name = choose_model(served, wanted, known)
+        # A server without the model would refuse each request that the balancing sends to it.
         for server in self.servers:
             if name not in served.get(server.root, [name]):
                 self._count_out(server, not_served(name, {server.root: served[server.root]}))
@@ -316,6 +320,7 @@ class ServerClient:
         task = tasks.get(server)
         if task is None or task.done():
             task = tasks[server] = asyncio.create_task(begin(server, *arguments))
+        # Shielded: a request that is cancelled must not cancel what the others wait for.
         await asyncio.shield(task)
 
     def _judge(self, failure: AttemptFailedError, spent: int, since: float) -> None:
@@ -370,6 +375,7 @@ class ServerClient:
             self._pool.mark_down(server)
             self._pool.give_up_waiting()
             longest = min(_LONGEST_PROBE_S, max(0.05, self._pool.wait_s / 4))
+            # The longer the outage, the longer it is likely to last; jitter, as all clients of a server probe it.
             delay = min(longest, max(_FIRST_PROBE_S, _PROBE_SHARE * (loop.time() - since)))
             await asyncio.sleep(random.uniform(0.5, 1.0) * delay)
         if not server.up:

@@ -107,6 +107,7 @@ class Exchange:
     def __init__(self, api_key: str | None = None, connections: int = 0) -> None:
         _allow_files(connections)
         self._proxy_for = functools.cache(proxy_for)  # some systems look it up remotely
+        # Uncompressed: a small compressed answer could expand far beyond the limit of its size.
         headers = {"User-Agent": f"pagemill/{__version__}", "Accept-Encoding": "identity"}
         if api_key:
             if not api_key.isprintable():
@@ -155,6 +156,7 @@ class Exchange:
         """An answer with status 200, whose content is to be read in the block."""
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
         proxy = self._proxy_for(url)
+        # No redirects: most turn a POST into a GET; --server should name the right address.
         options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "proxy": proxy}
         if body is not None:
             options["data"] = body if len(body) < _STREAMED_BYTES else BytesIO(body)
@@ -198,6 +200,7 @@ def proxy_for(url: str) -> str | None:
         address = ip_address(host)
         if address.is_loopback or address.is_unspecified or _is_within(address, proxies.get("no", "")):
             return None
+    # By name, without a lookup: only some systems resolve names below localhost.
     if host == "localhost" or host.endswith(".localhost") or proxy_bypass(parts.netloc):
         return None
     proxy = proxies.get(parts.scheme) or proxies.get("all")

@@ -78,6 +78,7 @@ class InFlightLimit:
     def succeeded(self, attempt: Attempt, seconds: float, tokens: int) -> None:
         """Record an answer, its latency in seconds and its length in tokens."""
         self.returned()
+        # Latency at another limit, or with places free, is no evidence for this one.
         if attempt.epoch != self._epoch or not attempt.full:
             return
         self._answers += 1

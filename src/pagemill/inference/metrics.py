@@ -30,6 +30,7 @@ def decode_metrics(texts: Iterable[bytes]) -> dict[str, float]:
             except ValueError:
                 continue
             if math.isfinite(value) and not name.endswith("_bucket"):
+                # Counts add up over engines; a share of a cache does not: the fullest one is the bottleneck.
                 found[name] = max(found[name], value) if name in _LARGEST else found[name] + value
     return dict(found)
 

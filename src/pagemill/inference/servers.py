@@ -25,7 +25,8 @@ def server_root(url: str) -> str:
         port = parts.port  # raises ValueError if invalid
     except ValueError as error:
         raise UsageError(f"the server {given!r} is not a URL: {error}", remedy=remedy) from error
-    if parts.username is not None or parts.password is not None:  # never shown in a message
+    # Its URL is in messages and records: a password in it would be published.
+    if parts.username is not None or parts.password is not None:
         raise UsageError(
             f"the URL of the server {parts.hostname} contains a user name or password",
             remedy="Leave them out and set the environment variable PAGEMILL_API_KEY.",
@@ -95,14 +96,16 @@ class ServerPool:
         waiter = _Waiter(loop.create_future(), avoid, loop.time())
         if avoid is None:
             self._waiting.append(waiter)
-        else:  # it waited before
+        else:
+            # A retry has waited once already: it goes before requests that have not been sent yet.
             self._waiting.appendleft(waiter)
         self._dispatch()
         try:
             return await waiter.future
         except asyncio.CancelledError:
             if waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
-                self.release(waiter.future.result())  # cancelled just as it was assigned
+                # Cancelled just as it was assigned: without this the place would be lost for good.
+                self.release(waiter.future.result())
             raise
 
     def release(self, server: PooledServer) -> None:

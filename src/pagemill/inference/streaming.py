@@ -75,7 +75,8 @@ async def ask_timed(exchange: Exchange, root: str, body: bytes, timeout_s: float
             data = line[len(_EVENT) :].strip()
             if data == _END:
                 ended = True
-                continue  # read to the end, so that the connection can be used again
+                # Not a break: only a response that is read to its end leaves its connection usable.
+                continue
             piece = _decode(data, url)
             for choice in piece.choices[:1]:
                 reason = choice.finish_reason or reason

@@ -21,7 +21,7 @@ class DetectedRegion:
     box: Box
     label: Label
     score: float | None
-    """Of the engine, 0-1; None for a region that does not come from a model."""
+    """Score of the engine, 0-1; None for a region that does not come from a model."""
     source: str
     """Name of the engine, or how the region was found otherwise: ``projection``, ``ruling-lines``, ``pdf-image``."""
     polygon: tuple[Point, ...] | None = None
@@ -33,7 +33,7 @@ class DecodedLayout(NamedTuple):
     """A page that a layout engine has decoded, and what it found."""
 
     pixels: Pixels
-    """Of the whole page."""
+    """Pixels of the whole page."""
     regions: list[DetectedRegion]
 
 

@@ -20,7 +20,7 @@ class BoxFilter:
     Args:
         settings: The rules.
         labels: Our label of every class of the model.
-        text_in_figures: A figure drops no text inside it: the lines in it tell a real figure from a misread page.
+        text_in_figures: A figure drops no text inside it: its lines distinguish a real figure from a misread page.
     """
 
     def __init__(self, settings: FilterSettings, labels: Sequence[Label], *, text_in_figures: bool = False) -> None:

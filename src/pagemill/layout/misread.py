@@ -23,7 +23,7 @@ def logo_label(box: Floats, page_height: float) -> Label:
 
 
 def page_area(pixels: Pixels) -> int:
-    """Of a page, in square pixels."""
+    """Area of a page in square pixels."""
     return pixels[..., 0].size
 
 

@@ -121,7 +121,7 @@ def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
 
 
 def _recognise(session: onnxruntime.InferenceSession, path: Path) -> LayoutModel:
-    """Tell the kind of model by its inputs, outputs and metadata."""
+    """Determine the kind of model from its inputs, outputs and metadata."""
     inputs = {item.name: item.shape for item in session.get_inputs()}
     outputs = [item.shape for item in session.get_outputs()]
     names = _class_names(session.get_modelmeta().custom_metadata_map)

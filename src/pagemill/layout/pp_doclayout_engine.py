@@ -109,7 +109,7 @@ def create(settings: LayoutSettings | None = None) -> PPDocLayoutEngine:
 
     Raises:
         MissingDependencyError: PyTorch or transformers is not installed, or too old.
-        MissingInputError: The weights are not there; the remedy says how to get them.
+        MissingInputError: The weights are missing; the remedy names the command to get them.
         UnsupportedInputError: The folder holds no PP-DocLayoutV3 or V4.
         UsageError: The settings file is not valid, or PyTorch does not see the device.
     """

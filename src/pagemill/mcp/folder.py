@@ -11,7 +11,7 @@ from pagemill.imaging.formats import promised
 from pagemill.sources.items import natural_key
 
 MAX_BYTES = 2 * 2**30
-"""Of a file."""
+"""Maximum size of a file."""
 _LISTED = 100
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEEP_DAYS = 365.0
 KEEP_GIB = 20.0
-"""Of parsed documents and their files, which are copied: the oldest are deleted. Not measured."""
+"""Size of parsed documents and their files, which are copied: the oldest are deleted. Not measured."""
 _MAX_PROCESSES = 20
 """Assistants that use the same folder at the same time; each has a cache of its own."""
 

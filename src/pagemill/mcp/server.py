@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pagemill.tables.table import Table
 
 MAX_CHARACTERS = 60_000
-"""Of a result: about 15,000 tokens of English. Some clients refuse more than 25,000 tokens."""
+"""Characters of a result: about 15,000 tokens of English. Some clients refuse more than 25,000 tokens."""
 MAX_IMAGE_WIDTH = 2000
 MAX_HITS = 50
 _MAX_WAIT_S = 300.0

@@ -44,12 +44,12 @@ class Zone:
 
     @property
     def box(self) -> Box:
-        """Of its ink."""
+        """Box of its ink."""
         return union_box([*(symbol.box for symbol in self.symbols), *self.rules])
 
     @property
     def size(self) -> float:
-        """Of its largest letters."""
+        """Size of its largest letters."""
         return _size(self.symbols)
 
 

@@ -250,7 +250,7 @@ async def _analyse(
 
 
 async def _read_formulas(run: PageRun, record: PageResult, pixels: Pixels) -> list[PageError]:
-    """Have the formulas read that have no LaTeX; the page is none the worse where that fails, but says so."""
+    """Read formulas that lack LaTeX; a failure only adds a warning."""
     formulas = unread_formulas(record)
     if not formulas:
         return []

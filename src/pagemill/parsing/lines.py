@@ -18,6 +18,7 @@ from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, Point, areas, as_array, intersection_matrix, union_box
 from pagemill.document.joining import HYPHENS, HyphenatedWords, join_pair
 from pagemill.document.page import PageError, TextLine
+from pagemill.document.shown import count
 from pagemill.document.spans import reworded
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.thresholds import PARSING
@@ -358,6 +359,6 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
             kept.append(line)
     errors = []
     if broken:
-        message = f"{broken} lines of text are left out: their boxes are no numbers"
+        message = f"{count(broken, 'line')} of text left out: box not finite"
         errors.append(PageError(component="recognition", category="invalid_geometry", message=message))
     return kept, errors

@@ -94,7 +94,7 @@ class PageRun:
     photograph: Photograph | None = None
     """What ``page`` was unwarped from."""
     judgement: Judgement | None = None
-    """Of the text layer, where there is one that may be used."""
+    """Judgement of the text layer, if there is one that may be used."""
     verdict: str | None = None
     """What becomes of the text layer: as judged, but ``SOUND`` where the user trusts it. None with ``judgement``."""
     unserved: bool = False

@@ -20,7 +20,7 @@ from pagemill.sources.base import EncodedImage
 _LEAST_SIDES = (16, 32)
 """Pixels of the sides of a picture that may hold a word. Not measured."""
 _LEAST_CONFIDENCE = 0.6
-"""Of text in a picture; below it are textures and drawings. Not measured."""
+"""Confidence of text in a picture; below it are textures and drawings. Not measured."""
 _AS_TEXT = TITLES | PICTURES | FURNITURE_LABELS | {Label.FIGURE_TITLE}
 """Labels that would say something of the document where they are of a picture."""
 

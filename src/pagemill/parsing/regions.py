@@ -48,9 +48,9 @@ from pagemill.recognition.base import PageElement, PageReading, Problem, RegionR
 from pagemill.sources.base import PageRef
 
 _COPY_QUALITY = 95
-"""Of the JPEG that is kept of a whole page, with full chroma: what is cut out of it is encoded once more, at 90."""
+"""JPEG quality of a whole page that is kept, with full chroma: crops of it are encoded once more, at 90."""
 _MAX_REGIONS = 2000
-"""Of a page; pictures in many pieces are kept as one beyond it."""
+"""Regions of a page; pictures in many pieces are kept as one beyond it."""
 
 
 def prepare_page(

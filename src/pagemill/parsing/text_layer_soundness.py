@@ -165,7 +165,7 @@ def unread_ink(pixels: Pixels, boxes: Sequence[Box]) -> float:
 
 
 def _unread_strips(pixels: Pixels, boxes: Sequence[Box]) -> tuple[float, NDArray[np.float64]]:
-    """As :func:`unread_ink`, and the strips that lie outside all boxes, in page pixels, shape (n, 4)."""
+    """Result of :func:`unread_ink`, and the strips that lie outside all boxes, in page pixels, shape (n, 4)."""
     height, width = pixels.shape[:2]
     scale = min(1.0, PARSING.analysis_height / max(height, width))
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
@@ -254,7 +254,7 @@ def _is_within(box: Box, regions: NDArray[np.float64]) -> bool:
 
 
 def _unread_ink_in(region: Box, pixels: Pixels, boxes: NDArray[np.float64]) -> float:
-    """As :func:`unread_ink`, of a region of a page."""
+    """Result of :func:`unread_ink` for a region of a page."""
     left, top = (max(math.floor(value), 0) for value in region[:2])
     near = boxes[shared_areas(boxes, as_array([region])) > 0]
     return unread_ink(crop(pixels, region), as_boxes(near - [left, top, left, top]))
@@ -277,6 +277,8 @@ def _slants(line: TextLine) -> bool:
 
 def is_unmapped(line: TextLine) -> bool:
     """Whether most characters of a line, or of a word in it, have no Unicode value; a single one may be a bullet."""
+    if "\ufffd" not in line.text:
+        return False
     parts = (line.text.replace(" ", ""), *line.text.split())
     return any(2 * part.count("\ufffd") > max(2, len(part)) for part in parts)
 

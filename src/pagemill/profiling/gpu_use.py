@@ -16,7 +16,7 @@ _GIB = 2**30
 
 
 class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
-    """The use of one GPU over a while."""
+    """The use of one GPU over a period."""
 
     index: int
     name: str
@@ -25,19 +25,19 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
     memory_busy: float
     """Mean share of the time in which its memory was read or written, 0-1."""
     memory_gib: float
-    """Most memory in use."""
+    """Peak memory in use."""
 
 
 class GpuSample(NamedTuple):
-    """What a GPU does at a moment; in the units of :class:`GpuUse`."""
+    """Use of a GPU at one time, in the units of :class:`GpuUse`."""
 
     time: float
-    """Of :func:`time.perf_counter`."""
+    """From :func:`time.perf_counter`."""
     busy: float
     memory_busy: float
     memory_gib: float
     watts: float | None
-    """None for a GPU that does not tell its power."""
+    """None for a GPU that does not report its power."""
 
 
 @dataclass(slots=True)
@@ -52,11 +52,12 @@ class Gpus:
         self._samples.clear()
 
     def sample(self) -> None:
-        """Ask the driver; a GPU that does not answer is left out this time. Some milliseconds."""
+        """Take a sample from the driver, in some milliseconds; skip a GPU that does not answer."""
         for index, handle in enumerate(self._handles):
-            with suppress(pynvml.NVMLError):  # such as a slice of a GPU, which does not tell how busy it is
+            with suppress(pynvml.NVMLError):  # for example a MIG slice, which does not report its utilization
                 rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
                 used = pynvml.nvmlDeviceGetMemoryInfo(handle).used
+                # Apart from the rest: many cards report utilization and no power.
                 watts = None
                 with suppress(pynvml.NVMLError):
                     watts = pynvml.nvmlDeviceGetPowerUsage(handle) / 1000

@@ -22,7 +22,7 @@ RESOURCES = {
     "pagemill.store": "writing thread",
     "servers": "servers",
 }
-"""Names of pools for people."""
+"""Display names of pools."""
 _NOT_OF_PAGES = frozenset({INPUT, LOAD, WRITE})
 
 
@@ -43,7 +43,7 @@ class StageFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that run at once, in the mean over the run: ``busy_s`` by wall time. Their sum is over 1 where stages
     overlap."""
     share: float
-    """Of the busy time of all stages, 0-1."""
+    """Share of the busy time of all stages, 0-1."""
     queued_s: float
     """Waiting for a thread."""
     page_s: float | None = None
@@ -52,11 +52,11 @@ class StageFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What does the work."""
+    """A pool of workers."""
 
     name: str
     workers: int | None
-    """None where the number of requests adapts itself."""
+    """None if the number of requests is adaptive."""
     busy_s: float
     busy: float | None
     """Share of the time in which a worker is busy, in the mean over all, 0-1."""
@@ -64,24 +64,24 @@ class ResourceFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Freed(msgspec.Struct, frozen=True, kw_only=True):
-    """What would be gained if a stage took no time: measured with the answers of an earlier run of these pages."""
+    """The gain if a stage took no time, measured with the stored answers of an earlier run of these pages."""
 
     stage: str
     pages: int
     seconds: float
-    """As it is, models loaded before."""
+    """With the stage, models loaded before."""
     freed_s: float
-    """With the stage made free."""
+    """With the stage taking no time."""
     next_bottleneck: str
 
     @property
     def times(self) -> float:
-        """As fast as before."""
+        """Speed-up."""
         return self.seconds / self.freed_s if self.freed_s else 1.0
 
 
 class Projection(msgspec.Struct, frozen=True, kw_only=True):
-    """The same pages, many times as many."""
+    """Projection to a larger number of such pages."""
 
     pages: int
     hours: float
@@ -103,7 +103,7 @@ class Profile(msgspec.Struct, kw_only=True):
     first_page_s: float | None
     pages_per_s: float
     peak_memory_mib: float
-    """Of the parsing process; rendering processes have their own."""
+    """Peak memory of the parsing process, without rendering processes."""
     resources: list[ResourceFigures]
     stages: list[StageFigures]
     operations: list[StageFigures]
@@ -113,10 +113,10 @@ class Profile(msgspec.Struct, kw_only=True):
     freed: Freed | None = None
     projection: Projection | None = None
     spans_left_out: int = 0
-    """Not in ``trace.json``, which holds the first ones; all are in the figures."""
+    """Spans that ``trace.json`` lacks, which has the first ones; the figures include all."""
 
     def project(self, pages: int) -> Projection:
-        """The time of many such pages."""
+        """Project the time of ``pages`` such pages."""
         done = max(self.pages, 1)
         hours = {each.name: each.busy_s / done * pages / 3600 for each in self.stages if each.name != LOAD}
         return Projection(pages=pages, hours=pages / max(self.pages_per_s, 1e-9) / 3600, stages=hours)
@@ -133,18 +133,19 @@ def make_profile(
     machine: dict[str, Any],
     gpus: list[GpuUse],
 ) -> Profile:
-    """The profile of what was traced.
+    """The profile of a traced run.
 
     Args:
-        trace: Of a run that has ended.
-        schedule: Its name.
-        workers: Of the pools, by the names of :data:`RESOURCES`.
-        cores: That the process may use.
+        trace: Trace of a finished run.
+        schedule: Name of its schedule.
+        workers: Workers of the pools, by the names of :data:`RESOURCES`.
+        cores: Cores that the process may use.
         cpu_s: CPU time of all processes of the run.
-        peak_memory_mib: Of the parsing process.
-        machine: What figures depend on.
-        gpus: Their use.
+        peak_memory_mib: Peak memory of the parsing process.
+        machine: Properties of the machine.
+        gpus: Use of the GPUs.
     """
+    # To the last page, not to the end of the process: reports and clean-up are no throughput.
     wall = max(trace.last_page - trace.begun, 1e-9)
     by_stage: defaultdict[str, Figures] = defaultdict(Figures)
     by_resource: defaultdict[str, float] = defaultdict(float)
@@ -218,6 +219,7 @@ def _bottleneck(
     no pool of ours was as busy.
     """
     busy: defaultdict[str, float] = defaultdict(float)
+    # Capped at 1 for servers, whose calls overlap: many calls in flight do not show that they are the bottleneck.
     for (resource, _), seconds in demand.items():
         busy[resource] += min(seconds / wall, 1.0) if resource not in workers else seconds / wall / workers[resource]
     stages = {place: seconds for place, seconds in demand.items() if place[1] not in _NOT_OF_PAGES}

@@ -101,9 +101,9 @@ def _environment_provider() -> TracerProvider | None:
 
 
 class PageSpans:
-    """Makes a trace of each page: a span of the page, in it one for each stage and one for each piece of work.
+    """Creates a trace per page: a span of the page, with child spans for its stages and pieces of work.
 
-    Microbatches and what is done for no page have spans of their own. Thread-safe. Implements
+    Microbatches and work for no page have spans of their own. Thread-safe. Implements
     :class:`pagemill.tracing.Listener`.
 
     Args:
@@ -113,6 +113,7 @@ class PageSpans:
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
         self._pages: dict[str, Span] = {}
+        # Spans are timed by a monotonic clock, which OpenTelemetry does not accept.
         self._offset = time.time_ns() - time.perf_counter_ns()
         self._lock = threading.Lock()
 
@@ -160,6 +161,7 @@ class PageSpans:
         if page:
             attributes["pagemill.page"] = page
             with self._lock:
+                # The first piece of work starts the span of its page: nothing reports that a page begins.
                 if page not in self._pages:
                     self._pages[page] = self._tracer.start_span(
                         "page", start_time=start, attributes={"pagemill.page": page}

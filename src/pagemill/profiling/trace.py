@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from pagemill.profiling.gpu_use import GpuSample
 
 MAX_SPANS = 300_000
-"""Kept one by one: some 60 MB, and what a trace viewer opens. A run of 15,000 pages on the CPU has as many."""
+"""Spans that are stored individually: some 60 MB, which a trace viewer opens. A run of 15,000 pages on the CPU has as
+many."""
 _STEP = math.log(1.05)
 """Durations are counted in classes 5 % apart, so that a percentile of any number of spans is known that well."""
 
 
 class Work(NamedTuple):
-    """What is counted apart."""
+    """Key of the figures: each combination is counted separately."""
 
     resource: str
     stage: str
@@ -32,7 +33,7 @@ class Work(NamedTuple):
 
 @dataclass(slots=True)
 class Figures:
-    """Of one kind of work. All in seconds."""
+    """Figures of one kind of work; times in seconds."""
 
     calls: int = 0
     items: int = 0
@@ -54,7 +55,7 @@ class Figures:
         self.classes[math.floor(math.log(max(seconds, 1e-7)) / _STEP)] += 1
 
     def merge(self, other: Figures) -> None:
-        """Count what another one has counted."""
+        """Add the figures of another object."""
         self.calls += other.calls
         self.items += other.items
         self.busy += other.busy
@@ -76,7 +77,7 @@ class Figures:
 
 @dataclass(slots=True)
 class PageWaits:
-    """Of one stage: how many pages went through, and how long they were in it, waiting included."""
+    """Pages of one stage, and their time in it, waiting included."""
 
     pages: int = 0
     seconds: float = 0.0
@@ -89,7 +90,7 @@ class Trace:
         self.begun = time.perf_counter()
         self.spans: list[Span] = []
         self.left_out = 0
-        """Spans beyond :data:`MAX_SPANS`, which count in the figures alone."""
+        """Spans beyond :data:`MAX_SPANS`, which are only counted in the figures."""
         self.figures: defaultdict[Work, Figures] = defaultdict(Figures)
         self.waits: defaultdict[str, PageWaits] = defaultdict(PageWaits)
         self.pages = self.failed = 0
@@ -100,28 +101,29 @@ class Trace:
         self._lock = threading.Lock()
 
     def work(self, span: Span) -> None:
-        """Note a span."""
+        """Record a span."""
         with self._lock:
             self.figures[Work(span.resource, span.stage, span.operation)].add(span)
+            # The first ones, not a sample: a trace viewer needs consecutive spans to show what waits for what.
             if len(self.spans) < MAX_SPANS:
                 self.spans.append(span)
             else:
                 self.left_out += 1
 
     def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
-        """Note that a page has left a stage."""
+        """Record that a page has left a stage."""
         with self._lock:
             waits = self.waits[stage]
             waits.pages += 1
             waits.seconds += ended - begun
 
     def moved(self, stage: str, size: int) -> None:
-        """Note bytes that went through a stage."""
+        """Record bytes that went through a stage."""
         with self._lock:
             self.bytes[stage] += size
 
     def ended(self, page: str, *, failed: bool) -> None:
-        """Note that a page was written."""
+        """Record that a page was written."""
         with self._lock:
             self.pages += 1
             self.failed += failed
@@ -129,7 +131,7 @@ class Trace:
             self.first_page = self.first_page or self.last_page
 
     def chrome(self, gpus: dict[str, list[GpuSample]]) -> Iterator[str]:
-        """The spans in the Trace Event Format, which Perfetto and Chrome open: a track a worker.
+        """The spans in the Trace Event Format, which Perfetto and Chrome open, with one track per worker.
 
         Spans of servers overlap and are shown on as many tracks as it takes.
 
@@ -157,6 +159,7 @@ class Trace:
                 for counter, value in values.items():
                     args = {counter: round(value, 2)}
                     yield _event("C", f"{name} {counter}", 0, 0, ts=self._micros(sample.time), args=args)
+        # The empty object takes the comma of the last event, which JSON does not allow.
         yield "{}]}\n"
 
     def _micros(self, moment: float) -> float:
@@ -164,7 +167,7 @@ class Trace:
 
 
 def tracks(spans: list[Span]) -> Iterator[tuple[int, Span]]:
-    """Spans by time, each with its track within its resource, on which none overlaps with another."""
+    """Spans by time, each with a track of its resource on which no spans overlap."""
     ends: defaultdict[str, list[float]] = defaultdict(list)
     places: dict[tuple[str, int], int] = {}
     counts: defaultdict[str, int] = defaultdict(int)
@@ -176,6 +179,7 @@ def tracks(spans: list[Span]) -> Iterator[tuple[int, Span]]:
                 counts[span.resource] += 1
             yield places[place], span
             continue
+        # Spans of servers have no thread: each takes the first track that is free, as few as there were at once.
         free = ends[span.resource]
         track = next((at for at, ended in enumerate(free) if ended <= span.begun), len(free))
         if track == len(free):

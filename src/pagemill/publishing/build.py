@@ -151,6 +151,7 @@ class _DatasetBuilder:
         stream: BinaryIO | None = None
         with contextlib.ExitStack() as shard:
             for rows in row_groups(self._all_pages(), picture, self._image_of if self.image is not None else None):
+                # By the compressed size, which is what readers download; known only after a row group is written.
                 if stream is None or stream.tell() >= self.options.shard_bytes:
                     shard.close()
                     shards.append(data / f"shard-{len(shards)}")
@@ -158,6 +159,7 @@ class _DatasetBuilder:
                     stream = shard.enter_context(shards[-1].open("wb"))
                     writer = shard.enter_context(pq.ParquetWriter(stream, schema, compression="zstd"))
                 writer.write_table(pa.Table.from_pylist(rows, schema))
+        # Each name has the number of all shards, which is known only now.
         for number, path in enumerate(shards):
             path.rename(data / f"train-{number:05d}-of-{len(shards):05d}.parquet")
 
@@ -180,7 +182,8 @@ class _DatasetBuilder:
                         path = self.folder / paths.CROPS / f"crops-{next(numbers):05d}.tar"
                         tar = last.enter_context(tarfile.open(path, "w"))
                     data = self.reader.crop(crop)
-                    entry = tarfile.TarInfo(crop.path)  # without an owner or a time
+                    # Without owner and time, so that the same run gives the same file, which is not uploaded again.
+                    entry = tarfile.TarInfo(crop.path)
                     entry.size = len(data)
                     tar.addfile(entry, io.BytesIO(data))
 
@@ -295,6 +298,7 @@ def _fingerprint(reader: RunReader, options: BuildOptions) -> str:
     """A fingerprint that changes with the records, the vectors, the options and the version."""
     run = (reader.summary.started.isoformat(), reader.stamp(), reader.summary.counters())
     state: list[Any] = [__version__, msgspec.to_builtins(options), *run]
+    # By size and time: hashing gigabytes of vectors would take longer than building the dataset.
     for path in sorted((reader.path / EMBEDDINGS).glob("*")):
         with contextlib.suppress(OSError):
             status = path.stat()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pagemill._version import __version__
+from pagemill.document.shown import count
 from pagemill.publishing.manifest import ROWS
 from pagemill.publishing.options import BuildOptions
 
@@ -59,7 +60,7 @@ def dataset_card(
     parts = [
         f"---\n{_metadata(options, sorted(languages), pages)}---",
         f"# {_plain(options.title)}",
-        f"{pages:,} pages parsed with pagemill {__version__}: layout"
+        f"{count(pages, 'page')} parsed with pagemill {__version__}: layout"
         " regions in reading order, text, HTML tables, formulas and Markdown, one row per page.",
         "## How to read it\n\n" + _sample_code(options),
         "## What is in it\n\n" + _counts(summary, languages, crops=options.crops),

@@ -121,7 +121,7 @@ class HubDataset:
                 api.create_commit(
                     **repository,
                     operations=operations,
-                    commit_message=f"{manifest.pages} pages by pagemill {__version__}",
+                    commit_message=f"{count(manifest.pages, 'page')} by pagemill {__version__}",
                     revision=self.revision,
                 )
             there = self._listed(api)

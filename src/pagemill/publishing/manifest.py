@@ -67,6 +67,7 @@ def in_the_way(there: Iterable[str], earlier: Collection[str], manifest: Manifes
         manifest: The dataset that is published.
     """
     ours = {file.path for file in manifest.files}
+    # load_dataset reads all files of that pattern: foreign rows would become part of our dataset.
     has_rows = any(map(_holds_rows, ours))
     foreign = (path for path in there if path not in earlier)
     return sorted(path for path in foreign if path in ours or (has_rows and _holds_rows(path)))

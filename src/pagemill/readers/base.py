@@ -1,7 +1,7 @@
 """What a document reader makes of a file: parts, which become pages, of blocks, which become regions.
 
-A reader is a function ``read(path, password) -> Document``. It runs in a child process with limits, gets files that
-nobody vouches for, and fetches nothing. Readers of others are entry points of the group
+A reader is a function ``read(path, password) -> Document``. It runs in a child process with limits, gets
+untrusted files, and fetches nothing. Readers of others are entry points of the group
 :data:`pagemill.imaging.formats.READERS`, named after the suffix of their files without its dot.
 """
 
@@ -30,7 +30,7 @@ _TABLE_SLOTS = 40_000
 _MOST_SLOTS = 1_000_000
 """Places of a grid that cannot be cut, as its cells span all rows."""
 MOST_PARTS = 20_000
-"""Of a document: its structure is derived from as many pages at most."""
+"""Parts of a document: its structure is derived from as many pages at most."""
 MOST_HEADINGS = 200
 """Headings in a row after which a part may end. Not measured."""
 MOST_DEPTH = 8

@@ -49,7 +49,7 @@ _MOST_CHAIN = 20
 _INDENT = 360
 """Twentieths of a point by which a level of a list is indented that does not say."""
 _MOST_LEVELS = 9
-"""Of the numbering of a list, as Word has them."""
+"""Levels of the numbering of a list in Word."""
 _MOST_COLUMNS = 1_000
 
 

@@ -64,7 +64,7 @@ _TOO_FAR = "dense cell limit exceeded"
 """What dochan says of a sheet that has too many places for cells, most of them empty maybe."""
 _MOST_ERRORS = 20
 _MOST_CELLS = 600_000
-"""Of a sheet, empty ones included."""
+"""Cells of a sheet, including empty ones."""
 _NUMBER = re.compile(r"[\d.,%\s-]+")
 _PAGES = frozenset({"xlsx", "xls", "pptx", "ppt"})
 """Formats whose sections are sheets or slides."""

@@ -22,9 +22,9 @@ from pagemill.readers.containers import Member
 from pagemill.readers.text import paragraphs, text_of
 
 MOST_BYTES = 128 * 2**20
-"""Of a message with its attachments; servers take some 50 MB."""
+"""Size of a message with its attachments; servers take some 50 MB."""
 _MOST_LINES = 4_000_000
-"""Of a message: 128 MB in Base64 have 1.8 million."""
+"""Lines of a message: 128 MB in Base64 have 1.8 million."""
 _MOST_PARTS = 1_000
 _MOST_DEPTH = 50
 """Parts of mail that are in each other."""

@@ -12,6 +12,7 @@ import msgspec
 from pagemill import plugins
 from pagemill.document.labels import Label
 from pagemill.document.page import DocumentInfo
+from pagemill.document.shown import count
 from pagemill.errors import (
     CorruptInputError,
     MissingDependencyError,
@@ -30,7 +31,7 @@ from pagemill.readers.packages import kind_of_package
 Read = Callable[[Path, str | None], Document]
 
 MOST_BYTES = 2**30
-"""Of all parts of a document with their pictures."""
+"""Size of all parts of a document with their pictures."""
 MOST_PICTURES = 5_000
 _HEAD = 4096
 _OLD = {".xls": ".csv", ".doc": ".txt"}
@@ -187,7 +188,7 @@ def _finish_pictures(part: Part, left: int) -> int:
             block.picture = msgspec.structs.replace(picture, data=data)
         kept.append(block)
     part.blocks = kept
-    part.notes += (f"{count:,} pictures are not kept: {reason}" for reason, count in lost.items() if reason != "small")
+    part.notes += (f"{count(n, 'picture')} left out: {reason}" for reason, n in lost.items() if reason != "small")
     return left
 
 

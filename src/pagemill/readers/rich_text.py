@@ -58,7 +58,7 @@ def read(path: Path, password: str | None = None) -> Document:
 
 
 def _levels(markup: str) -> dict[str, str]:
-    """Of the styles of headings, by their numbers, the control word for their level."""
+    """Control words for the levels of heading styles, by their numbers."""
     found: dict[str, int] = {}
     title = None
     for style, about in _STYLES.findall(markup):

@@ -17,7 +17,7 @@ from pagemill.readers.base import Block, Document, Inline, cell, in_parts, table
 from pagemill.tables.table import Cell
 
 MOST_BYTES = 64 * 2**20
-"""Of a text file: a thousand books."""
+"""Size of a text file: a thousand books."""
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -32,7 +32,7 @@ LONGEST_FORMULA = 20_000
 """Characters."""
 Content = Annotated[str, msgspec.Meta(max_length=LONGEST_CONTENT)]
 Attempts = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
-"""As many as Parquet files hold."""
+"""Number of attempts, within 32 bits for Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,9 @@ class RecognizedText:
     confidence: float
     """Mean over characters, 0-1, finite."""
     centers: tuple[float, ...] = ()
-    """Horizontal middle of each character of ``text`` as a fraction of the line width, where the engine tells."""
+    """Horizontal middle of each character of ``text`` as a fraction of the line width, if the engine reports it."""
     confidences: tuple[float, ...] = ()
-    """Of each character of ``text``, where the engine tells."""
+    """Confidence of each character of ``text``, if the engine reports it."""
 
     @functools.cached_property
     def _spans(self) -> NDArray[np.float64]:
@@ -78,13 +78,13 @@ class RecognizedText:
         return spans
 
     def span_of(self, start: int, end: int) -> tuple[float, float]:
-        """Left and right of characters ``start`` to ``end``; only where ``centers`` tells."""
+        """Left and right of characters ``start`` to ``end``; only with ``centers``."""
         spans = self._spans[start:end]
         return float(spans[:, 0].min()), float(spans[:, 1].max())
 
     @property
     def word_spans(self) -> list[tuple[str, float, float]]:
-        """Words with their start and end as fractions of the line's width, as far as ``centers`` tells."""
+        """Words with their start and end as fractions of the line's width, as far as ``centers`` is known."""
         if not self.centers:
             return []
         return [(word[0], *self.span_of(word.start(), word.end())) for word in re.finditer(r"\S+", self.text)]
@@ -134,7 +134,7 @@ class RecognizedFormula:
     latex: Annotated[str, msgspec.Meta(max_length=LONGEST_FORMULA)]
     """Without delimiters. Used only if it renders and is no loop."""
     confidence: float | None = None
-    """0-1, where the engine tells."""
+    """0-1, if the engine reports it."""
 
 
 class FormulaRecognizer(Protocol):
@@ -162,7 +162,7 @@ class FormulaOffer:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something about an answer that the record has to say."""
+    """A problem of an answer, for the record."""
 
     category: str
     """Machine-readable: ``repetition``, ``truncated``, ``empty_text``, ``refused``, ``timeout``, ``network``, ..."""
@@ -175,7 +175,7 @@ class RegionReading:
     """What a model read in a region."""
 
     content: Content | None
-    """None when the region failed; ``problem`` says why then."""
+    """None if the region failed; ``problem`` then has the reason."""
     content_format: ContentFormat
     engine: str
     """Who read it, for the record: ``vlm:glm-ocr``."""
@@ -191,7 +191,7 @@ class PageElement:
     label: Label
     boxes: tuple[Box, ...]
     """Where it stands, as shares (0-1) of the page's width and height, corners in order; several where it is spread
-    over columns; none where the model did not tell."""
+    over columns; empty if the model did not report them."""
     content: Content | None
     """None for what is not read, such as a picture."""
     content_format: ContentFormat
@@ -203,13 +203,13 @@ class PageReading:
     """What a model read on a page."""
 
     elements: tuple[PageElement, ...] | None
-    """In reading order. None when the page failed; ``problem`` says why then."""
+    """In reading order. None if the page failed; ``problem`` then has the reason."""
     engine: str
-    """As in :attr:`RegionReading.engine`."""
+    """See :attr:`RegionReading.engine`."""
     attempts: Attempts = 1
-    """As in :attr:`RegionReading.attempts`."""
+    """See :attr:`RegionReading.attempts`."""
     problem: Problem | None = None
-    """Of the page as a whole: its answer is cut off, repeats itself, tells no places, ..."""
+    """Problem of the whole page: its answer is truncated, repeats itself, has no positions, ..."""
 
 
 class Batcher(Protocol[In, Out]):

@@ -28,7 +28,7 @@ def expected_right(engine: str, score: float) -> float:
 
     Args:
         engine: Name of the engine, without its language.
-        score: What it says of the line, times the share of the line's ink that it has read.
+        score: Its confidence in the line, times the share of the line's ink that it has read.
     """
     scores, right = tables().get(engine) or tables()[OTHER]
     return round(float(np.interp(score, scores, right)), 4)

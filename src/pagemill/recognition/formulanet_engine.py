@@ -26,7 +26,7 @@ from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import FormulaOffer, RecognizedFormula
 
 _SIDE = 384
-"""Of the square input."""
+"""Pixels of a side of the square input."""
 _INK = 200
 """What is darker is print, once the greys of the crop are spread over 0 to 255."""
 _MOST_SLENDER = 32.0

@@ -1,6 +1,6 @@
 """Lines that detection found across the gutter between two columns, cut there.
 
-Columns may stand less than a line's height apart. Detection tells them apart in most rows, but not in all. A blank
+Columns may stand less than a line's height apart. Detection separates them in most rows, but not in all. A blank
 between two lines of a row that goes on above or below through a line is a gutter there, too.
 """
 

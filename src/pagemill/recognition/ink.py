@@ -1,4 +1,4 @@
-"""What the ink of a line or page tells beside its text: how much was not read, and how small the letters are.
+"""Measures of the ink of a line or page: how much was not read, and how small the letters are.
 
 PP-OCR's recognizer answers a script that is not in its dictionary with blanks, so the text alone looks like an empty or
 short line. What gives it away is ink without characters: columns of the line image that hold strokes but lie far from
@@ -40,10 +40,10 @@ _WIDEST = 12
 _MARGIN = 2
 """Heights of a letter that are left around it."""
 MOST_GROUPS = 8
-"""Of letters, on a page that is nearly empty. Not measured."""
+"""Groups of letters on a page that is nearly empty. Not measured."""
 _LEAST_LETTERS = 200
 _QUANTILE = 0.4
-"""Of the heights: on 70 pages of all kinds within a fifth of the height of a lower-case letter."""
+"""Quantile of the heights: on 70 pages of all kinds within a fifth of the height of a lower-case letter."""
 
 
 def unread_share(line: Pixels, read: RecognizedText) -> float:
@@ -76,7 +76,7 @@ def holds_writing(line: Pixels) -> bool:
 
 
 def ink_of(line: Pixels) -> NDArray[np.bool_] | None:
-    """Where the middle rows of a line have ink, shape (rows, width); None without any contrast to tell it by."""
+    """Where the middle rows of a line have ink, shape (rows, width); None without any contrast."""
     height = line.shape[0]
     rows = line[height // 8 : height - height // 8, :, 1].astype(np.int16)
     contrast = np.abs(rows - np.int16(np.median(rows)))  # against the paper, dark or light
@@ -98,7 +98,7 @@ def _is_writing(ink: NDArray[np.bool_]) -> bool:
 
 
 def letter_height(page: Pixels) -> float | None:
-    """Height in pixels of the page's lower-case letters; None where it holds too few to tell.
+    """Height in pixels of the page's lower-case letters; None if it has too few of them.
 
     Args:
         page: Shape (height, width, 3), uint8 RGB. Dark letters on light ground are measured.

@@ -137,7 +137,7 @@ _TAG_OF_SCRIPT = {
     "HEBREW": "he", "KANNADA": "kn", "KHMER": "km", "LAO": "lo", "LATIN": "und-Latn", "MALAYALAM": "ml",
     "MYANMAR": "my", "SINHALA": "si", "TAMIL": "ta", "TELUGU": "te", "THAI": "th",
 }  # fmt: skip
-"""What a script alone tells of the language."""
+"""Language tags by script alone."""
 
 
 def title_of_script(script: str) -> str:
@@ -169,7 +169,7 @@ def script_share(text: str, scripts: frozenset[str]) -> float:
 
 
 def tags_of_text(text: str) -> tuple[str, ...]:
-    """What the scripts alone tell of the languages: ``ja``, ``zh``, ``ko``, ``und-Latn``, ..., commonest first."""
+    """Language tags by the scripts alone: ``ja``, ``zh``, ``ko``, ``und-Latn``, ..., commonest first."""
     counts = Counter(script for script in map(script_of, text) if script)
     total = sum(counts.values())
     kana = counts["HIRAGANA"] + counts["KATAKANA"]
@@ -257,7 +257,7 @@ def primary_subtag(tag: str) -> str:
 
 
 def remedy_for(languages: Sequence[str]) -> str:
-    """The shell commands that fetch Tesseract's data of languages; says so where it has none."""
+    """The shell commands that fetch Tesseract's data of languages; a note if there is none."""
     known = [TESSDATA_NAMES[language] for language in languages if language in TESSDATA_NAMES]
     if not known:
         return "Give two-letter codes such as en, ko, ja. `pagemill doctor parse` lists the scripts that are read here."

@@ -112,6 +112,7 @@ def _borders(read: RecognizedText, first: int, last: int) -> tuple[float, float]
 def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]]) -> RecognizedText:
     """Put the sure second readings into the line; middle dots are unified on the way."""
     characters, positions = list(read.text), list(read.centers)
+    # From the end, so that the positions of earlier stretches stay valid as texts of other lengths are put in.
     for stretch, alone in reversed(again):
         second = in_logical_order(alone, read.text)  # a point at the left of a figure follows it in Arabic
         first = read.text[stretch.start : stretch.end]
@@ -155,7 +156,7 @@ def _begins_like_7(text: str) -> bool:
 
 
 def _mends(first: str, second: str) -> bool:
-    """Whether a second reading says something else, more than other spaces and without losing digits of a figure.
+    """Whether a second reading differs in more than spaces, without losing digits of a figure.
 
     A Chinese character where there was none is half of the neighbour that the cut went through, and a sign less is one
     that the cut lost.

@@ -96,14 +96,14 @@ class ReadPage(NamedTuple):
     lines: list[TextLine]
     """In pixels of the upright page, in no particular order; lines where nothing was legible are left out."""
     languages: tuple[str, ...] = ()
-    """As asked for, else what the scripts tell: ``ko``, ``ja``, ``zh``, ``und-Latn``, ..."""
+    """As requested, otherwise by the scripts: ``ko``, ``ja``, ``zh``, ``und-Latn``, ..."""
     rotation: int = 0
     """Degrees clockwise by which the page must be turned to stand upright."""
     illegible: int = 0
     """Detected lines of writing left out, those not counted that are too short for their height to be surely text."""
     quality: float | None = None
     """Mean over the lines, weighted by length, of confidence x share of the ink that was read, 0-1; None for too few
-    lines to tell. Print has over 0.8; under ``POORLY_READ`` the text is not to be relied upon."""
+    lines. Print has over 0.8; under ``POORLY_READ`` the text is not to be relied upon."""
     hanja: int = 0
     """Lines of Korean text in which the primary engine saw Chinese characters, which the Korean engine cannot write."""
     script: str | None = None
@@ -132,11 +132,13 @@ class PageReader:
         """
         found = await self._services.detect(page)
         rotation = 0
+        # Before anything is read: engines read level lines only.
         if runs_vertically(found):
             rotation = await self._rotation(page, found, (90, 270))
             page, found = await self._turned(page, rotation)
         lines, shares = await self._first_reading(page, found)
         head_down = is_head_down(shares) and reads_below(lines, UNSURE)
+        # Upside down, no reading is evidence for a script: other engines are asked once the text stands upright.
         if not head_down:
             await self._read_others(lines, shares)
         seems_turned = head_down or reads_below(lines, DOUBTFUL)
@@ -178,13 +180,13 @@ class PageReader:
             script = None
         if script != "HANGUL" and is_ideographic(line.text for line in lines):
             script = None
-        # What the detector says of one page in a thousand is wrong; a page that reads well is not given up for it, nor
+        # The detector is wrong about one page in a thousand; a page that reads well is not given up for it, nor
         # for a line or two, which may be a logo.
         poor = reads_below(lines, POORLY_READ)
         clear = script is not None and shares[script] >= _SCRIPT_CLEAR and len(lines) >= ENOUGH_LINES
         sure = script is not None and (poor or clear or script == "VIETNAMESE")
         if self._plan.languages is None and (illegible or (sure and script != "VIETNAMESE")):
-            named, remedy = "a script that", "Name its language with --lang; docs/languages.md says what to install."
+            named, remedy = "a script that", "Name its language with --lang; docs/languages.md lists what to install."
             if script is not None:
                 named, remedy = f"{title_of_script(script)}, which", remedy_for([LANGUAGE_OF_SCRIPT[script]])
             raise LanguageError(f"the page is in {named} no installed engine reads", remedy=remedy)
@@ -210,7 +212,7 @@ class PageReader:
         return page, await self._services.detect(page)
 
     async def _first_reading(self, page: Pixels, found: list[DetectedLine]) -> tuple[list[Line], dict[str, float]]:
-        """Read all lines with the primary engine, and tell the scripts of a sample by its looks."""
+        """Read all lines with the primary engine, and detect the scripts of a sample by its looks."""
         found = await self._services.compute(cut_at_gutters, page, found)
         quads = [reading_quad(line.polygon) for line in found]
         images = await self._services.compute(_cut, page, quads)
@@ -229,6 +231,7 @@ class PageReader:
             return
         if not self._plan.others:
             return
+        # Where the sample shows no other script, only lines with ink left unread are looked at: the look costs time.
         of_page = sum(share for script, share in upright_shares(shares).items() if script not in self._plan.familiar)
         tried: set[str] = set()
         for _ in range(_SCRIPTS_OF_PAGE):
@@ -249,9 +252,10 @@ class PageReader:
                 if line.engine == self._plan.primary
                 and (may_be_mixed(line) or line.text.confidence < _SURE or looks_like(line, scripts))
             ]
+            # The sample was read to find the language; only the other lines are read now.
             rest = [line for line in unsure if line not in sample]
             texts = [*texts, *await self._services.recognize(engine, [line.image for line in rest])]
-            await self._take(sample + rest, texts, engine, scripts)
+            await self._use_better(sample + rest, texts, engine, scripts)
 
     def _is_foreign(self, line: Line) -> bool:
         """Whether a line is in a script that the primary does not read, by the ink it left or by its looks."""
@@ -270,6 +274,7 @@ class PageReader:
         doubtful = [line for line in rest if may_hold_more(line)]
         texts = [line.text for line in doubtful]
         await self._read_with(self._plan.primary, doubtful)
+        # The Latin engine may have been right: a line of signs reads badly with both.
         for line, text in zip(doubtful, texts, strict=True):
             line.text = max(text, line.text, key=lambda one: evidence([one]))
         return None
@@ -289,6 +294,7 @@ class PageReader:
             scripts = scripts_of_language(language)
             score = sum(text.confidence * script_share(text.text, scripts) for text in texts) / len(texts)
             best = max(best, (score, language, engine, texts), key=lambda one: one[0])
+            # Good enough: each further engine would be loaded only to lose.
             if score >= DOUBTFUL:
                 break
         # A named language needs no proof: its engine gets every line that the primary cannot read.
@@ -301,12 +307,14 @@ class PageReader:
         if self._plan.languages is not None:
             return untried
         likely = scripts_by_share(shares, _SCRIPT_POSSIBLE)
-        if not likely:  # nothing to go by
+        if not likely:  # no evidence for any script
             return untried[:_ENGINES_TRIED]
         ranked = [other for script in likely for other in untried if script in scripts_of_language(other[0])]
         return ranked[:_ENGINES_TRIED]
 
-    async def _take(self, lines: list[Line], texts: list[RecognizedText], engine: str, scripts: frozenset[str]) -> None:
+    async def _use_better(
+        self, lines: list[Line], texts: list[RecognizedText], engine: str, scripts: frozenset[str]
+    ) -> None:
         """Take an engine's reading where it found its script and is surer; the primary reads what stands between."""
         taken: list[tuple[Line, RecognizedText, list[Stretch]]] = []
         for line, text in zip(lines, texts, strict=True):

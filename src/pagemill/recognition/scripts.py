@@ -1,7 +1,7 @@
-"""The script that line images are written in, and whether they stand on their head, told from the shapes of strokes.
+"""The script of line images, and whether they are upside down, recognized by the shapes of strokes.
 
 PP-OCR reads what it was trained on, and answers other scripts with blanks or with Latin look-alikes, so neither its
-text nor its confidence tells them. This small network knows no characters and needs no engine for the script. It costs
+text nor its confidence shows them. This small network knows no characters and needs no engine for the script. It costs
 about a millisecond a line. Drawn lines taught it: ``scripts/train-script-detector``.
 """
 
@@ -38,7 +38,7 @@ _MARGIN = 0.08  # of the height of the ink, left above and below it
 class _Model(NamedTuple):
     session: onnxruntime.InferenceSession
     names: list[str]
-    """Of each output: a script as in :func:`pagemill.recognition.languages.script_of`, ``VIETNAMESE``, ``FIGURES``, or
+    """The outputs: a script as in :func:`pagemill.recognition.languages.script_of`, ``VIETNAMESE``, ``FIGURES``, or
     one of them after ``FLIPPED``."""
 
 

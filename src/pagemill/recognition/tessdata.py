@@ -14,7 +14,7 @@ EMBEDDED = Path(__file__).parent / "models"
 """Korean, in the wheel."""
 _PREFIXES = ("/usr", "/usr/local", "/opt/homebrew", "/opt/local")
 _PLACES = ("share/tesseract-ocr/*/tessdata", "share/tessdata", "share/tesseract/tessdata")
-"""Of Debian; of Alpine, Arch, Homebrew and conda; of Fedora."""
+"""Locations in Debian; in Alpine, Arch, Homebrew and conda; in Fedora."""
 
 
 def find_data(name: str) -> Path | None:

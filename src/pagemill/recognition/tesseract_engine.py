@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from pagemill.computing.cpu_time import Limit, process_clock
 from pagemill.document.direction import runs_leftwards
+from pagemill.document.shown import count
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import RecognizedText, RecognizerOffer
@@ -93,10 +94,10 @@ class TesseractRecognizer:
             left = [index for index in inked if index not in read or not read[index].text]
             images = [_enlarged(cv2.cvtColor(lines[index], cv2.COLOR_RGB2GRAY)) for index in left]
             if left:
-                said = self._tesseract.read(images, mode)
+                results = self._tesseract.read(images, mode)
                 read |= {
                     index: _assemble(plain, _words(tsv, image.shape[1])).if_sure(_MIN_CONFIDENCE)
-                    for index, image, (plain, tsv) in zip(left, images, said, strict=True)
+                    for index, image, (plain, tsv) in zip(left, images, results, strict=True)
                 }
         return [read.get(index, RecognizedText(text="", confidence=0.0)) for index in range(len(lines))]
 
@@ -169,10 +170,12 @@ class _Program:
             try:
                 ended = _tesseract(arguments, limit)
             except subprocess.TimeoutExpired as error:
-                raise PageTimeoutError(f"tesseract took longer than {limit:.0f} s for {len(images)} lines") from error
+                raise PageTimeoutError(
+                    f"tesseract took longer than {limit:.0f} s for {count(len(images), 'line')}"
+                ) from error
             if ended.returncode:
-                said = ended.stderr.decode("utf-8", "replace").strip()[-300:]
-                raise WorkerCrashError(f"tesseract ended with status {ended.returncode}: {said}")
+                output = ended.stderr.decode("utf-8", "replace").strip()[-300:]
+                raise WorkerCrashError(f"tesseract exited with status {ended.returncode}: {output}")
             texts = Path(folder, "read.txt").read_text(encoding="utf-8").split("\f")
             rows = Path(folder, "read.tsv").read_text(encoding="utf-8").split("\n")[1:]
         pages: list[list[str]] = [[] for _ in images]
@@ -193,8 +196,8 @@ def _tesseract(arguments: Sequence[str], seconds: float) -> subprocess.Completed
         try:
             while True:
                 with suppress(subprocess.TimeoutExpired):
-                    said = process.communicate(timeout=left)
-                    return subprocess.CompletedProcess(command, process.returncode, *said)
+                    output = process.communicate(timeout=left)
+                    return subprocess.CompletedProcess(command, process.returncode, *output)
                 if not (left := limit.left()):
                     raise subprocess.TimeoutExpired(command, seconds)
         except BaseException:
@@ -215,8 +218,8 @@ def _words(rows: Sequence[str], width: int) -> list[_Word]:
     """The words of a line image of some width in pixels, from rows of TSV without their head."""
     words = []
     for row in filter(None, rows):
-        level, *_, left, _, extent, _, confidence, said = row.split("\t")
-        if level == _WORD_ROW and (text := _without_joiners("".join(said.split()))):
+        level, *_, left, _, extent, _, confidence, word = row.split("\t")
+        if level == _WORD_ROW and (text := _without_joiners("".join(word.split()))):
             start = float(left) / width
             words.append(_Word(text, start, start + float(extent) / width, max(0.0, float(confidence) / 100)))
     return words

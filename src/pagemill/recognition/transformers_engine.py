@@ -28,7 +28,7 @@ class LocalReader(VlmReader):
         self._chat = chat
 
     def attach(self, batching: Batching) -> None:
-        """As :meth:`pagemill.recognition.base.RegionReader.attach`."""
+        """See :meth:`pagemill.recognition.base.RegionReader.attach`."""
         self._chat.attach(batching)
 
 

@@ -1,4 +1,4 @@
-"""What the lines of a page say about its script, and whether they are to be relied upon."""
+"""Conclusions from the lines of a page: its script, and whether they are reliable."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Line:
     unread: float = 0.0
     hanja: bool = False
     shares: dict[str, float] | None = None
-    """As of :func:`script_shares`, where somebody asked."""
+    """Result of :func:`script_shares`, if computed."""
 
 
 def mean_shares(lines: list[Line]) -> dict[str, float]:
@@ -116,7 +116,7 @@ def reads_below(lines: list[Line], least: float) -> bool:
 
 
 def quality_of(lines: list[Line]) -> float | None:
-    """As :attr:`ReadPage.quality`."""
+    """See :attr:`ReadPage.quality`."""
     return _mean(lines, [line.text.confidence * (1 - line.unread) for line in lines])
 
 

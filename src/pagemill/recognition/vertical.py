@@ -43,7 +43,7 @@ class _Square(NamedTuple):
     end: int
     """Columns of the line image."""
     place: int
-    """Of the character in the text; of one that is missing, of the character behind it."""
+    """Index of the character in the text; for a missing one that of the next character."""
     missing: bool
 
 
@@ -54,7 +54,7 @@ class Upright:
     read: RecognizedText
     """On its side."""
     width: int
-    """Of its image on its side."""
+    """Width of its image on its side."""
     image: Pixels
     squares: list[_Square]
     ends: list[int]
@@ -67,13 +67,13 @@ class Upright:
         found: list[list[int]] = [[] for _ in self.squares]
         for index, center in enumerate(second.centers):
             found[min(int(np.searchsorted(self.ends, center * self.ends[-1])), len(found) - 1)].append(index)
-        said = ["".join(second.text[index] for index in inside) for inside in found]
-        told = [
-            said[i] == self.read.text[square.place]
+        second_texts = ["".join(second.text[index] for index in inside) for inside in found]
+        agrees = [
+            second_texts[i] == self.read.text[square.place]
             for i, square in enumerate(self.squares)
             if not square.missing and not self.read.text[square.place].isascii()
         ]
-        if sum(told) < _AGREED * len(told):
+        if sum(agrees) < _AGREED * len(agrees):
             return self.read, 0
         text, centers, sure, lost = "", [], [], 0
         for i, square in enumerate(self.squares):
@@ -81,10 +81,10 @@ class Upright:
             confidence = self.read.confidences[square.place] if known else _SURE
             if self.shapes[i] == "stroke":
                 known = "ー"
-            elif known in _BARS and said[i] in _BARS:
+            elif known in _BARS and second_texts[i] in _BARS:
                 known = "一"
             elif not known and len(found[i]) == 1 and second.confidences[found[i][0]] >= _SURE:
-                known, confidence = said[i], second.confidences[found[i][0]]
+                known, confidence = second_texts[i], second.confidences[found[i][0]]
             if self.shapes[i] == "sign" and known in _COMMAS | _STOPS:
                 comma = "、" if _KANA.search(self.read.text) else "，"
                 known = "。" if known in _STOPS else comma

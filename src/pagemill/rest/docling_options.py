@@ -65,7 +65,7 @@ class Conversion(msgspec.Struct, kw_only=True):
     """What a request wants: kept with its job, so that a restart changes nothing."""
 
     options: dict[str, Any] = {}
-    """Of the job."""
+    """Options of the job."""
     formats: list[str] = msgspec.field(default_factory=lambda: ["md"])
     images: str = "embedded"
     page_break: str = ""

@@ -52,7 +52,7 @@ class ConvertedDocument:
 
     @property
     def name(self) -> str:
-        """As the client calls it."""
+        """Name given by the client."""
         return self.results.documents[self.number].name
 
     def status(self) -> str:

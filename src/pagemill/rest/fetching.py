@@ -33,7 +33,7 @@ _UNICAST_V6 = ipaddress.ip_network("2000::/3")
 _SPECIAL = tuple(
     map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "3fff::/20"))
 )
-"""Of IANA's registries of special-purpose addresses what not every Python's ``is_global`` knows."""
+"""Those in IANA's registries of special-purpose addresses that not every Python's ``is_global`` knows."""
 MAX_URL = 2048
 _KEPT = "%/:?#[]@!$&'()*+,;="
 """Characters with a meaning in a URL; all others but letters and digits are percent-encoded."""

@@ -47,7 +47,7 @@ class JobFile(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """From 1."""
     name: str
-    """As the client calls it; never used as a path."""
+    """Name given by the client; never used as a path."""
     file: str
     """In the folder of inputs: four digits, and a suffix of ours."""
     url: str | None = None
@@ -73,7 +73,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any]
     password: str | None
     bytes: int
-    """Of the inputs; with what was made of them once the job has ended."""
+    """Bytes of the inputs; with those of the results once the job has ended."""
     created: float
     """Seconds since 1970, as all times here."""
     started: float | None
@@ -249,7 +249,7 @@ class JobTable:
         return dict(self._query("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def ids(self) -> set[str]:
-        """Of all jobs."""
+        """Ids of all jobs."""
         return {id for (id,) in self._query("SELECT id FROM jobs")}
 
     def ended(self) -> list[tuple[str, float, int]]:

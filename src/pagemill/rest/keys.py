@@ -1,4 +1,4 @@
-"""API keys: whose request it is. Neither the disk nor the log holds a key, nor does the process after its start."""
+"""API keys: whose request it is. Keys are never stored or logged, and are dropped after start-up."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How failed pages are parsed again."""
 
     password: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
-    """Of files that are encrypted."""
+    """Password of encrypted files."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -72,10 +72,10 @@ class Options(msgspec.Struct, frozen=True):
     languages: list[str]
     engines: list[str]
     suffixes: list[str]
-    """Of files that are read, by their names; others by their first bytes."""
+    """Suffixes of files that are read by their names; others by their first bytes."""
     options: list[dict[str, Any]]
     formats: dict[str, str]
-    """Of documents: the suffix of the address, and the name."""
+    """Formats of documents: the suffix of the address, and the name."""
     limits: dict[str, int]
     allow_urls: bool
     needs_key: bool
@@ -98,7 +98,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {"4XX": returns(ErrorAnswer), "5XX": r
 
 def schemas() -> dict[str, Any]:
     """The schemas that :func:`returns` names, by name."""
-    kinds = (Job, Jobs, Pages, Hits, Collections, Options, ErrorAnswer, NewJob)
+    kinds = (Job, Jobs, Pages, Hits, Collections, Options, ErrorAnswer, NewJob, Retry)
     _, found = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     return {name: found[name] | ({"example": _EXAMPLES[name]} if name in _EXAMPLES else {}) for name in found}
 

@@ -19,7 +19,7 @@ SANDBOX = "sandbox; default-src 'none'; img-src 'self' data:; style-src 'unsafe-
 """Content security policy of what comes out of documents: no scripts, no origin, no requests but for pictures."""
 _LONG = {"Cache-Control": "private, max-age=3600"}
 _EMBEDDED = {"Cross-Origin-Resource-Policy": "cross-origin"}
-"""Of pictures: a sandboxed document has no origin, so that no other value lets it show them."""
+"""Header of pictures: a sandboxed document has no origin, so that no other value lets it show them."""
 
 
 def router(server: Server) -> APIRouter:

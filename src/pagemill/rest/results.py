@@ -62,7 +62,7 @@ class JobResults:
     row: JobRow
     documents: list[JobFile]
     folder: Path
-    """Of the job."""
+    """Folder of the job."""
 
     @property
     def out(self) -> Path:
@@ -334,7 +334,7 @@ class JobResults:
         return with_names(text, self.folder / "inputs", self.documents)
 
     def name_of(self, doc_id: str) -> str:
-        """As the client calls a document of the run: by the name of its file, or by the id that a row of it gives."""
+        """The client's name of a document of the run: by the name of its file, or by the id that a row of it gives."""
         return next((each.name for each in self.documents if each.id == doc_id), doc_id)
 
     def file_names(self, *reserved: str) -> dict[str, str]:

@@ -72,7 +72,7 @@ class ActiveJob:
     stopped: str | None = None
     """Why it is to end early: ``cancel``, ``shutdown``, ``pages``."""
     fetch: Fetch = field(default_factory=Fetch)
-    """Of its URLs."""
+    """How its URLs are fetched."""
 
     def __post_init__(self) -> None:
         self.total, self.failed = self.row.pages, self.row.failed

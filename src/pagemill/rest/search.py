@@ -15,7 +15,8 @@ from pagemill.document.jobs import SearchResult, Snippet
 from pagemill.errors import OutputError, PagemillError
 from pagemill.rest.errors import UnavailableError
 from pagemill.rest.results import PAGES_OF_A_SOURCE
-from pagemill.retrieval.library import Library, LibraryHit
+from pagemill.retrieval.hits import SearchHit
+from pagemill.retrieval.library import Library
 from pagemill.retrieval.ranking import DEPTH
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class JobSearch:
             if row is not None and known.get(id) != _stamp(row) and not self._stopped():
                 self._logged(lambda id=id: self._put_job(id))  # type: ignore[misc]
 
-    def _shown(self, hit: LibraryHit) -> SearchResult | None:
+    def _shown(self, hit: SearchHit) -> SearchResult | None:
         """A hit as the API gives it; None if its job was removed meanwhile."""
         row = self._jobs.get(hit.run)
         results = None if row is None else self._results_of(row)
@@ -177,20 +178,19 @@ class JobSearch:
                 return None
         if not place:
             return None
-        found = hit.found
-        region = next((each for each in page.regions if each.index == found.region), None)
+        region = next((each for each in page.regions if each.index == hit.region), None)
         return SearchResult(
             job=hit.run,
             document=page.doc_id,
             name=results.name_of(page.doc_id),
             n=place[0][0] * PAGES_OF_A_SOURCE + place[0][1],
-            page_number=found.page_number,
-            score=found.score,
-            snippet=Snippet(text=found.snippet, marks=list(found.marks)),
+            page_number=hit.page_number,
+            score=hit.score,
+            snippet=Snippet(text=hit.snippet, marks=list(hit.marks)),
             box=None if region is None else region.bbox,
-            bbox_2d=found.bbox_2d,
-            region_id=found.region,
-            label=found.label,
+            bbox_2d=hit.bbox_2d,
+            region_id=hit.region,
+            label=hit.label,
         )
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SYNC_WAIT_S = 600.0
 """How long a request waits for the end of its job, which continues after that."""
 MAX_BODY_BYTES = 128 * 2**20
-"""Of a JSON body with files in it. Larger files are sent as multipart/form-data."""
+"""Maximum size of a JSON body with files in it. Larger files are sent as multipart/form-data."""
 MAX_NAME = 200
 """Characters of the name of a collection, and of an idempotency key."""
 _REQUEST = "request.sha256"

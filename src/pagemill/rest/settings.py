@@ -128,7 +128,7 @@ class ServeSettings(Settings):
                 )
         if not self.is_loopback and not self.api_keys and not self.insecure:
             raise UsageError(
-                f"everybody who reaches {self.host} could use the server",
+                f"anyone who can reach {self.host} could use the server",
                 remedy="Set keys in PAGEMILL_SERVE_KEYS, or add --insecure in a network that you trust.",
             )
 

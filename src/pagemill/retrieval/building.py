@@ -21,10 +21,11 @@ import msgspec
 import numpy as np
 
 from pagemill.document.page import PageResult
+from pagemill.document.shown import count as counted
 from pagemill.embedding.contents import chunk_row, document_digest
 from pagemill.embedding.vectors import FOLDER as VECTORS
 from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, VectorRow
-from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
+from pagemill.errors import DifferentRunError, MissingInputError
 from pagemill.retrieval import database
 from pagemill.retrieval.page_rows import IndexedPages, PageVersion, done_pages, languages_of_run
 from pagemill.store.database import database_errors, is_damage
@@ -32,7 +33,7 @@ from pagemill.store.files import output_errors, reading_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 
-_PAGES_A_TRANSACTION = 500
+_PAGES_A_TRANSACTION = 200
 _EXAMPLES = 3
 
 
@@ -101,6 +102,78 @@ def _build(reader: RunReader, path: Path, tell: Callable[[int, int], None] | Non
         return _IndexBuilder(reader, connection, tell).build()
 
 
+class PageChanges:
+    """Brings the pages of a run in an index up to date: only new and changed ones are read.
+
+    Args:
+        connection: The index, opened for writing.
+        reader: The run.
+        run: Its name in the index.
+        owner: Who may find its pages.
+        collection: The collection that it is part of.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, reader: RunReader, run: str = "", owner: str = "", collection: str = ""
+    ) -> None:
+        self._connection = connection
+        self._reader = reader
+        self._rows = IndexedPages(connection, run)
+        self._run = (run, owner, collection, reader.summary.started.isoformat())
+        self.added = 0
+        """New and changed pages."""
+        self.damages: list[str] = []
+        wanted = {PageVersion.of(row): row.doc_id for row in done_pages(reader)}
+        statement = "SELECT page, page_id, crc, length FROM pages WHERE run = ?"
+        there = {PageVersion(*version): page for page, *version in connection.execute(statement, (run,))}
+        new = wanted.keys() - there.keys()
+        self._new = {version.page_id: version for version in new}
+        self._documents = {wanted[version] for version in new}
+        self._outdated = [page for version, page in there.items() if version not in wanted]
+        self.removed = len({version.page_id for version in there.keys() - wanted.keys()} - self._new.keys())
+        """Pages that are not in the run any more."""
+
+    def apply(
+        self,
+        *,
+        vector: Callable[[PageResult], bytes | None] = lambda _: None,
+        tell: Callable[[int, int], object] = lambda *_: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Make the changes, in several transactions. Until the caller stores its stamp, the run counts as incomplete.
+
+        Args:
+            vector: Makes the vector of a page that is kept in the index.
+            tell: Called with pages added and pages to add, after each transaction.
+            stopped: Asked before each transaction whether to leave the rest for the next call.
+
+        Returns:
+            Whether all changes were made.
+        """
+        with self._connection:
+            self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, '')", self._run)
+            if self._outdated:
+                self._connection.execute("DELETE FROM vectors")
+            for page in self._outdated:
+                self._rows.remove(page)
+        languages = languages_of_run(self._reader.summary)
+        pages = (page for page in self._records() if page.page_id in self._new)
+        while batch := list(islice(pages, _PAGES_A_TRANSACTION)):
+            if stopped():
+                return False
+            with self._connection:
+                for page in batch:
+                    self.added += bool(self._rows.put(page, self._new[page.page_id], languages, vector(page)))
+            tell(self.added, len(self._new))
+        return True
+
+    def _records(self) -> Iterator[PageResult]:
+        for doc_id, pages in self._reader.documents(on_damage=lambda error: self.damages.append(error.message)):
+            if doc_id in self._documents:
+                # A run in progress may have replaced a record since its checksum was read: the next call sees that.
+                yield from pages
+
+
 @dataclass
 class _IndexBuilder:
     reader: RunReader
@@ -109,55 +182,24 @@ class _IndexBuilder:
     report: IndexReport = field(default_factory=IndexReport)
 
     def build(self) -> IndexReport:
-        execute, indexed_pages = self.connection.execute, IndexedPages(self.connection)
-        summary = self.reader.summary
-        size, end = self.reader.stamp()  # before the pages are read: later ones are not in the index
-        wanted = {PageVersion.of(row): row.doc_id for row in done_pages(self.reader)}
-        there = {
-            PageVersion(*version): page for page, *version in execute("SELECT page, page_id, crc, length FROM pages")
-        }
-        outdated = there.keys() - wanted.keys()
-        new = {version.page_id: version for version in wanted.keys() - there.keys()}
-        with self.connection:
-            execute("DELETE FROM state")
-            execute("INSERT INTO state VALUES (?, ?, ?, 0)", (summary.started.isoformat(), size, end))
-            if outdated:
-                execute("DELETE FROM vectors")
-            for version in outdated:
-                indexed_pages.remove(there[version])
-        self.report.removed = len({version.page_id for version in outdated} - new.keys())
-        languages = languages_of_run(summary)
-        records = self._records({wanted[version] for version in new.values()})
-        pages = (page for page in records if page.page_id in new)
-        while batch := list(islice(pages, _PAGES_A_TRANSACTION)):
-            with self.connection:
-                for page in batch:
-                    self.report.added += bool(indexed_pages.put(page, new[page.page_id], languages))
-            if self.tell:
-                self.tell(self.report.added, len(new))
-        self._bind()
-        self.report.pages = execute("SELECT count(*) FROM pages").fetchone()[0]
-        self.report.regions = execute("SELECT count(*) FROM regions").fetchone()[0]
-        self.report.failed = summary.failed
+        stamp = str(self.reader.stamp())  # before the pages are read: later ones are not in the index
+        changes = PageChanges(self.connection, self.reader)
+        changes.apply(tell=self.tell or (lambda *_: None))
+        self._bind(stamp)
+        count = "SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM regions)"
+        self.report.pages, self.report.regions = self.connection.execute(count).fetchone()
+        self.report.added, self.report.removed, self.report.damages = changes.added, changes.removed, changes.damages
+        self.report.failed = self.reader.summary.failed
         self.report.is_finished = self.reader.is_finished
         return self.report
 
-    def _records(self, documents: set[str]) -> Iterator[PageResult]:
-        def damaged(error: DamagedRunError) -> None:
-            self.report.damages.append(error.message)
-
-        for doc_id, pages in self.reader.documents(on_damage=damaged):
-            if doc_id in documents:
-                # A run in progress may have replaced a record since its checksum was read: the next call sees that.
-                yield from pages
-
-    def _bind(self) -> None:
+    def _bind(self, stamp: str) -> None:
         """Bind each row of the vectors to its page and region, in one transaction."""
         with self.connection:
             self.connection.execute("DELETE FROM vectors")
             for part in (Part.IMAGES, Part.TEXT, Part.REGIONS, Part.CHUNKS):
                 # Stamped before they are opened: a search notices files that were replaced meanwhile.
-                stamp = vectors_stamp(VectorPaths(self.reader.path / VECTORS, part))
+                made_of = vectors_stamp(VectorPaths(self.reader.path / VECTORS, part))
                 try:
                     file = VectorFile.open(self.reader.path, part)
                 except MissingInputError:  # not every part is embedded
@@ -165,9 +207,9 @@ class _IndexBuilder:
                 numbers = [array.tobytes() for array in self._bound(file)]  # of pages, of regions
                 self.connection.execute(
                     "INSERT INTO vectors VALUES (?, ?, ?, ?, ?)",
-                    (part, msgspec.json.encode(file.info), stamp, *numbers),
+                    (part, msgspec.json.encode(file.info), made_of, *numbers),
                 )
-            self.connection.execute("UPDATE state SET complete = 1")
+            self.connection.execute("UPDATE runs SET stamp = ?", (stamp,))
 
     def _bound(self, file: VectorFile) -> np.ndarray[Any, Any]:
         """For each row the numbers of its page and its region (0 for a whole page): shape (2, rows), int64.
@@ -186,7 +228,7 @@ class _IndexBuilder:
         if stale := [str(file.rows[place].key) for place in np.flatnonzero(numbers[0] == 0)]:
             examples = "; ".join(stale[:_EXAMPLES]) + ("; ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
-                f"{len(stale)} vectors of {part.plural} belong to changed or removed pages: {examples}",
+                f"{counted(len(stale), 'vector')} of {part.plural} of changed or removed pages: {examples}",
                 remedy=f"Update the vectors, then the index: pagemill embed {self.reader.path}",
             )
         identity = file.info.identity

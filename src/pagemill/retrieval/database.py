@@ -13,27 +13,29 @@ from pagemill.retrieval import tokens
 from pagemill.store.database import Database, version_of
 
 FOLDER = "index"
-"""Of the run directory."""
+"""Folder in the run directory."""
 FILE = f"{FOLDER}/index.sqlite"
 LOCK = f"{FOLDER}/lock"
 APPLICATION_ID = 0x504D4958
 """``PMIX``."""
-FORMAT = 6000 + tokens.VERSION
+FORMAT = 7000 + tokens.VERSION
 """Version of the schema and of the tokens."""
 DESCRIPTION_WEIGHT = 0.5
-"""Of a word in a model's description; one on the page weighs 1. Not measured."""
+"""Weight of a word in a model's description; one on the page weighs 1. Not measured."""
 _BUSY_S = 10.0
 
 _SCHEMA = f"""
-CREATE TABLE state (         -- one row: what the index was made of
-    run_started TEXT NOT NULL, records_size INTEGER NOT NULL, records_end INTEGER NOT NULL,
-    complete INTEGER NOT NULL) STRICT;
+CREATE TABLE runs (          -- one, without a name, in the index of a run directory
+    run TEXT PRIMARY KEY, owner TEXT NOT NULL, collection TEXT NOT NULL, started TEXT NOT NULL,
+    stamp TEXT NOT NULL) STRICT;                                       -- of the records; empty until all are added
+CREATE INDEX runs_owner ON runs (owner, collection);
 CREATE TABLE pages (
-    page INTEGER PRIMARY KEY, page_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, source TEXT NOT NULL,
+    page INTEGER PRIMARY KEY, run TEXT NOT NULL, page_id TEXT NOT NULL, doc_id TEXT NOT NULL, source TEXT NOT NULL,
     page_number INTEGER, language TEXT NOT NULL, words BLOB NOT NULL,  -- SHA-256 of the words, for near-duplicates
     text_digest TEXT, image_digest TEXT,                               -- of what is embedded
     crc INTEGER NOT NULL, length INTEGER NOT NULL,                     -- of the record's line
-    about TEXT NOT NULL) STRICT;                                       -- title and author, with a document's first page
+    about TEXT NOT NULL,                                               -- title and author, with a document's first page
+    vector BLOB, UNIQUE (run, page_id)) STRICT;                        -- half precision; in an index of several runs
 CREATE INDEX pages_doc_id ON pages (doc_id);
 CREATE INDEX pages_words ON pages (words);
 CREATE TABLE regions (

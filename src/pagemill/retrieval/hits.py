@@ -62,7 +62,7 @@ class PartRank(msgspec.Struct, frozen=True):
     """Cosine or BM25: higher is better."""
 
 
-class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A page that was found."""
 
     rank: int
@@ -87,6 +87,8 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """Start and end of each hit in the snippet, in characters."""
     parts: dict[IndexPart, PartRank]
     """The page's rank in each part that found it."""
+    run: str = ""
+    """The name of its run in an index of several."""
 
 
 class Ranked(NamedTuple):

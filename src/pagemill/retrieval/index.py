@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from pagemill.retrieval.presenting import hits_of
 from pagemill.retrieval.ranking import DEPTH, best_first, reciprocal_rank_fusion, similarities
 from pagemill.retrieval.spelling import without_noise
 from pagemill.retrieval.tokens import match_expression
+from pagemill.store.database import Database
 from pagemill.store.reading import RunReader
 
 _NO_WORDS = hashlib.sha256(b"").digest()
@@ -39,58 +40,28 @@ class MappedVectors(NamedTuple):
     """Number of the region of each row; 0 for a whole page."""
 
 
-class SearchIndex(ExitStack):
-    """The index of a run directory as it is when it is opened. A context manager; for one thread at a time.
+class PageIndex:
+    """The pages of an index that may be found, at one moment. For one thread at a time.
 
     Args:
-        out: The run directory.
-
-    Raises:
-        MissingInputError: There is no index.
-        DifferentRunError: The run was started over since.
-        DamagedRunError: It is damaged.
-        OutputError: It cannot be read.
+        view: The index.
     """
 
-    def __init__(self, out: str | Path) -> None:
-        super().__init__()
-        self.path = Path(out)
-        self._mapped: dict[IndexPart, MappedVectors] = {}
-        with ExitStack() as stack:
-            self._view = stack.enter_context(database.open_for_reading(self.path / database.FILE))
-            stack.enter_context(self._view.moment())  # whatever is added to the index meanwhile
-            state = self._view.query("SELECT run_started, records_size, records_end, complete FROM state")
-            started, *stamp, complete = state[0] if state else ("", 0, 0, False)
-            self._complete = bool(complete)
-            with RunReader.open(self.path) as reader:
-                self._is_current = reader.stamp() == tuple(stamp)
-                if reader.summary.started.isoformat() != started:
-                    raise DifferentRunError(
-                        f"the index of {self.path} is of an earlier run, or was never finished",
-                        remedy=f"Rebuild it: pagemill index {self.path}",
-                    )
-            self.vectors = {
-                IndexPart(Part(part).choice): msgspec.json.decode(info, type=VectorsInfo)
-                for part, info in self._view.query("SELECT part, info FROM vectors ORDER BY rowid")
-            }
-            """The engine of the vectors, by part."""
-            self.push(stack.pop_all())
+    parts: list[IndexPart]
+    """The parts to rank by, in the order of ``IndexPart``."""
+    spelling: Collection[IndexPart]
+    """The parts whose vectors are of the embedded engine."""
 
-    @property
-    def parts(self) -> list[IndexPart]:
-        """The parts to rank by."""
-        return [part for part in IndexPart if part is IndexPart.FULL_TEXT or part in self.vectors]
+    def __init__(self, view: Database) -> None:
+        self._view = view
 
-    @property
-    def behind(self) -> str | None:
-        """Why the index was not up to date when it was opened; None if it was."""
-        if not self._complete:
-            return "the index is incomplete: indexing was interrupted, or is still running"
-        return None if self._is_current else "pages were parsed after the index was made"
+    def allowed(self, filters: Filters) -> Allowed:
+        """What filters admit."""
+        return allowed(self._view, filters)
 
-    def page_ids(self) -> list[str]:
-        """All pages."""
-        return [page_id for (page_id,) in self._view.query("SELECT page_id FROM pages ORDER BY page")]
+    def vectors_of(self, part: IndexPart) -> Iterable[MappedVectors]:
+        """The vectors of a part, as many at a time as may be in memory."""
+        raise NotImplementedError
 
     def search(
         self,
@@ -126,7 +97,7 @@ class SearchIndex(ExitStack):
         filters: Filters = EVERYTHING,
     ) -> Rankings:
         """The ranking of each part, before they are fused."""
-        fitting = allowed(self._view, filters)
+        fitting = self.allowed(filters)
         found: Rankings = {}
         for part in (part for part in self.parts if parts is None or part in parts):
             if part is IndexPart.FULL_TEXT:
@@ -151,15 +122,95 @@ class SearchIndex(ExitStack):
             top: The most pages to return.
         """
         fused = reciprocal_rank_fusion([[ranked.page for ranked in ranking] for ranking in rankings.values()])
-        spelling = {part for part, info in self.vectors.items() if info.identity.engine == DEFAULT_ENGINE}
-        spelling &= rankings.keys()
+        spelling = rankings.keys() & self.spelling
         if query is None or not spelling:
             return fused[:top]
         believed = {ranked.page for part in rankings.keys() - spelling for ranked in rankings[part]}
         if IndexPart.FULL_TEXT not in rankings:  # words were not requested, but still separate hits from noise
             by_words = self.rankings(query, parts=[IndexPart.FULL_TEXT], filters=filters)
             believed |= {ranked.page for ranking in by_words.values() for ranked in ranking}
-        return without_noise(query, fused, believed, lambda page: self._text(page, filters), top)
+        return without_noise(query, fused, believed, lambda page: text_of(self._view, page, filters), top)
+
+    def _by_words(self, expression: str, fitting: Allowed, filters: Filters) -> list[Ranked]:
+        table = "page_words" if fitting.regions is None else "region_words"
+        if filters.labels:
+            wanted = " OR ".join(f'"{database.label_token(label)}"' for label in filters.classes)
+            expression = f"{{label}} : ({wanted}) AND {{words description}} : ({expression})"
+        statement = f"SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank"
+        if fitting.pages is None and fitting.regions is None:
+            statement += f" LIMIT {DEPTH}"
+        found: dict[int, Ranked] = {}
+        for number, rank in self._view.each(statement, (expression,)):
+            page = number if fitting.regions is None else int(fitting.regions[number])
+            if page and (fitting.pages is None or fitting.pages[page]):
+                found.setdefault(page, Ranked(page, -rank, 0 if fitting.regions is None else number))
+            if len(found) == DEPTH:
+                break
+        return list(found.values())
+
+    def _by_vectors(self, part: IndexPart, query: NDArray[np.float32], fitting: Allowed) -> list[Ranked]:
+        best: list[Ranked] = []
+        for dense in self.vectors_of(part):
+            scores = similarities(dense.vectors, query)
+            found: dict[int, Ranked] = {}
+            for row in best_first(scores, fitting.rows(dense.pages, dense.regions)).tolist():
+                page = int(dense.pages[row])
+                found.setdefault(page, Ranked(page, float(scores[row]), int(dense.regions[row])))
+                if len(found) == DEPTH:
+                    break
+            best = sorted([*best, *found.values()], key=lambda ranked: -ranked.score)[:DEPTH]
+        return best
+
+
+class SearchIndex(PageIndex, ExitStack):
+    """The index of a run directory as it is when it is opened. A context manager; for one thread at a time.
+
+    Args:
+        out: The run directory.
+
+    Raises:
+        MissingInputError: There is no index.
+        DifferentRunError: The run was started over since.
+        DamagedRunError: It is damaged.
+        OutputError: It cannot be read.
+    """
+
+    def __init__(self, out: str | Path) -> None:
+        ExitStack.__init__(self)
+        self.path = Path(out)
+        self._mapped: dict[IndexPart, MappedVectors] = {}
+        with ExitStack() as stack:
+            view = stack.enter_context(database.open_for_reading(self.path / database.FILE))
+            PageIndex.__init__(self, view)
+            stack.enter_context(view.moment())  # whatever is added to the index meanwhile
+            started, stamp = next(iter(view.query("SELECT started, stamp FROM runs")), ("", ""))
+            self._stamp: str = stamp
+            with RunReader.open(self.path) as reader:
+                self._is_current = str(reader.stamp()) == self._stamp
+                if reader.summary.started.isoformat() != started:
+                    raise DifferentRunError(
+                        f"the index of {self.path} is of an earlier run, or was never finished",
+                        remedy=f"Rebuild it: pagemill index {self.path}",
+                    )
+            self.vectors = {
+                IndexPart(Part(part).choice): msgspec.json.decode(info, type=VectorsInfo)
+                for part, info in self._view.query("SELECT part, info FROM vectors ORDER BY rowid")
+            }
+            """The engine of the vectors, by part."""
+            self.parts = [part for part in IndexPart if part is IndexPart.FULL_TEXT or part in self.vectors]
+            self.spelling = {part for part, info in self.vectors.items() if info.identity.engine == DEFAULT_ENGINE}
+            self.push(stack.pop_all())
+
+    @property
+    def behind(self) -> str | None:
+        """Why the index was not up to date when it was opened; None if it was."""
+        if not self._stamp:
+            return "the index is incomplete: indexing was interrupted, or is still running"
+        return None if self._is_current else "pages were parsed after the index was made"
+
+    def page_ids(self) -> list[str]:
+        """All pages."""
+        return [page_id for (page_id,) in self._view.query("SELECT page_id FROM pages ORDER BY page")]
 
     def names(self, pages: Sequence[int]) -> list[str]:
         """Page ids of pages by their numbers."""
@@ -181,13 +232,13 @@ class SearchIndex(ExitStack):
             same.update(other for (other,) in self._view.query("SELECT page FROM pages WHERE words = ?", (words,)))
         for part in (IndexPart.IMAGES, IndexPart.TEXT):
             if part in self.vectors:
-                dense = self._vectors_of(part)
+                (dense,) = self.vectors_of(part)
                 for row in np.flatnonzero(dense.pages == page):
                     near = similarities(dense.vectors, dense.vectors[row].astype(np.float32)) >= similarity
                     same.update(map(int, dense.pages[near]))
         return self.names(sorted(same - {page}))
 
-    def _vectors_of(self, part: IndexPart) -> MappedVectors:
+    def vectors_of(self, part: IndexPart) -> Iterable[MappedVectors]:
         """The vectors of a part, memory-mapped; the rows were verified when the index was built.
 
         Raises:
@@ -206,36 +257,10 @@ class SearchIndex(ExitStack):
             pages, regions = (np.frombuffer(each, dtype="<i8") for each in numbers)
             array = np.load(files.vectors, mmap_mode="r" if len(pages) else None, allow_pickle=False)
             self._mapped[part] = MappedVectors(np.asarray(array), pages, regions)
-        return self._mapped[part]
+        return (self._mapped[part],)
 
-    def _text(self, page: int, filters: Filters) -> str:
-        statement = f"SELECT text || description FROM regions WHERE page = ?{filters.condition}"
-        return "\n".join(text for (text,) in self._view.query(statement, (page, *filters.classes)))
 
-    def _by_words(self, expression: str, fitting: Allowed, filters: Filters) -> list[Ranked]:
-        table = "page_words" if fitting.regions is None else "region_words"
-        if filters.labels:
-            wanted = " OR ".join(f'"{database.label_token(label)}"' for label in filters.classes)
-            expression = f"{{label}} : ({wanted}) AND {{words description}} : ({expression})"
-        statement = f"SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank"
-        if fitting.pages is None and fitting.regions is None:
-            statement += f" LIMIT {DEPTH}"
-        found: dict[int, Ranked] = {}
-        for number, rank in self._view.each(statement, (expression,)):
-            page = number if fitting.regions is None else int(fitting.regions[number])
-            if page and (fitting.pages is None or fitting.pages[page]):
-                found.setdefault(page, Ranked(page, -rank, 0 if fitting.regions is None else number))
-            if len(found) == DEPTH:
-                break
-        return list(found.values())
-
-    def _by_vectors(self, part: IndexPart, query: NDArray[np.float32], fitting: Allowed) -> list[Ranked]:
-        dense = self._vectors_of(part)
-        scores = similarities(dense.vectors, query)
-        found: dict[int, Ranked] = {}
-        for row in best_first(scores, fitting.rows(dense.pages, dense.regions)).tolist():
-            page = int(dense.pages[row])
-            found.setdefault(page, Ranked(page, float(scores[row]), int(dense.regions[row])))
-            if len(found) == DEPTH:
-                break
-        return list(found.values())
+def text_of(view: Database, page: int, filters: Filters = EVERYTHING) -> str:
+    """The text of a page and of its descriptions, as far as the filters admit its regions."""
+    statement = f"SELECT text || description FROM regions WHERE page = ?{filters.condition} ORDER BY region"
+    return "\n".join(text for (text,) in view.query(statement, (page, *filters.classes)))

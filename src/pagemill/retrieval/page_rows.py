@@ -33,9 +33,9 @@ class PageVersion(NamedTuple):
     length: int
 
     @classmethod
-    def of(cls, row: PageRow, *, prefix: str = "") -> PageVersion:
-        """The version of a page with a record; ``prefix`` precedes its id."""
-        return cls(f"{prefix}{row.page_id}", row.crc or 0, row.length or 0)
+    def of(cls, row: PageRow) -> PageVersion:
+        """The version of a page with a record."""
+        return cls(row.page_id, row.crc or 0, row.length or 0)
 
 
 def done_pages(reader: RunReader) -> Iterator[PageRow]:
@@ -56,14 +56,16 @@ def languages_of_run(summary: RunSummary) -> list[str]:
 
 
 class IndexedPages:
-    """Adds pages to an index and deletes them.
+    """Adds pages of a run to an index and deletes them.
 
     Args:
         connection: The index, opened for writing; the caller commits.
+        run: The name of the run in the index.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, run: str) -> None:
         self._connection = connection
+        self._run = run
 
     def remove(self, page: int) -> None:
         """Delete the page of this number."""
@@ -72,13 +74,14 @@ class IndexedPages:
         self._connection.execute("DELETE FROM regions WHERE page = ?", (page,))
         self._connection.execute("DELETE FROM pages WHERE page = ?", (page,))
 
-    def put(self, page: PageResult, version: PageVersion, languages: Sequence[str]) -> int:
+    def put(self, page: PageResult, version: PageVersion, languages: Sequence[str], vector: bytes | None = None) -> int:
         """Add a page.
 
         Args:
             page: Its record.
             version: Checksum and length of the record.
             languages: Those of the run, where the record has none.
+            vector: Of the page's text, where it is kept here.
 
         Returns:
             The number of its row; 0 if the page is not finished (it was a moment ago: the run is in progress).
@@ -123,9 +126,10 @@ class IndexedPages:
         words = self._change_words(number, None, about)
         digests = [next(contents(page, part, images=False), None) for part in (Part.TEXT, Part.IMAGES)]
         execute(
-            "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number,
+                self._run,
                 page.page_id,
                 page.doc_id,
                 _sound(page.source),
@@ -136,6 +140,7 @@ class IndexedPages:
                 version.crc,
                 version.length,
                 about,
+                vector,
             ),
         )
         return int(number)

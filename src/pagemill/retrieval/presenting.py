@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pagemill.store.database import Database
 
 _TEXT = "text || description"
-_OF_PAGE = ("page_id", "doc_id", "source", "page_number", "language")
+_OF_PAGE = ("run", "page_id", "doc_id", "source", "page_number", "language")
 
 
 def hits_of(

@@ -19,7 +19,7 @@ from pagemill.errors import CorruptInputError, InputError, UnsupportedInputError
 
 _MAX_LINE = 2**20
 MAX_BYTES = 2**30
-"""Of a file of queries."""
+"""Maximum size of a file of queries."""
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_MAGIC = b"ARROW1"
 _IDS = ("id", "query_id", "query-id", "_id", "qid")

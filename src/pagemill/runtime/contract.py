@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _OVERHANG = 0.02
-"""Of the page's side: how far a box may stick out of the page (rounding, padding); it is clipped."""
+"""Share of the page's side by which a box may stick out of the page (rounding, padding); it is clipped."""
 _LEAST_OVERHANG = 2.0  # pixels
 _FAR_OUTSIDE = 0.5  # of the page's side: detected lines are padded and tilted; cutting out one far away takes memory
 _ROUNDING = 1e-3  # how far a share in 32-bit floats may be over 1

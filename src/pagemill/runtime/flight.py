@@ -72,11 +72,11 @@ class Turn(Share):
 
 
 TICKET: ContextVar[Ticket | None] = ContextVar("ticket", default=None)
-"""Of the page that is being parsed."""
+"""Ticket of the page that is being parsed."""
 
 
 def place() -> int:
-    """Of the current page, where calls wait for a thread or a microbatch: the lowest is next.
+    """Place of the current page, where calls wait for a thread or a microbatch: the lowest is next.
 
     The oldest page goes first, at whatever stage it is: pages leave as soon as they can, and few are in flight at once.
     """
@@ -187,7 +187,7 @@ class Ticket:
 
     @property
     def place(self) -> int:
-        """Of the page, where calls wait: the lowest is next."""
+        """Place of the page, where calls wait: the lowest is next."""
         return (self._flight.admitted if self._number is None else self._number) + self.share.handicap
 
     def admit_others(self) -> None:

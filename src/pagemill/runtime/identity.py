@@ -29,19 +29,10 @@ from pagemill.layout.settings import LayoutSettings
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 
 _NAMED = frozenset(
-    {
-        *(
-            "languages",
-            "text_layer",
-            "crops",
-            "layout_engine",
-            "layout_model",
-            "recognition_engine",
-            "model",
-            "reading",
-        ),
-        *("served_model", "max_tokens", "footnotes"),
-    }
+    (
+        *("languages", "text_layer", "crops", "layout_engine", "layout_model", "recognition_engine", "model"),
+        *("reading", "served_model", "max_tokens", "footnotes"),
+    )
 )
 """Named also where they are the default, as by the first runs. A key that is missing stands for the default."""
 

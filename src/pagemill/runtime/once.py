@@ -14,7 +14,7 @@ Thing = TypeVar("Thing")
 class Once(Generic[Thing]):
     """Makes a thing on first use; all who ask meanwhile wait for the same one, and share its failure.
 
-    Who asks after a failure has it made again: memory may be there by then. A page that gives up waiting does not
+    A call after a failure retries: memory may be free by then. A page that gives up waiting does not
     stop the making.
 
     Args:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pagemill.describing.describer import KeptAnswers
 
 _LARGE_PAGE_BYTES = 40 * 2**20
-"""Of decoded pixels: well over an A4 page at 300 dpi (26 MB)."""
+"""Bytes of decoded pixels: well over an A4 page at 300 dpi (26 MB)."""
 
 
 class Pipeline:
@@ -42,7 +42,7 @@ class Pipeline:
     def __init__(self, services: Services, share: Share | None = None) -> None:
         self.services = services
         self.source: InputStream
-        """Of the stream that is in flight, once its first page is there."""
+        """Source of the stream in flight, once its first page is there."""
         self._share = share
         self._stream: EndedPages | None = None
         self._stopped = False
@@ -60,7 +60,7 @@ class Pipeline:
         await self._stack.aclose()
 
     async def prepare(self) -> None:
-        """As :meth:`pagemill.runtime.services.Services.prepare`."""
+        """See :meth:`pagemill.runtime.services.Services.prepare`."""
         await self.services.prepare()
 
     async def stream(

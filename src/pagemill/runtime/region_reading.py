@@ -158,7 +158,7 @@ class CheckedReader(RegionReader):
         return await self._answer(self._engine.read_page(prepared), checked_page_reading, unread)
 
     def stop_waiting(self) -> None:
-        """As :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
+        """See :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
         self._engine.stop_waiting()
 
     async def aclose(self) -> None:

@@ -161,7 +161,7 @@ class _Parent:
         self._requested_at = -math.inf
         self._beats = self._silent_checks = self._late_checks = 0
         self._limit: Limit | None = None
-        """Of the CPU time of a worker that gives no sign of life: on a busy machine it may be long in coming."""
+        """Limit of the CPU time of a worker that gives no sign of life: on a busy machine it may be long in coming."""
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int] = {}
 
     def __enter__(self) -> Self:

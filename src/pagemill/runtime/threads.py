@@ -133,7 +133,7 @@ class ComputeThreads:
         return call
 
     def give_up(self, call: Call[Any]) -> None:
-        """Nobody wants the answer any more: a call that waits does not run, one that runs had better end soon."""
+        """Cancel a call whose answer is not needed: a queued call does not run, a running call should stop early."""
         if not call.given_up:
             call.given_up = True
             # Looked at, so that asyncio does not complain that nobody has: errors of such a call are no news.

@@ -22,7 +22,7 @@ _MARK = "#"
 _MOST_DEPTH = 3
 """Files inside of each other: mail in an archive that is attached to mail."""
 _MOST_BYTES = 2**30
-"""Of a file that is fetched for what is in it."""
+"""Size of a file that is fetched for its contents."""
 
 
 def container_of(text: str, origin: int) -> Item | None:

@@ -100,6 +100,7 @@ class Identifier:
         known = self._catalogue.remembered_digest(path.absolute(), status.st_size, status.st_mtime_ns)
         if known is not None:
             return Source(item=item, digest=known, file_format=expected, stamp=FileStamp.of(path, known, status))
+        # Before the content is read: what changes the file from now on has a later time of modification.
         started = time.time_ns()
         with FileIO(path) as file:
             head = file.read(HEAD_BYTES)
@@ -122,6 +123,7 @@ class Identifier:
             return Source(item=item, digest=sha256)
         tag = next((f"{name}={info[name]}" for name in _TAGS if info.get(name)), None)
         by_address = text_digest(f"{item.uri}\n{info.get('size')}\n{tag}")
+        # Not the digest of the content, but it changes with it, and costs no download.
         if tag is not None:
             return Source(item=item, digest=by_address)
         file_format = format_of(item)

@@ -19,7 +19,10 @@ from pagemill.sources.items import natural_key
 from pagemill.sources.options import SourceOptions
 
 MANIFEST = ".pagemill-download.json"
-"""Manifest in the folder of a copy. Written last: a copy without it is incomplete."""
+"""Manifest in the folder of a copy. Written last: a copy without it is incomplete.
+
+The Hub's client keeps a commit and a digest beside each file that it has fetched, but not the names of all files, from
+which a configuration is chosen offline; and it compares sizes alone, where :func:`_verify` compares digests."""
 _CHUNK = 2**20
 _MAX_MANIFEST = 64 * 2**20
 _SMALL = 10**8

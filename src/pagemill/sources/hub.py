@@ -73,6 +73,7 @@ class DatasetAddress:
         """
         configs = _configs(card)
         config, split = self.config, self.place
+        # A path in the repository goes before a split of that name: it is what the user can see on the Hub.
         if config is None:
             inside = [name for name in names if not split or name == split or name.startswith(f"{split}/")]
             if inside:

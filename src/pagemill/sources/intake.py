@@ -192,6 +192,7 @@ class Intake:
             # Of the catalogue, or as the stream ends: not errors of this file, which would become its record.
             raise
         except Exception as error:
+            # Identified by its address, as there is no content: each invocation then meets the same source again.
             source = Source(item=item, digest=text_digest(address), error=input_error(item, error))
         skip = None
         if self.options.skip_duplicates and source.error is None:

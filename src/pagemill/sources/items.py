@@ -65,6 +65,7 @@ class SkippedFiles:
     def add(self, name: str) -> None:
         """Count a file by its name, which is untrusted: there may be any number of suffixes."""
         suffix = PurePosixPath(name).suffix.lower() or "no suffix"
+        # Bounded: the names of a hostile archive could have a million suffixes.
         if suffix not in self.by_suffix and len(self.by_suffix) >= MAX_SUFFIXES:
             suffix = "other"
         self.by_suffix[suffix] += 1

@@ -250,6 +250,7 @@ class _Search:
             yield self._broken(str(folder), unreadable(repr(str(folder)), error))
             return
         is_run = _RUN in folders
+        # Found on the way, not named by the user: its crops would be parsed as if they were documents.
         if is_run and not named:
             return
         is_about = _texts_about_others((entry.name for entry in entries), in_run=is_run)
@@ -266,6 +267,7 @@ class _Search:
                 yield from self._lost(path)
             elif promised(path) is not None and not is_about(name):
                 yield self._file(path, str(path))
+            # The end of the name is not the suffix of any format: the first bytes decide.
             elif not _names_a_kind(path.suffix):
                 yield from self._by_content(path)
             else:

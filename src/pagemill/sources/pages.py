@@ -324,6 +324,7 @@ class PageReferences:
         waiting = known.waiting.get(page)
         if waiting is None:
             waiting = WaitingPage(page_id=self._catalogue.page_id(wanted_id))
+        # On a cluster the driver has named the documents: workers see only parts of the input.
         if waiting.doc_id is not None:
             document = replace(document, doc_id=waiting.doc_id)
         if source.skip is not None and page:

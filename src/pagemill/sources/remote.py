@@ -235,6 +235,7 @@ def read_all(file: RemoteFile, max_bytes: int) -> bytes:
     """
     with file.filesystem.open(file.path, "rb") as opened:
         data: bytes = opened.read(max_bytes + 1)
+    # One byte more was asked for than is allowed: no filesystem has to know sizes for that.
     if len(data) > max_bytes:
         raise TooLargeError(f"{file.path!r} has more than {max_bytes:,} bytes", remedy="Download it and give its path.")
     return data

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pagemill.document.shown import count
 from pagemill.errors import (
     CorruptInputError,
     InputError,
@@ -240,7 +241,7 @@ def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, end
                     yield whole
                     given += whole.num_rows
             if given < rows:
-                raise damaged(f"row group {index + 1} announces {rows} rows and holds {given}")
+                raise damaged(f"row group {index + 1} announces {count(rows, 'row')} and holds {given:,}")
         except Exception as raised:
             error = reason_of(raised, content)
             yield LostRows(rows - given, error, _row_ids(parquet, index, columns, rows)[given:])

@@ -231,6 +231,7 @@ class InputStream:
                 refusal.message += f"; {error.message}"
                 refusal.remedy = "Get the file again."
             raise refusal from error
+        # The copy is not better: the original is what its author made.
         if info is not None and not repair.loops and found.page_count <= info.page_count - info.broken:
             return self._references.of_pdf(source, path, keep, info)
         # Pages that the original announces and the copy lacks are missing, and get a record.

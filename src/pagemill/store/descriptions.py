@@ -68,6 +68,7 @@ class DescriptionStore:
             connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
             opened.callback(connection.close)
             connection.execute("PRAGMA journal_mode = WAL")
+            # Without an fsync per answer: what a power cut takes is asked again.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(_TABLE)
             opened.pop_all()

@@ -40,6 +40,7 @@ def examine(out: Path, *, fresh: bool = False) -> Holding:
     with output_errors(out):
         if (out / paths.FOLDER).is_file():
             raise foreign(out, paths.FOLDER)
+        # First: while a run is being deleted, the rest of its files looks like a damaged run.
         if (out / paths.DISCARDING).exists():
             return Holding.REMAINS
         if (out / paths.DATABASE).exists():

@@ -288,6 +288,7 @@ class RunReader(Database):
                 self._keep(document, digest, known)
             held = digest, known
         self._overlays[document] = held
+        # Few: a structure grows with its document, and pages come document by document.
         while len(self._overlays) > _HELD_OVERLAYS:
             self._overlays.popitem(last=False)
         return held[1]

@@ -59,7 +59,7 @@ def decompress(data: bytes) -> bytes:
         ValueError: It is damaged.
     """
     try:
-        # The frame announces its size: bounded before anything is allocated.
+        # The frame announces its size, which is checked before anything is allocated.
         if zstandard.get_frame_parameters(data).content_size > MAX_LINE_BYTES:
             raise ValueError(f"longer than {MAX_LINE_BYTES} bytes")
         return zstandard.ZstdDecompressor().decompress(data) + b"\n"

@@ -52,9 +52,9 @@ def agreement(cells: Sequence[GridCell], rules: Rules, text_height: float) -> fl
     columns = {column for cell in filled for column in range(cell.column, cell.column + cell.column_span)}
     height = max(cell.row + cell.row_span for cell in cells)
     width = max(cell.column + cell.column_span for cell in cells)
-    told = len(rows) / height * len(columns) / width
+    resolution = len(rows) / height * len(columns) / width
     empty = 1.0 - sum(cell.row_span * cell.column_span for cell in filled) / (height * width)
-    return told * (1.0 - len(against) / words) - TABLES.empty_cost * empty
+    return resolution * (1.0 - len(against) / words) - TABLES.empty_cost * empty
 
 
 def _parted(cells: Sequence[GridCell], rules: Rules, text_height: float) -> Iterator[TableWord]:

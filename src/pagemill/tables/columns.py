@@ -71,7 +71,7 @@ def _inner_border(rows: Sequence[Sequence[TableWord]], low: float, high: float, 
     ends = np.array([extent(right)[0] for _, right in parted])
     middle = float(np.median((starts + ends) / 2))
     agreed = (starts < middle) & (ends > middle)
-    # Lines of a cell that wraps are on one side of the border, and tell nothing.
+    # Lines of a wrapped cell are on one side of the border, and are no evidence.
     spans = [extent(row) for row in inside if row]
     over = sum(x1 < middle < x2 for x1, x2 in spans)
     return [middle] if agreed.mean() > TABLES.inner_agreement and 2 * len(parted) >= over else []

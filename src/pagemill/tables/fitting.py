@@ -32,7 +32,7 @@ class Fitted:
     cells: Sequence[GridCell]
     header_rows: int
     agreement: float
-    """As :func:`pagemill.tables.agreement.agreement` says, times the share of words where the model saw their cell."""
+    """:func:`pagemill.tables.agreement.agreement`, times the share of words where the model saw their cell."""
 
 
 @dataclass(slots=True)
@@ -52,8 +52,8 @@ def fit(
 ) -> Fitted | None:
     """Put the words into the cells of a predicted structure.
 
-    The model sees the table shrunk, so its boxes are off by several pixels: they tell about where rows and columns
-    end, and the blanks between the words tell where exactly. Row borders go between lines of text, in order and as near
+    The model sees the table shrunk, so its boxes are off by several pixels: they show roughly where rows and columns
+    end, and the blanks between the words show where exactly. Row borders go between lines of text, in order and as near
     as possible to where they are predicted; column borders to where the fewest words, and hardly any move, are in the
     way.
 
@@ -148,7 +148,7 @@ def _column_borders(
 def _predicted_borders(slots: Sequence[tuple[int, int, Box | None]], count: int, axis: int) -> list[float] | None:
     """Where neighbours along an axis part: midway between where most of one end and most of the next start.
 
-    Cells with a span tell only where there are no others.
+    Cells with a span are only used if there are no others.
 
     Args:
         slots: First slot, span and box of each cell.

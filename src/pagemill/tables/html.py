@@ -1,4 +1,4 @@
-"""Table HTML that nobody vouches for (a model's answer) into a `Table`."""
+"""Parse untrusted table HTML (a model's answer) into a `Table`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def prose_share(lines: Sequence[TextLine]) -> float:
     """Share of characters in paragraphs: lines that go on in the line below, several times, because they are full.
 
     A line is full if the first word of the next line would not have had room before the end of the widest line of its
-    block. Lines of one or two words, and numbers, tell nothing: the cells of a column are often alike.
+    block. Lines of one or two words, and numbers, are no evidence: the cells of a column are often alike.
     """
     total = sum(len(line.text) for line in lines)
     if len(lines) < 2 or len(lines) > TABLES.most_prose_lines:

@@ -55,7 +55,7 @@ def recognize_table(
     Args:
         pixels: The page, level, shape (height, width, 3), uint8.
         box: The table's region in page pixels.
-        lines: Lines of the page or of the region, in page pixels; with words where the engine tells.
+        lines: Lines of the page or of the region, in page pixels; with words if the engine reports them.
         model: Gives the model that predicts structures, asked where rules do not draw the whole grid; None to do
             without.
         prefer_model: Ask it also where rules draw the grid.

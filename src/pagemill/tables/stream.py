@@ -77,6 +77,7 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
         and left + text_height < rule.position < right - text_height
     ]
     separators = find_separators(lines, text_height, ruled)
+    # Reports align currency signs in a column of their own; to a reader they belong to the amounts.
     separators = _without_currency_columns(separators, words)
     if not separators:
         return None
@@ -137,12 +138,14 @@ def _header_end(rows: Sequence[TextRow], across: Sequence[float]) -> int:
     """How many lines at the top are the header: above the first rule across the table, else a first row of titles."""
     if len(rows) < 2:
         return 0
+    # A header longer than the body is a misreading, such as a rule above the totals.
     most = len(rows) // 2
     for y in across:
         above = sum(row.y < y for row in rows)
         # A title above the table's top rule is no header.
         if 0 < above <= most and (above > 1 or len(rows[0].columns) > 1):
             return above
+    # Without a rule: titles stand over the figures, and the column of labels has none of its own.
     labelled = [0 in row.columns for row in rows]
     count = labelled.index(True) if any(labelled) else 0
     if 0 < count <= most and float(np.mean(labelled[count:])) > TABLES.stub_filled:
@@ -190,7 +193,7 @@ def _stretch(row: TextRow, below: Sequence[TextRow], rules: Rules, last: int, te
             low -= 1
         while high + 1 in free:
             high += 1
-        # A rule under several titles does not tell where one ends.
+        # A rule under several titles does not show where one ends.
         under = [rule for rule in between if [p for p in row.pieces if spanned(rule, p.middle)] == [piece]]
         if under:
             rule = min(under, key=lambda rule: rule.length)

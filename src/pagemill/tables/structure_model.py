@@ -1,4 +1,4 @@
-"""SLANet-plus, the model that tells a table's rows, columns and spans from its picture."""
+"""SLANet-plus, the model for rows, columns and spans of a table image."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Structure:
 
 
 class StructureModel(Protocol):
-    """What tells the structure of a table. Called from several threads at once."""
+    """A model for the structure of tables. Thread-safe."""
 
     @property
     def name(self) -> str:
-        """As records name it."""
+        """Name in records."""
 
     def predict(self, pixels: Pixels) -> Structure | None:
         """The structure of the table that fills an image, shape (height, width, 3), uint8; None if it sees none."""
@@ -77,11 +77,11 @@ class CheckedModel:
 
     @property
     def name(self) -> str:
-        """As records name it."""
+        """Name in records."""
         return self.model.name
 
     def predict(self, pixels: Pixels) -> Structure | None:
-        """As :class:`StructureModel`.
+        """See :class:`StructureModel`.
 
         Raises:
             EngineError: The cells do not tile a grid.
@@ -122,7 +122,7 @@ class SlanetPlus:
             ) from error
 
     def predict(self, pixels: Pixels) -> Structure | None:
-        """As in :class:`StructureModel`."""
+        """See :class:`StructureModel`."""
         height, width = pixels.shape[:2]
         scale = _SIDE / max(height, width)
         size = max(1, int(width * scale)), max(1, int(height * scale))
@@ -190,6 +190,6 @@ def packaged_model() -> SlanetPlus:
     """The embedded model, loaded once per process on first use; takes 0.2 s: call it on a thread.
 
     Raises:
-        MissingDependencyError: As :class:`SlanetPlus` says.
+        MissingDependencyError: See :class:`SlanetPlus`.
     """
     return cached(SlanetPlus, SlanetPlus)

@@ -27,7 +27,7 @@ _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?[0-9A-Za-z]{1,31};|\]\(|[|\n\\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell: the grid slots it covers and what it says."""
+    """A cell: the grid slots it covers, and its text."""
 
     row: int
     """First row, from 0."""
@@ -60,7 +60,7 @@ class Table:
     rows: int
     columns: int
     caption: str = ""
-    """What its HTML says in ``caption``, plain text in one line."""
+    """The ``caption`` of its HTML, as plain text on one line."""
     line_indices: tuple[int, ...] = ()
     """Which of the lines handed to recognition stand in the table, ascending."""
     method: str = ""
@@ -116,7 +116,7 @@ class Table:
         return data_frame("pandas", self.grid(), self.header_rows)
 
     def to_polars(self) -> polars.DataFrame:
-        """As :meth:`to_pandas`, as a data frame of polars.
+        """The table as a data frame of polars; see :meth:`to_pandas`.
 
         Raises:
             MissingDependencyError: polars is not installed.

@@ -41,13 +41,13 @@ class TransformerThresholds:
     """Numbers of this engine. None is measured here."""
 
     score: float = 0.5
-    """Of a row, column or span; as its authors use."""
+    """Least score of a row, column or span, as used by its authors."""
     table_score: float = 0.9
-    """Of a table on a page; as its authors use."""
+    """Least score of a table on a page, as used by its authors."""
     same: float = 0.5
-    """Of the shorter one, along an axis: two rows or columns that overlap so much are one."""
+    """Share of the shorter of two rows or columns from which an overlap along their axis makes them one."""
     spanned: float = 0.5
-    """Of a row or column that a span covers."""
+    """Share of a row or column from which it is covered by a span."""
 
 
 THRESHOLDS = TransformerThresholds()
@@ -69,7 +69,7 @@ class TableDetector:
         folder: Of the checkpoint.
 
     Raises:
-        PagemillError: It cannot be loaded; the class says why.
+        PagemillError: It cannot be loaded.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -150,11 +150,11 @@ class TableTransformer:
         self._detection = detection
 
     def predict(self, pixels: Pixels) -> Structure | None:
-        """As :class:`pagemill.tables.structure_model.StructureModel`."""
+        """See :class:`pagemill.tables.structure_model.StructureModel`."""
         return structure_of(self._structure.detect([pixels], THRESHOLDS.score)[0])
 
     def find(self, page: Pixels) -> list[Box]:
-        """As :class:`pagemill.tables.structure_model.TableFinder`."""
+        """See :class:`pagemill.tables.structure_model.TableFinder`."""
         if self._detection is None:
             return []
         found = self._detection.detect([page], THRESHOLDS.table_score)[0]

@@ -72,7 +72,7 @@ class TableThresholds:
     ground_percentile = 67
     """Percentile of grey that is ground: even dense print covers less than a third of its line."""
     shade_returns = 0.1
-    """Share of later rows of the header's shade above which the table is striped and the shade tells nothing."""
+    """Share of later rows of the header's shade above which the table is striped and the shade is no evidence."""
 
     # Columns without vertical rules.
     word_space = 0.35
@@ -135,7 +135,7 @@ class TableThresholds:
     """Share of characters in paragraphs from which text is prose and no table: drawn tables have up to .60, those of
     PubTabNet's examples up to .63; columns of prose mostly .8 and more."""
     prose_words, prose_characters = 3, 10
-    """Least words, or characters of scripts without spaces, of a line that tells."""
+    """Least words, or characters of scripts without spaces, of a line that is evidence."""
     paragraph_lines = 4
     """Least lines of a paragraph; cells wrap into fewer."""
     ruled_prose_rows = 3

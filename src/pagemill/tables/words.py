@@ -28,7 +28,7 @@ class TableWord:
     glued: bool = False
     """No space stood between this word and the one before it on the line."""
     place: int = 0
-    """Of the word in its line, in the order of reading."""
+    """Index of the word in its line, in reading order."""
     spans: tuple[Span, ...] = ()
     """Inline marks of the word."""
     cut: bool = False
@@ -36,7 +36,7 @@ class TableWord:
 
     @property
     def box(self) -> Box:
-        """As of all that has a place."""
+        """Its bounding box."""
         return self.x1, self.y1, self.x2, self.y2
 
     @property

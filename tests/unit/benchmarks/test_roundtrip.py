@@ -65,11 +65,7 @@ def test_scripts_are_equal_as_unicode_and_as_tags_and_differ_from_plain_digits()
 
 @pytest.mark.parametrize(
     ("target", "found"),
-    [
-        ("https://example.org/a", 1.0),
-        ("https://example.org/b", 0.0),
-        ("https://example.org/a/", 0.0),
-    ],
+    [("https://example.org/a", 1.0), ("https://example.org/b", 0.0), ("https://example.org/a/", 0.0)],
 )
 def test_targets_of_links_match_exactly(target: str, found: float) -> None:
     assert scores("[here](https://example.org/a)", f"[here]({target})")["links"] == found

@@ -144,11 +144,7 @@ SHOWN = (
 
 @pytest.mark.parametrize(
     ("more", "is_text_only"),
-    [
-        ((), True),
-        ((rules_and_shades, bullets), True),
-        *[((draw,), False) for draw in SHOWN],
-    ],
+    [((), True), ((rules_and_shades, bullets), True), *[((draw,), False) for draw in SHOWN]],
     ids=["prose", "rules, shades and bullets", *[draw.__name__ for draw in SHOWN]],
 )
 def test_pages_that_show_nothing_but_their_lines_are_not_drawn(tmp_path: Path, more, is_text_only):

@@ -1,3 +1,4 @@
+import functools
 import io
 import os
 import re
@@ -224,6 +225,7 @@ def test_a_big_image_may_have_a_name_that_is_no_utf8(tmp_path: Path):
     assert close(page.pixels[5, 5], BLUE, 12)
 
 
+@functools.cache
 def huge_images() -> dict[str, bytes]:
     """A gradient in what libvips reads row by row and in what it does not, larger than twice ``HUGE_LIMITS``."""
     grey = Image.linear_gradient("L").resize((400, 300))

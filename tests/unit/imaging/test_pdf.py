@@ -136,10 +136,7 @@ RGB = np.repeat(NOISE, 3, axis=1).tobytes()
         ({**GREY, "data": NOISE[:-1].tobytes()}, False),
         ({"ImageMask": True, "BitsPerComponent": 1, "data": bytes(13 * 90)}, False),
         ({**GREY, "data": NOISE[:40].tobytes()}, True),
-        (
-            {**FLATE, "data": zlib.compress(NOISE[:40].tobytes())},
-            True,
-        ),
+        ({**FLATE, "data": zlib.compress(NOISE[:40].tobytes())}, True),
         ({"ColorSpace": Name.DeviceRGB}, True),
         ({"ColorSpace": Array([Name.Lab, Dictionary(WhitePoint=[1, 1, 1])])}, True),
         ({**GREY, "Filter": Name.JPXDecode, "data": b"\0\0\0\x0cjP  \r\n\x87\n"}, True),

@@ -151,11 +151,7 @@ def test_an_image_that_cannot_be_decoded_is_a_warning(tmp_path: Path, filters: s
 
 @pytest.mark.parametrize(
     ("lost", "parameters", "found"),
-    [
-        (0, {}, []),
-        (3, {"EndOfBlock": False}, []),
-        (500, {}, ["corrupt"]),
-    ],
+    [(0, {}, []), (3, {"EndOfBlock": False}, []), (500, {}, ["corrupt"])],
     ids=["whole", "without an end marker, as announced", "cut"],
 )
 def test_an_image_in_group_4_ends_with_its_marker(

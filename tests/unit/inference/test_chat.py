@@ -1,4 +1,4 @@
-"""Chat completions out of JSON that nobody vouches for."""
+"""Chat completions from untrusted JSON."""
 
 from __future__ import annotations
 

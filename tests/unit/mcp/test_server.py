@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from pagemill.client.models import SearchResult, Snippet
 from synthetic_run import TABLE, page, region
 
+from pagemill.document.jobs import SearchResult, Snippet
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, PageResult
 from pagemill.errors import UsageError

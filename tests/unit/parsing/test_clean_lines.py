@@ -24,7 +24,7 @@ def test_lines_without_a_box_are_named():
     lines = [TextLine(text="a", box=(float("nan"), 0, 1, 1)), TextLine(text="b", box=(0, 0, 1, 1))]
     kept, (error,) = clean_lines(lines)
     assert [line.text for line in kept] == ["b"]
-    assert error.message.startswith("1 lines")
+    assert error.message.startswith("1 line of text")
 
 
 def test_corners_that_are_no_numbers_go():

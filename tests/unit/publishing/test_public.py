@@ -27,7 +27,7 @@ def test_sources(source, shown):
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        ("/home/miller/my scans/a.pdf is no PDF", "a.pdf is no PDF"),
+        ("/home/miller/my scans/a.pdf is not a PDF", "a.pdf is not a PDF"),
         ("see '/home/miller/my scans/b.pdf'", "see 'b.pdf'"),
         ("cannot write /data/out/crops/x.png: full", "cannot write x.png: full"),
         ("C:\\data\\x.png is gone", "x.png is gone"),

@@ -145,7 +145,7 @@ def test_a_damaged_picture_costs_no_text(documents: dict[str, Path], tmp_path: P
     path = repacked(documents[".docx"], tmp_path / "a.docx", lambda name, data: b"x" if name.endswith(".png") else data)
     (part,) = parts_of(path)
     assert "A claim1" in text_of([part])
-    assert part.notes[-1].startswith("1 pictures are not kept")
+    assert part.notes[-1].startswith("1 picture left out")
 
 
 def test_pictures_become_jpegs_and_ornaments_are_left_out(tmp_path: Path):

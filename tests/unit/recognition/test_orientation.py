@@ -1,13 +1,7 @@
 import pytest
 
 from pagemill.recognition.base import DetectedLine, RecognizedText
-from pagemill.recognition.reader import (
-    evidence,
-    longest,
-    reading_quad,
-    runs_vertically,
-    turned,
-)
+from pagemill.recognition.reader import evidence, longest, reading_quad, runs_vertically, turned
 from pagemill.recognition.verdict import size_of
 
 

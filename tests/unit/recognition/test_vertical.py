@@ -39,10 +39,7 @@ def test_a_sign_and_a_stroke_that_were_left_out_come_back_in_their_places():
     upright = stood_up(line_of(*SHAPES), read)
     assert upright is not None
     second = RecognizedText(
-        text="地区の市、川タ１プ",
-        confidence=0.9,
-        centers=tuple((np.arange(9) + 0.5) / 9),
-        confidences=(0.9,) * 9,
+        text="地区の市、川タ１プ", confidence=0.9, centers=tuple((np.arange(9) + 0.5) / 9), confidences=(0.9,) * 9
     )
     completed, lost = upright.completed(second)
     assert (completed.text, lost) == ("地区の市、川タープ", 0)

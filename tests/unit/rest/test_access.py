@@ -24,7 +24,7 @@ async def guarded(tmp_path):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "mill.example.org"])
 def test_an_address_that_others_reach_needs_keys_or_a_word_that_it_does_not(host):
-    with pytest.raises(UsageError, match="everybody who reaches"):
+    with pytest.raises(UsageError, match="anyone who can reach"):
         ServeSettings(host=host)
     assert ServeSettings(host=host, api_keys=(KEY,)).api_keys == (KEY,)
     assert ServeSettings(host=host, insecure=True).insecure

@@ -234,7 +234,7 @@ def test_the_index_of_a_run_that_was_started_over_is_refused(run: Path) -> None:
     import sqlite3
 
     with sqlite3.connect(run / "index" / "index.sqlite") as connection:
-        connection.execute("UPDATE state SET run_started = '2001-01-01'")
+        connection.execute("UPDATE runs SET started = '2001-01-01'")
     connection.close()
     with pytest.raises(DifferentRunError, match="earlier run"):
         SearchIndex(run)

@@ -11,8 +11,7 @@ from synthetic_run import open_run, page, region, write, write_run
 from pagemill.document.labels import Label
 from pagemill.embedding.ngram_engine import STATISTICS
 from pagemill.errors import OutputError, UsageError
-from pagemill.retrieval import database
-from pagemill.retrieval import library as library_module
+from pagemill.retrieval import building, database
 from pagemill.retrieval.library import Library
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
@@ -49,7 +48,7 @@ def test_words_korean_and_misspelt_words_are_found(library: Library, out: Path) 
     assert found(library, "체험교실")[0] == ("a", "공고_1")
     assert found(library, "shuters")[0] == ("a", "mill_2")
     assert found(library, "xylophone") == []
-    hit = library.search("wheel", owner="")[0].found
+    hit = library.search("wheel", owner="")[0]
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["wheel"]
     assert hit.region == 1
 
@@ -103,7 +102,7 @@ def test_a_damaged_record_is_left_out_and_reported(library: Library, out: Path) 
 def test_an_interrupted_put_is_completed_by_the_next_one(
     library: Library, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library_module, "_PAGES_A_TRANSACTION", 1)
+    monkeypatch.setattr(building, "_PAGES_A_TRANSACTION", 1)
     asked = iter([False, True])
     with RunReader.open(out) as reader:
         library.put("a", reader, owner="", collection="", stamp="1", stopped=lambda: next(asked))

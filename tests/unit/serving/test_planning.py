@@ -215,11 +215,7 @@ def test_a_plan_holds_together_or_is_refused(
     profile: str, memory: float, share: float, length: int, sequence: int, prefill: int
 ):
     wishes = Wishes(
-        memory_gib=memory,
-        memory_share=share,
-        max_model_len=length,
-        sequence_tokens=sequence,
-        prefill_tokens=prefill,
+        memory_gib=memory, memory_share=share, max_model_len=length, sequence_tokens=sequence, prefill_tokens=prefill
     )
     try:
         plan = make_plan(GLM, load_profile(profile), wishes)

@@ -188,11 +188,7 @@ def test_urls_of_unknown_or_missing_filesystems(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("url", "package"),
-    [
-        ("https://example.org/a.pdf", "aiohttp"),
-        ("s3://bucket/a.pdf", "s3fs"),
-        ("gs://bucket/a.pdf", "gcsfs"),
-    ],
+    [("https://example.org/a.pdf", "aiohttp"), ("s3://bucket/a.pdf", "s3fs"), ("gs://bucket/a.pdf", "gcsfs")],
 )
 def test_the_error_of_a_missing_filesystem_names_the_package(url: str, package: str, monkeypatch: pytest.MonkeyPatch):
     modules = __import__("sys").modules

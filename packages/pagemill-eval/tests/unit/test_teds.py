@@ -58,8 +58,7 @@ def test_header_cells_count_as_cells() -> None:
 
 
 @pytest.mark.parametrize(
-    "malformed",
-    ["", "<", "<table", "no table", "\0", "<!-- -->", "\ud800", '<?xml version="1.0" encoding="utf-16"?>'],
+    "malformed", ["", "<", "<table", "no table", "\0", "<!-- -->", "\ud800", '<?xml version="1.0" encoding="utf-16"?>']
 )
 def test_without_a_table_the_score_is_zero(malformed: str) -> None:
     assert teds(malformed, TABLE) == 0.0

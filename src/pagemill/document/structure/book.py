@@ -47,7 +47,7 @@ class Draft:
 
     @property
     def centre(self) -> float:
-        """Of its box, in thousandths of the page's width."""
+        """Centre of its box, in thousandths of the page's width."""
         return (self.facts.box[0] + self.facts.box[2]) / 2
 
 
@@ -109,7 +109,7 @@ class Book:
         return draft.facts.height / self.body_height if draft.facts.height and self.body_height else 1.0
 
     def name(self, draft: Draft) -> str:
-        """Of a region in the whole run: the id of its page, and its index."""
+        """Name of a region in the whole run: the id of its page, and its index."""
         page = self.pages[draft.page]
         assert page is not None
         return f"{page.page_id}/{draft.index}"

@@ -92,7 +92,7 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     version: int
     page_id: str
     number: int | None
-    """Of the page in its document."""
+    """Number of the page in its document."""
     done: bool
     """Whether it was read."""
     width: int

@@ -26,7 +26,7 @@ _NEAR = 3
 """Pages on either side that are compared: a chapter's running head need not be on more, and every other page may have
 another one."""
 _ENOUGH = 2
-"""Of these, how many must show the same, unless there are not that many or a layout model says the same."""
+"""Number of these that must show the same, unless there are not that many or a layout model says the same."""
 _FIRST, _LAST = re.compile(r"(\d{1,4})\b(.*)"), re.compile(r"(.*)\b(\d{1,4})")
 """A number at the start or at the end of a text."""
 _ORDINAL = re.compile(r"\d{1,4}[.)]")
@@ -38,7 +38,7 @@ _HEADING_SIZE = 1.15
 
 
 def mark_furniture(book: Book) -> None:
-    """Tell which regions are furniture: what repeats at its place is proven, what only looks like it is likely."""
+    """Mark the regions that are furniture: what repeats at its place is proven, what only looks like it is likely."""
     places: dict[str, dict[int, list[Draft]]] = defaultdict(dict)
     candidates = [draft for position in range(len(book.pages)) for draft in _at_margins(book, position)]
     for draft in candidates:

@@ -60,7 +60,7 @@ the family: it changes with the script."""
 
 
 def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
-    """Tell which regions are headings, and their levels."""
+    """Mark the regions that are headings, and set their levels."""
     tags = _tagged(book)
     entries = {} if tags else _outlined(book, outline)
     depths = tags or entries

@@ -33,7 +33,7 @@ _PASSED_OVER = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
 
 
 def join(book: Book) -> None:
-    """Tell which regions are the rest of a region of the page before."""
+    """Join regions to the region of the page before that they continue."""
     tops = [draft.facts.box[1] for draft in book.each() if draft.is_content]
     bottoms = [draft.facts.box[3] for draft in book.each() if draft.is_content]
     top, bottom = min(tops, default=0), max(bottoms, default=1000)

@@ -67,7 +67,7 @@ class JpegDecoder:
         return self._each(pages, lambda page: resize_on_device(page, interpolation))
 
     def pages(self, pages: Sequence[bytes], interpolation: Interpolation) -> list[tuple[torch.Tensor, Pixels]] | None:
-        """As :meth:`inputs`, each with the pixels of the whole page in the memory of the host."""
+        """Inputs as of :meth:`inputs`, each with the pixels of the whole page in host memory."""
 
         def both(page: torch.Tensor) -> tuple[torch.Tensor, Pixels]:
             return resize_on_device(page, interpolation), page.permute(1, 2, 0).contiguous().cpu().numpy()

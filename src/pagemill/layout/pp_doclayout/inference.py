@@ -104,7 +104,7 @@ class Predictor:
     def compile(self) -> None:
         """Compile the model for one page and for a full batch; smaller batches are padded, no other shape occurs.
 
-        Where compiling fails, the model runs as it is; a warning says so once.
+        If compiling fails, the model runs uncompiled, with one warning.
         """
         import torch
 

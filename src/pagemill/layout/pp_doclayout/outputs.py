@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """What the model says about one page, on the host; q queries, c classes."""
+    """Outputs of the model for one page, on the host; q queries, c classes."""
 
     scores: NDArray[np.float32]
     """Shape (q, c), 0-1; NaN where the model broke."""

@@ -107,7 +107,7 @@ class PostProcessor:
         return Detections(boxes, scores[best], of_class, chosen, _ranks(page, chosen))
 
     def outline(self, page: RawPage, found: Detections, index: int, page_size: tuple[int, int]) -> Floats | None:
-        """The outline of a detection in page pixels, shape (n, 2); None where the model tells no more than its box."""
+        """The outline of a detection in page pixels, shape (n, 2); None if the model gives only its box."""
         query = found.queries[index]
         if page.corners is not None:
             return np.asarray(page.corners[query] * np.array(page_size, dtype=np.float64))

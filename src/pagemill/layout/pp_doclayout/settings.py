@@ -67,7 +67,7 @@ class FilterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     merges: dict[Label, Merge] = msgspec.field(default_factory=lambda: {Label.REFERENCE: Merge.SMALL})
     """The same for single classes."""
     spare_stronger: bool = True
-    """Of two boxes that would drop each other the one with the higher score stays. ``glmocr`` drops both."""
+    """If two boxes would drop each other, the one with the higher score stays. ``glmocr`` drops both."""
     never_contained: frozenset[Label] = frozenset({Label.IMAGE, Label.SEAL, Label.CHART})
     """Classes whose boxes are kept inside another."""
     oversized_landscape: Share = 0.82
@@ -106,7 +106,7 @@ def read_settings(path: Path) -> PPDocLayoutSettings:
 
     Raises:
         MissingInputError: There is no such file.
-        UsageError: It is no TOML, or holds a name or value that is not known; the message says which.
+        UsageError: It is not TOML, or has an unknown name or value, which the message names.
     """
     try:
         return msgspec.toml.decode(path.read_bytes(), type=PPDocLayoutSettings)

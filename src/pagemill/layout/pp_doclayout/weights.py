@@ -28,7 +28,7 @@ def find_weights(model: str, *, download: bool = False) -> Path:
         download: Ask the Hub for what the cache does not hold.
 
     Raises:
-        MissingInputError: It is neither there nor in the cache; the remedy says how to get it.
+        MissingInputError: It is neither there nor in the cache; the remedy names the command to get it.
         NetworkError: The download failed.
     """
     folder = Path(model).expanduser()

@@ -108,6 +108,9 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
     if any(_are_labels(rows[one], rows[other]) for one, other in ((0, 1), (1, 0))):
         return False
     changes = _changes(left, right)
+    coded = any(all(row.fixed for row in side) for side in rows) and all(p.may_be_code for p in (*left, *right))
+    if changes > 1 and coded:
+        return False  # code with comments in a column, which may be in another script
     if changes == 1 and min(map(len, rows)) > 1 and any(map(_is_prose, rows)):
         return True  # a float or a note beside text, or cards
     sides = [_measures(side) for side in rows]
@@ -125,8 +128,6 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False  # written cell by cell
     if _aligned_share(*rows) < TYPOGRAPHY.aligned_rows:
         return True
-    if all(row.fixed for side in rows for row in side):
-        return False  # code with comments in a column
     if min(density for _, _, _, density in sides) < TYPOGRAPHY.column_density:
         return False
     full = [min(_measures(column)[2] for column in _inner(side)) for side in rows]

@@ -90,6 +90,8 @@ class Column:
     """Where rows start that go on with the row above them, to two pixels."""
     code_looks: frozenset[tuple[float, bool]] = field(init=False)
     """Font sizes and weights of code, whose rows so are no headings."""
+    has_foreign_code: bool = field(init=False)
+    """Whether rows of code have letters of another font."""
     entry_end: float | None = field(init=False)
     """Where the page numbers of entries end; None in a column without such."""
 
@@ -108,6 +110,7 @@ class Column:
         # Code is not wrapped, and may run into the margin.
         ends = sorted(row.x2 for row in self.rows if not row.fixed) or sorted(row.x2 for row in self.rows)
         self.right = ends[max(0, int(0.97 * len(ends)) - 1)] if len(ends) > 20 else (ends[-1] if ends else 0.0)
+        self.has_foreign_code = any(row.fixed and row.foreign for row in self.rows)
         led = [row.x2 for row in self.rows if LEADERS.search(row.text)]
         self.entry_end = median(led) if len(led) > 1 else None
         run: list[PageRow] = []
@@ -270,6 +273,7 @@ def _same_code(block: Passage, row: PageRow, column: Column) -> bool:
     if not mixed and not same_size(row.size, block.rows[-1].size):
         return False
     lines = row.pitch / _code_pitch(block, column)
+    mixed = mixed or column.has_foreign_code  # also blank lines may be set in such a font
     whole = abs(lines - round(lines)) < TYPOGRAPHY.blank_line or (mixed and lines < TYPOGRAPHY.mixed_lines)
     return whole and lines <= TYPOGRAPHY.code_bridge
 

@@ -21,10 +21,6 @@ _BREAKS_ANYWHERE = ((0x2E80, 0xA4CF), (0xF900, 0xFB00), (0xFF00, 0xFFF0), (0xE00
 """Scripts whose lines may end after any character."""
 
 
-def _is_common(char: str) -> bool:
-    return not char.isspace() and char < "\u2e80"
-
-
 def _breaks(char: str) -> bool:
     return any(low <= ord(char) < high for low, high in _BREAKS_ANYWHERE)
 
@@ -79,6 +75,8 @@ class Piece:
 
     def share(self, mark: Mark) -> float:
         """Share of its characters with a mark."""
+        if not self.line.spans:
+            return 0.0
         marked = sum(span.end - span.start for span in self.line.spans if span.mark is mark)
         return marked / max(1, len(self.text))
 
@@ -87,7 +85,7 @@ class Piece:
         """How many characters are of fixed pitch, and how many there are that fonts of fixed pitch have."""
         text = self.line.text
         spans = [text[span.start : span.end] for span in self.line.spans if span.mark is Mark.CODE]
-        return sum(not char.isspace() for part in spans for char in part), sum(map(_is_common, text))
+        return len("".join("".join(spans).split())), sum(char < "\u2e80" for char in "".join(text.split()))
 
     @property
     def may_be_code(self) -> bool:
@@ -190,7 +188,7 @@ class PageRow:
     @cached_property
     def foreign(self) -> bool:
         """Whether it has East Asian characters, which most fonts of fixed pitch lack: comments are in another font."""
-        return any(char >= "\u2e80" for char in self.text)
+        return max(self.text, default="") >= "\u2e80"
 
     @cached_property
     def mixed(self) -> bool:

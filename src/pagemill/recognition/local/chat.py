@@ -51,7 +51,7 @@ class LocalChat:
         """Load the model; its name is that of its card.
 
         Raises:
-            PagemillError: It cannot be loaded; the class says why.
+            PagemillError: It cannot be loaded.
         """
         await self._loaded()
         return Served(known[0])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST = {"cuda": 64, "mps": 4, "cpu": 8}
 """Requests in a batch, however much memory is free: an answer waits for the longest of its batch. Not measured."""
 _MEMORY_SHARE = 0.7
-"""Of the free memory for caches of keys and values; the rest is for activations. Not measured."""
+"""Share of the free memory for caches of keys and values; the rest is for activations. Not measured."""
 _TOO_LARGE = 413
 _LOOK_EVERY_S = 0.1
 
@@ -142,12 +142,12 @@ class Generator:
         ends = self._model.model.generation_config.eos_token_id
         ends = frozenset(ends if isinstance(ends, list) else [ends])
         end = next((place for place, token in enumerate(tokens) if token in ends), None)
-        said = tokens if end is None else tokens[:end]
-        text = self._model.processor.tokenizer.decode(said, skip_special_tokens=sampling.skip_special_tokens)
+        output = tokens if end is None else tokens[:end]
+        text = self._model.processor.tokenizer.decode(output, skip_special_tokens=sampling.skip_special_tokens)
         return Answer(
             text=text,
             finish_reason="length" if end is None else "stop",
-            completion_tokens=len(said) + (end is not None),
+            completion_tokens=len(output) + (end is not None),
         )
 
 

@@ -66,7 +66,7 @@ class RepetitionPenalty(LogitsProcessor):  # type: ignore[misc]
         self._seen: torch.Tensor | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """As :meth:`NoRepeatNGram.__call__`."""
+        """See :meth:`NoRepeatNGram.__call__`."""
         if self._seen is None:
             counts = torch.zeros(scores.shape, dtype=torch.int32, device=scores.device)
             prompts = input_ids[:, : self._mask.shape[1]]
@@ -99,7 +99,7 @@ class SeededSampling(LogitsProcessor):  # type: ignore[misc]
         self._random = torch.Generator().manual_seed(seed)
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """As :meth:`NoRepeatNGram.__call__`."""
+        """See :meth:`NoRepeatNGram.__call__`."""
         for warper in self._warpers:
             scores = warper(input_ids, scores)
         noise = -torch.empty(scores.shape[-1]).exponential_(generator=self._random).log()
@@ -116,7 +116,7 @@ class FirstIsFinite(LogitsProcessor):  # type: ignore[misc]
         self._checked = False
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """As :meth:`NoRepeatNGram.__call__`.
+        """See :meth:`NoRepeatNGram.__call__`.
 
         Raises:
             EngineError: The highest score of an answer is not a finite number.

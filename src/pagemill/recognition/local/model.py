@@ -43,7 +43,7 @@ class LocalModel:
 
     model: Any
     processor: Any
-    """Of texts and images; pads on the left."""
+    """Processor of texts and images; pads on the left."""
     template: str | None
     """Chat template, where the checkpoint has none."""
     device: torch.device

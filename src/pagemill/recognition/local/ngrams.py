@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 
 _PRIME = 2**61 - 1
 _BASE = random.SystemRandom().randrange(2**32, _PRIME)
-"""Of the rolling hash. Two prefixes share one with a probability below 1e-14; as the base is random, nobody can make a
-text in which they collide."""
+"""Base of the rolling hash. Two prefixes collide with a probability below 1e-14; as the base is random, no text can be
+made in which they do."""
 
 
 class NGramHistory:

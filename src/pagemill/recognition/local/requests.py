@@ -52,7 +52,7 @@ class LocalRequest(NamedTuple):
 
     @property
     def size(self) -> float:
-        """Of its image in pixels, with which its number of tokens rises."""
+        """Pixels of its image, which its number of tokens follows."""
         return float(self.image.shape[0] * self.image.shape[1])
 
 

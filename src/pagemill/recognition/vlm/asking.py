@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from pagemill.config.model_cards import Sampling
+from pagemill.config.model_cards import ModelCard, Sampling
 from pagemill.errors import NetworkError
 from pagemill.inference.chat import Answer
 from pagemill.inference.exchange import RequestFailedError, RequestRefusedError
@@ -49,7 +49,7 @@ class AsksBody(Protocol):
     """What sends the body of a chat completion."""
 
     async def ask(self, body: bytes) -> Answer:
-        """As :meth:`pagemill.inference.chat.ChatClient.ask`."""
+        """See :meth:`pagemill.inference.chat.ChatClient.ask`."""
 
 
 class WriteBody(Protocol):
@@ -186,6 +186,13 @@ class Asker:
                 continue
             question.count(answer)
             return answer
+
+
+def card_for_json(card: ModelCard, max_pixels: int, max_tokens: int) -> ModelCard:
+    """A card for answers of JSON, in which keys repeat: a repetition penalty would spoil it."""
+    image = msgspec.structs.replace(card.image, max_pixels=min(card.image.max_pixels, max_pixels))
+    sampling = msgspec.structs.replace(card.sampling, max_tokens=max_tokens, repetition_penalty=None)
+    return msgspec.structs.replace(card, image=image, sampling=sampling)
 
 
 def changed_sampling(first: Sampling, attempt: int, flaw: Flaw | None) -> Sampling:

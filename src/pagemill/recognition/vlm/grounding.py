@@ -40,7 +40,7 @@ class GroundedElement(NamedTuple):
     """The model's own label: title, sub_title, text, image, image_caption, table, table_caption, table_footnote,
     equation, ...; empty for content before the first reference."""
     boxes: tuple[Box, ...]
-    """As shares of the page's width and height (0-1, clipped, corners in order); several if one element spans columns;
+    """Shares of the page's width and height (0-1, clipped, corners in order); several if one element spans columns;
     none if the model gave no valid one."""
     content: str
     """Markdown, HTML or LaTeX as the model wrote it; empty for images."""

@@ -208,7 +208,7 @@ def _judge_table(text: str) -> AnswerCheck:
     closes = [bool(match.group(1)) for match in _TABLE_TAG.finditer(text)]
     opened, closed = closes.count(False), closes.count(True)
     if opened != closed:
-        return AnswerCheck(flaw=Flaw.TABLE, message=f"{opened} tables are opened and {closed} closed")
+        return AnswerCheck(flaw=Flaw.TABLE, message=f"table tags: {opened} opened, {closed} closed")
     return AnswerCheck()
 
 

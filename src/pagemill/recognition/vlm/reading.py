@@ -43,10 +43,10 @@ class ChatTransport(Protocol):
         """The most requests that are in flight."""
 
     async def find_model(self, wanted: str | None, known: Sequence[str]) -> Served:
-        """As :meth:`pagemill.inference.client.ServerClient.find_model`."""
+        """See :meth:`pagemill.inference.client.ServerClient.find_model`."""
 
     async def ask(self, body: bytes) -> Answer:
-        """As :meth:`pagemill.inference.chat.ChatClient.ask`."""
+        """See :meth:`pagemill.inference.chat.ChatClient.ask`."""
 
     def stop_waiting(self) -> None:
         """The run is ending."""
@@ -116,12 +116,12 @@ class VlmReader(RegionReader):
 
     @property
     def in_flight(self) -> int:  # type: ignore[override]  # a class variable there
-        """As :attr:`pagemill.recognition.base.RegionReader.in_flight`; of a model in this process once it is loaded."""
+        """See :attr:`pagemill.recognition.base.RegionReader.in_flight`; known for a local model once it is loaded."""
         return self._client.in_flight
 
     @property
     def served_model(self) -> str | None:
-        """As :attr:`pagemill.recognition.base.RegionReader.served_model`; empty for a name of the model card."""
+        """See :attr:`pagemill.recognition.base.RegionReader.served_model`; empty for a name of the model card."""
         return self._served_model
 
     async def check(self) -> None:
@@ -148,7 +148,7 @@ class VlmReader(RegionReader):
         return Asker(self._client, RequestBuilder(self._card, served_model, context), self._card.sampling)
 
     def prepare(self, crop: Pixels, task: Task) -> PreparedRegion:
-        """As :meth:`pagemill.recognition.base.RegionReader.prepare`."""
+        """See :meth:`pagemill.recognition.base.RegionReader.prepare`."""
         return self._asker.builder.prepare(crop, task)
 
     async def read(self, prepared: PreparedRegion) -> RegionReading:
@@ -184,7 +184,7 @@ class VlmReader(RegionReader):
         return PageReading(elements=elements, engine=self.name, attempts=attempts, problem=problem)
 
     def stop_waiting(self) -> None:
-        """As :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
+        """See :meth:`pagemill.recognition.base.RegionReader.stop_waiting`."""
         self._client.stop_waiting()
 
     async def aclose(self) -> None:

@@ -6,15 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from layout_postprocess import (
-    CLASS_OF,
-    LABELS,
-    BoxSet,
-    ours,
-    random_boxes,
-    random_settings,
-    scalar_reference,
-)
+from layout_postprocess import CLASS_OF, LABELS, BoxSet, ours, random_boxes, random_settings, scalar_reference
 from pagemill.document.labels import Label
 from pagemill.layout.filters import BoxFilter
 from pagemill.layout.pp_doclayout.settings import FilterSettings, Merge

@@ -633,3 +633,28 @@ def test_a_full_row_of_bold_words_goes_on_in_plain_ones(tmp_path):
     sheet.put(72, y, bold, "Helvetica-Bold", 250 / sheet.stringWidth(bold, "Helvetica-Bold", 1))
     sheet.put(72, y + 13.75, "shuts it before the children come.")
     assert f"**{bold}** shuts it" in markdown(sheet, tmp_path)
+
+
+def test_code_with_comments_in_a_column_is_one_block(tmp_path):
+    sheet = Sheet()
+    for place, number in enumerate((716, 717, 718, 719)):
+        sheet.put(72, 100 + 14 * place, f"barge article {number} --refresh", "Courier", 10)
+        sheet.put(258, 100 + 14 * place, f"# stored data of {number} instead of", "Courier", 10)
+    sheet.put(72, 156, "the harbour", "Courier", 10)
+    found = markdown(sheet, tmp_path)
+    assert found.count("```") == 2
+    assert "barge article 717 --refresh    # stored data" in found
+
+
+def test_a_blank_line_in_a_larger_font_is_one_where_code_has_letters_of_another_font(tmp_path):
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
+    sheet = Sheet()
+    y = 100.0
+    for text, step in (("[berth]", 15), ("# ", 12), ("name = 'Tern'", 12), ("[cargo]", 27), ("kind = 'salt'", 12)):
+        y += step
+        sheet.put(72, y, text, "Courier", 10)
+        if text == "# ":
+            sheet.put(84, y, "港の名前", "HeiseiMin-W3", 10)
+    found = markdown(sheet, tmp_path)
+    assert found.count("```") == 2
+    assert "'Tern'\n\n[cargo]" in found

@@ -169,13 +169,7 @@ def test_the_stored_predictions() -> None:
         for _, _, kind, passed in benchmark.score(sample, read(sample)).terms["tests"]:
             if kind != "math":
                 found.setdefault(kind, [0, 0])[bool(passed)] += 1
-    assert found == {
-        "baseline": [1, 20],
-        "present": [6, 24],
-        "absent": [1, 23],
-        "order": [1, 12],
-        "table": [3, 17],
-    }
+    assert found == {"baseline": [1, 20], "present": [6, 24], "absent": [1, 23], "order": [1, 12], "table": [3, 17]}
 
 
 def test_formulas_are_looked_for_once_through_the_text() -> None:

@@ -58,12 +58,7 @@ def test_a_formula_with_an_error_costs_no_other() -> None:
 @with_latex
 @pytest.mark.parametrize(
     "bad",
-    [
-        "\\end{document}",
-        "}\\textsf{",
-        "\\fonttwo",
-        pytest.param("\\loop\\iftrue\\repeat", marks=pytest.mark.slow),
-    ],
+    ["\\end{document}", "}\\textsf{", "\\fonttwo", pytest.param("\\loop\\iftrue\\repeat", marks=pytest.mark.slow)],
 )
 def test_one_that_ends_the_run_costs_no_other(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What :func:`parse` does not let in, given to LaTeX all the same."""
