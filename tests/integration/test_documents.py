@@ -12,9 +12,11 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import AsyncIterator
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
+import docx
 import made_documents as made
 import old_files
 import pytest
@@ -285,3 +287,47 @@ def test_a_package_is_what_its_members_say(folder: Path, tmp_path: Path):
     (tmp_path / "wrong.xlsx").write_bytes((folder / "report.docx").read_bytes())
     assert parse(tmp_path / "wrong.xlsx", "-o", tmp_path / "out").returncode == ExitCode.OK
     assert "Annual report" in records(tmp_path / "out")[0]["markdown"]
+
+
+def test_mail_and_archives_are_several_documents(folder: Path, tmp_path: Path):
+    message = EmailMessage()
+    message["Subject"] = "Inspection"
+    message.set_content("See the table.")
+    message.add_attachment(b"a,b\n1,2\n", maintype="text", subtype="csv", filename="table.csv")
+    path, out = tmp_path / "all.zip", tmp_path / "out"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(folder / "report.docx", "../report.docx")
+        archive.writestr("mail.eml", bytes(message))
+        archive.writestr("bad.docx", b"PK\x03\x04 no document")
+    ended = parse(path, "-o", out)
+    assert ended.returncode == ExitCode.PAGES_FAILED and "all.zip#bad.docx" in ended.stderr
+    found = {record["source"].rpartition("/")[2]: record["status"] for record in records(out)}
+    assert found == {
+        "report.docx": Status.DONE,
+        "all.zip#mail.eml": Status.DONE,
+        "all.zip#mail.eml#table.csv": Status.DONE,
+        "all.zip#bad.docx": Status.FAILED,
+    }
+    assert {each.name for each in (out / "documents").glob("*.md")} >= {"report.md", "mail.md", "table.md"}
+    assert not (tmp_path / "report.docx").exists()
+    again = parse(path, "-o", out)
+    assert "3 pages finished before" in again.stderr
+    assert parse(f"{path}#mail.eml#table.csv", "-o", tmp_path / "one").returncode == ExitCode.OK
+
+
+@pytest.mark.slow
+def test_pictures_of_documents_are_recognized(tmp_path: Path):
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = Image.new("RGB", (700, 120), "white")
+    ImageDraw.Draw(picture).text((20, 30), "Invoice number 48213", fill="black", font=ImageFont.load_default(36))
+    picture.save(tmp_path / "a.png")
+    word = docx.Document()
+    word.add_paragraph("Before")
+    word.add_picture(str(tmp_path / "a.png"))
+    word.save(str(tmp_path / "a.docx"))
+    out = tmp_path / "out"
+    assert parse(tmp_path / "a.docx", "-o", out, "--read-images").returncode == ExitCode.OK
+    assert "Invoice number 48213" in (out / "documents" / "a.md").read_text(encoding="utf-8")
+    assert "48213" not in pagemill.parse(tmp_path / "a.docx").markdown
+    assert "Invoice number 48213" in pagemill.parse(tmp_path / "a.docx", read_images=True).markdown
