@@ -182,7 +182,7 @@ export class PageView {
       card.classList.toggle("hit", hit);
       box.classList.toggle("hit", hit);
       cards.push(card);
-      boxes.push(box);
+      if (region.source !== "whole-page") boxes.push(box); // without a place of its own it would cover all others
     });
     if (!cards.length) {
       cards.push(make("p", { class: "nothing" }, regions.length ? tr("The label filter hides all regions of this page.") : tr("Nothing was found on this page.")));
