@@ -176,7 +176,7 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
 
 def _nearest(style: Style, sizes: Iterable[float]) -> float | None:
     """The font size among some that a style has."""
-    near = (size for size in sizes if abs(style.size - size) <= (_SAME_SIZE if style.family else _MEASURED * size))
+    near = (size for size in sizes if abs(style.size - size) <= (0 if style.family else _MEASURED * size))
     return min(near, key=lambda size: (abs(style.size - size), size), default=None)
 
 
