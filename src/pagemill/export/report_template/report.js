@@ -249,7 +249,7 @@ document.addEventListener("keydown", (event) => {
 byId("subtitle").textContent = documents.length === 1 ? documents[0] : `${grouped(summary.documents)} documents`;
 const notices = [];
 if (missingPages) notices.push(`This report shows the first ${grouped(pages.length)} of ${grouped(pages.length + missingPages)} pages; ocr_results.jsonl holds them all.`);
-if (missingImages) notices.push(`${grouped(missingImages)} pages are shown without their image.`);
+if (missingImages) notices.push(`${grouped(missingImages)} ${missingImages === 1 ? "page is shown without its image" : "pages are shown without their images"}.`);
 if (summary.interrupted) notices.push("The run was interrupted; this is what it got to.");
 byId("notice").textContent = notices.join(" ");
 byId("notice").hidden = !notices.length;

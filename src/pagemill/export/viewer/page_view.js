@@ -147,7 +147,8 @@ export class PageView {
     const { page_number, doc_id, page_id } = this.page;
     const alt = page_number ? tr("Page {n} of {name}", { n: page_number, name: doc_id }) : page_id;
     this.image = address ? make("img", { alt, draggable: false, src: address }) : null;
-    const note = this.page.width ? tr("No image was kept for this page.") : tr("This page has no image.");
+    const isDocument = this.page.text_source.startsWith("document");
+    const note = isDocument ? tr("Read from the file itself, which has no page images.") : this.page.width ? tr("No image was kept for this page.") : tr("This page has no image.");
     this.boxes = make("div", { class: "boxes", "aria-hidden": "true" });
     this.lines = make("div", { class: "lines", "aria-hidden": "true" });
     this.sheet.replaceChildren(this.image ?? make("p", { class: "no-image" }, note), this.lines, this.boxes);
@@ -216,7 +217,7 @@ export class PageView {
   drawFacts() {
     const { page } = this;
     const sum = Object.values(page.timings).reduce((total, value) => total + value, 0);
-    const read = { "text-layer": tr("text layer"), ocr: "OCR" }[page.text_source];
+    const read = { "text-layer": tr("text layer"), ocr: "OCR", document: tr("the file"), "document+ocr": tr("the file and OCR") }[page.text_source];
     this.facts.textContent = [
       page.page_id,
       page.width ? `${page.width} × ${page.height} px` : null,
