@@ -13,7 +13,7 @@ from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pagemill.errors import MissingDependencyError
+from pagemill.errors import MissingDependencyError, PagemillError
 
 _GROUPS = "pagemill."
 
@@ -35,12 +35,15 @@ class Plugin(NamedTuple):
 
         Raises:
             MissingDependencyError: Its package is broken, in whatever way.
+            PagemillError: As its module raises it.
         """
         module, _, attributes = self.place.partition(":")
         try:
             found = reduce(getattr, attributes.split("."), importlib.import_module(module))
             if not isinstance(found, kind):
                 raise TypeError(f"{self.place} is not a {kind.__name__}")
+        except PagemillError:
+            raise  # of a part of ours that names the extra it lacks
         except Exception as error:  # must not end in a traceback of ours
             raise MissingDependencyError(
                 f"{what} cannot be loaded: {type(error).__name__}: {error}",

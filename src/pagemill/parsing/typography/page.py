@@ -167,9 +167,9 @@ class _Page:
         self._initials: list[tuple[Piece, list[Piece]]] = []
         self._words = words_of(piece.text for piece in pieces)
         self._korean = korean_words(piece.text for piece in pieces)
-        mark_cut_words(pieces, self._words, self._korean)
         self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
         give_body_size(pieces, self._body)
+        mark_cut_words(pieces, self._words, self._korean)
         self._drawn = drawn_rules(layer.strokes, (box for box, _ in layer.fills), width, mirrored=mirrored)
         least = 6 * (self._body or 10.0)
         self._panels = [box for box, _ in layer.fills if box[2] - box[0] > least and box[3] - box[1] > least / 6]

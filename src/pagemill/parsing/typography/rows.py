@@ -406,3 +406,4 @@ def give_body_size(pieces: Iterable[Piece], body: float) -> None:
     for piece in pieces:
         if piece.share(Mark.CODE) > 0.0 and not piece.fixed and 0.7 * body < piece.size < body:
             piece.size = body
+            piece.__dict__.pop("baseline", None)  # measured by the size
