@@ -7,7 +7,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import cv2
-import msgspec
 import numpy as np
 import pytest
 
@@ -15,11 +14,10 @@ torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("there is no CUDA GPU", allow_module_level=True)
 
+from tiny_recognition import MODELS, SIZES, generator, requests_of  # noqa: E402
+
 from pagemill.checkpoints.devices import choose_device, choose_dtype, free_memory  # noqa: E402
-from pagemill.config.model_cards import load_card  # noqa: E402
 from pagemill.config.modes import TorchDevice, TorchDtype  # noqa: E402
-from pagemill.config.recognition import LocalModelSettings  # noqa: E402
-from pagemill.document.labels import Task  # noqa: E402
 from pagemill.embedding.base import EmbeddingInput, EngineSettings, Role  # noqa: E402
 from pagemill.errors import PagemillError  # noqa: E402
 from pagemill.inference.exchange import RequestRefusedError  # noqa: E402
@@ -28,16 +26,9 @@ from pagemill.layout.pp_doclayout.settings import Interpolation, Precision  # no
 from pagemill.layout.pp_doclayout_engine import create  # noqa: E402
 from pagemill.layout.settings import LayoutSettings  # noqa: E402
 from pagemill.profiling.gpu_use import sampled_gpus  # noqa: E402
-from pagemill.recognition.local.generation import Generator  # noqa: E402
-from pagemill.recognition.local.model import load_shared  # noqa: E402
-from pagemill.recognition.local.requests import read_request  # noqa: E402
-from pagemill.recognition.vlm.requests import RequestBuilder  # noqa: E402
 from pagemill_bench.testing.drawn_pages import draw_page  # noqa: E402
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
-MODELS = ["glm-ocr", "paddleocr-vl", "got-ocr2", "deepseek-ocr-2"]
-SIZES = [(300, 200), (400, 200), (500, 300)]
 
 
 @pytest.fixture(scope="module")
@@ -121,19 +112,6 @@ def test_jpegs_decoded_by_nvjpeg_agree_with_the_cpu(weights, tmp_path):
     for near, far in zip(here, found, strict=True):
         assert near
         assert abs(len(near) - len(far)) <= 0.2 * max(10, len(near))
-
-
-def generator(name, folder, **options):
-    card = load_card(name)
-    return Generator(load_shared(card, LocalModelSettings(weights=str(folder), **options)), card)
-
-
-def requests_of(name, sizes=SIZES, **sampling):
-    card = load_card(name)
-    builder = RequestBuilder(card, name)
-    chosen = msgspec.structs.replace(card.sampling, **{"max_tokens": 60, **sampling})
-    pages = [draw_page(seed, size) for seed, size in enumerate(sizes)]
-    return [read_request(builder.body(builder.prepare(page, Task.TEXT), chosen)) for page in pages]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_recognition import MODELS, SIZES, generator, requests_of
 
 from pagemill import model_cache
 from pagemill.config.model_cards import load_card
@@ -19,8 +20,6 @@ from pagemill.document.labels import Task
 from pagemill.errors import EngineError, UnsupportedInputError, UsageError
 from pagemill.inference.exchange import RequestRefusedError
 from pagemill.recognition.local.model import load_shared
-from pagemill.recognition.local.requests import read_request
-from pagemill.recognition.vlm.requests import RequestBuilder
 from pagemill.runtime.region_reading import load_reader
 from pagemill.runtime.threads import ComputeThreads
 from pagemill_bench.testing.drawn_pages import draw_page
@@ -28,9 +27,6 @@ from pagemill_bench.testing.drawn_pages import draw_page
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.20")
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
-MODELS = ["glm-ocr", "paddleocr-vl", "got-ocr2", "deepseek-ocr-2"]
-SIZES = [(300, 200), (400, 200), (500, 300)]
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +40,6 @@ def folders(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def offline(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
-def generator(name, folder, **options):
-    from pagemill.recognition.local.generation import Generator
-
-    card = load_card(name)
-    return Generator(load_shared(card, LocalModelSettings(weights=str(folder), **options)), card)
-
-
-def requests_of(name, sizes=SIZES, **sampling):
-    card = load_card(name)
-    builder = RequestBuilder(card, name)
-    chosen = msgspec.structs.replace(card.sampling, **{"max_tokens": 60, **sampling})
-    pages = [draw_page(seed, size) for seed, size in enumerate(sizes)]
-    return [read_request(builder.body(builder.prepare(page, Task.TEXT), chosen)) for page in pages]
 
 
 def own_inputs(name, folder, image):
