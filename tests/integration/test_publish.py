@@ -184,7 +184,7 @@ def test_vectors_that_are_not_up_to_date_are_not_published(run, tmp_path):
     published = VectorFile.open_in(VectorPaths(target / "embeddings", Part.TEXT))
     assert published.rows == rows[1:]
     assert pq.read_table(published.paths.ids)["row"].to_pylist() == list(range(len(rows) - 1))
-    assert "lack a vector: 2" in (target / "README.md").read_text()
+    assert "pages without a vector: 2" in (target / "README.md").read_text()
 
 
 def test_vectors_are_looked_at_before_all_pages_are_decoded_for_their_images(run):
@@ -207,4 +207,4 @@ def test_pages_without_a_vector_are_counted_in_the_card(run, tmp_path):
         writer.publish(file.rows[1:])
     ended = publish(run, "--to", str(tmp_path / "pages"), "--licence", "other")
     assert ended.returncode == 0, ended.stderr
-    assert "lack a vector: 1" in (tmp_path / "pages" / "README.md").read_text()
+    assert "pages without a vector: 1" in (tmp_path / "pages" / "README.md").read_text()
