@@ -87,7 +87,7 @@ def assemble_regions(
         _ranks(blocks),
         right_to_left=is_right_to_left("".join(line.text for line in lines)),
     )
-    mark_broken_words([block.rows for block in blocks])
+    mark_broken_words([block.rows for block in blocks], None)
     mark_hyphens([block.rows for block in blocks])
     blocks = [part for block in (blocks[i] for i in order) for part in _split(block, body)]
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))

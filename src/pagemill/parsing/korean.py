@@ -43,15 +43,16 @@ def korean_words(rows: Iterable[str]) -> KoreanWords:
     return words
 
 
-def mark_broken_words(blocks: Sequence[Sequence[_Row]], words: KoreanWords | None = None) -> None:
+def mark_broken_words(blocks: Sequence[Sequence[_Row]], words: KoreanWords | None) -> None:
     """Find out which rows end inside a Korean word.
 
     A text layer that draws the spaces at line ends tells; else the words of the page do, and where they do not, Kiwi,
-    a morphological analyser, if it is installed. Without it the parts do, if other lines end inside words.
+    a morphological analyser, if it is installed. Without it the parts of a word do on born-digital pages, if other
+    lines end inside words. Scans mix both kinds of breaks, and misread syllables look like parts that are no words.
 
     Args:
         blocks: The rows of each block of running text.
-        words: Of the page; those of the rows if left out.
+        words: Of a born-digital page; None for a scan, whose words are those of the rows.
     """
     if _mark_by_drawn_spaces(blocks):
         return
@@ -63,8 +64,10 @@ def mark_broken_words(blocks: Sequence[Sequence[_Row]], words: KoreanWords | Non
     ]
     if not breaks:
         return
-    words = words or korean_words(row.text for rows in blocks for row in rows)
-    words.cut |= any(words.goes_on(above.text, below.text) for above, below in breaks)
+    if words is None:
+        words = korean_words(row.text for rows in blocks for row in rows)
+    else:
+        words.cut |= any(words.goes_on(above.text, below.text) for above, below in breaks)
     for above, below in breaks:
         above.word_goes_on = korean_goes_on(above.text, below.text, words)
 

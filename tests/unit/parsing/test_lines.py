@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pagemill.document.page import Mark, Span, TextLine, Word
-from pagemill.parsing.korean import mark_broken_words
+from pagemill.parsing.korean import korean_words, mark_broken_words
 from pagemill.parsing.lines import Row, clean_lines, join_rows, mark_hyphens, rows_of
 
 
@@ -19,7 +19,7 @@ def rows_ending_in_spaces(spaces):
 
 def test_a_full_row_without_a_drawn_space_ends_inside_a_word():
     rows = rows_ending_in_spaces(3)
-    mark_broken_words([rows])
+    mark_broken_words([rows], None)
     assert [row.word_goes_on for row in rows] == [False] * 3 + [True] * 16 + [None]
     assert join_rows(rows[2:4]) == "물레 방아02길 물레 방아03길"
     assert join_rows(rows[3:5]) == "물레 방아03길물레 방아04길"
@@ -28,7 +28,7 @@ def test_a_full_row_without_a_drawn_space_ends_inside_a_word():
 @pytest.mark.parametrize("spaces", [0, 1])
 def test_where_no_spaces_are_drawn_at_line_ends_nothing_is_known(spaces):
     rows = rows_ending_in_spaces(spaces)
-    mark_broken_words([rows])
+    mark_broken_words([rows], None)
     assert not any(row.word_goes_on for row in rows)
 
 
@@ -83,15 +83,15 @@ def test_parts_that_are_no_words_are_joined_where_other_korean_lines_end_inside_
     def lines(*texts):
         return [Row(lines=[], text=text, box=(0, 30 * i, 400, 30 * i + 20), size=20) for i, text in enumerate(texts)]
 
+    def marked(*blocks, scanned=False):
+        mark_broken_words(blocks, None if scanned else korean_words(row.text for block in blocks for row in block))
+        return blocks[-1]
+
     undecided = ["새 물레와 함께 방아 상", "태를 살핀다"]
-    alone = lines(*undecided)
-    mark_broken_words([alone])
-    assert not alone[0].word_goes_on
-    cut = lines("돌로 쌓은 방앗간 곁의 물레", "방앗", "간 옆")
-    rows = lines(*undecided)
-    mark_broken_words([cut, rows])
-    assert cut[1].word_goes_on and rows[0].word_goes_on
-    assert join_rows(rows) == "새 물레와 함께 방아 상태를 살핀다"
+    cut = ["돌로 쌓은 방앗간 곁의 물레", "방앗", "간 옆"]
+    assert not marked(lines(*undecided))[0].word_goes_on
+    assert join_rows(marked(lines(*cut), lines(*undecided))) == "새 물레와 함께 방아 상태를 살핀다"
+    assert join_rows(marked(lines(*cut), lines(*undecided), scanned=True)) == "새 물레와 함께 방아 상 태를 살핀다"
 
 
 def test_radicals_are_the_ideographs_that_they_look_like():
