@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from concurrent.futures import Future
-from threading import Thread, current_thread
+from concurrent.futures import CancelledError, Future
+from threading import RLock, Thread, current_thread
 from typing import Any, Self, TypeVar
 
 from pagemill.errors import UsageError
@@ -35,6 +35,8 @@ class LoopThread:
         self.loop, stopping = started.result()
         self._stop = weakref.finalize(self, self.loop.call_soon_threadsafe, stopping.set)
         self._stop.atexit = False
+        # What is handed to the loop before its end is asked for gets cancelled; later it would wait forever.
+        self._handing = RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -44,21 +46,30 @@ class LoopThread:
 
     def close(self) -> None:
         """Cancel what still runs, and end the thread. Idempotent."""
-        self._stop()
+        with self._handing:
+            self._stop()
         if self._thread is not current_thread():
             self._thread.join()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for a coroutine. It is cancelled when the caller is interrupted, by Ctrl-C for example."""
-        if not self._stop.alive:
-            work.close()
-            raise UsageError(f"{self._thread.name} is closed", remedy="Make another one.")
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        with self._handing:
+            if not self._stop.alive:
+                work.close()
+                raise self._closed()
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
+        except CancelledError:
+            if self._stop.alive:
+                raise
+            raise self._closed() from None
         except BaseException:
             future.cancel()
             raise
+
+    def _closed(self) -> UsageError:
+        return UsageError(f"{self._thread.name} is closed", remedy="Make another one.")
 
     def each(self, items: AsyncGenerator[T]) -> Generator[T]:
         """The items of an asynchronous generator, which is closed with this one, also in the middle of a step."""
@@ -94,7 +105,9 @@ async def _serve(
     for task in running:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
-    for items in tuple(opened):
-        await items.aclose()
-    if at_end is not None:
-        await at_end()
+    try:
+        for items in tuple(opened):
+            await items.aclose()
+    finally:
+        if at_end is not None:
+            await at_end()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from pagemill.document.page import DocumentInfo, ImageCrop, PageResult
-from pagemill.errors import MissingDependencyError, UsageError
+from pagemill.errors import PagemillError, UsageError
 from pagemill.plugins import Plugin, installed
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ def served_formats() -> dict[str, ExportFormat]:
     for name in format_names():
         try:
             each = export_format(name)
-        except MissingDependencyError as error:  # another package must not stop the server
+        except PagemillError as error:  # another package must not stop the server
             log.warning("%s", error.message)
             continue
         if each.served_as and each.text is not None:

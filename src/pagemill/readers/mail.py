@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import email
 import mimetypes
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import Message
-from email.policy import Compat32
+from email.policy import Compat32, compat32
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
+from urllib.parse import unquote
 
 from pagemill.document.page import DocumentInfo
 from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
 from pagemill.imaging.formats import OLE
-from pagemill.readers.base import Block, Document, Inline, Part, heading, in_parts
+from pagemill.readers.base import Block, Document, Inline, heading, in_parts
 from pagemill.readers.containers import Member
-from pagemill.readers.text import paragraphs, text_of
+from pagemill.readers.outlook import Unread, message_of
+from pagemill.readers.text import Decoded, paragraphs, text_of
 
 MOST_BYTES = 128 * 2**20
 """Size of a message with its attachments; servers take some 50 MB."""
@@ -27,10 +31,16 @@ _MOST_LINES = 4_000_000
 """Lines of a message: 128 MB in Base64 have 1.8 million."""
 _MOST_PARTS = 1_000
 _MOST_DEPTH = 50
-"""Parts of mail that are in each other."""
+"""Nesting depth of MIME parts."""
 _LONGEST_HEADER = 8_192
 """Characters: the time in which Python takes a header apart grows with the square of its length."""
+_SHOWN_PICTURE = re.compile(r"\bcid:([^\"'\s>)]+)", re.IGNORECASE)
+"""A picture that HTML shows, by its Content-ID."""
 _SHOWN = ("From", "To", "Cc", "Date")
+_SEALED = ("application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted")
+_MARKUP = re.compile(r"<(style|script|head)\b.*?</\1\s*>|<[^>]*>|&nbsp;", re.DOTALL | re.IGNORECASE)
+_LEAST_SHARE = 0.5
+"""Of the longest alternative's words: one with fewer stands in for it ("see the text version"). Not measured."""
 _ODD = (LookupError, ValueError, MessageError, TypeError)
 """What Python raises for headers and parts that break the rules."""
 
@@ -44,18 +54,26 @@ def read(path: Path, password: str | None = None) -> Document:
     files = list(_files(message))
     pictures = {f"cid:{name}": _data(part) for part in _leaves(message) if (name := _content_id(part))}
     notes: list[str] = []
-    for part in _bodies(message):
+    bodies = _bodies(message)
+    for part in bodies:
         if part.get_content_subtype() == "html":
             body = _of_html(_text(part), pictures)
             blocks += (block for each in body.parts for block in each.blocks)
             notes += (note for each in body.parts for note in each.notes)
         else:
             blocks += paragraphs(_text(part))
-    parts = list(in_parts(block for block in blocks if block)) or [Part()]
+    parts = list(in_parts(block for block in blocks if block))
     if files:
-        notes.append(f"attachments, which are documents of their own: {', '.join(map(_name, files))}")
+        notes.append(f"attachments: {', '.join(map(_name, files))}")
     parts[0].notes += notes
-    lost = {type(defect).__name__ for part in message.walk() for defect in part.defects}
+    for found in map(_decoded_text, bodies):
+        parts[0].notes += [found.note] if found.note else []
+        parts[0].warnings += [found.warning] if found.warning else []
+    if message.get_content_type() in _SEALED:
+        parts[0].warnings.append("the message is encrypted or signed as a whole: its content is not read")
+    defects = [defect for part in _own_parts(message) for defect in part.defects]
+    parts[0].warnings += [f"not read: {defect}" for defect in defects if isinstance(defect, Unread)]
+    lost = {type(defect).__name__ for defect in defects if not isinstance(defect, Unread)}
     parts[0].warnings += [f"the message is damaged: {', '.join(sorted(lost))}"] if lost else []
     sent = ""
     with suppress(*_ODD, OverflowError):
@@ -72,12 +90,12 @@ def _of_html(text: str, pictures: dict[str, bytes]) -> Document:
         raise lacks_extra("mail in HTML needs the package selectolax", "web") from None
 
 
-class _Short(Compat32):
-    """Cuts headers at :data:`_LONGEST_HEADER`."""
+class _Bounded(Compat32):
+    """Cuts headers that say how a part is to be read; Python takes them apart itself."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
-        return name, value[:_LONGEST_HEADER]
+        return name, value[:_LONGEST_HEADER] if name.lower().startswith("content-") else value
 
 
 def read_message(path: Path) -> Message:
@@ -90,13 +108,11 @@ def read_message(path: Path) -> Message:
         raise TooLargeError(f"a message of over {MOST_BYTES // 2**20} MB", remedy="Save its attachments.")
     data = path.read_bytes()
     if data.startswith(OLE):
-        from pagemill.readers.outlook import message_of
-
         return message_of(path)
     if data.count(b"\n") > _MOST_LINES:
         raise TooLargeError(f"a message of over {_MOST_LINES:,} lines", remedy="Save its attachments.")
     try:
-        message: Message = email.message_from_bytes(data, policy=_Short())
+        message: Message = email.message_from_bytes(data, policy=_Bounded())
     except (RecursionError, *_ODD) as error:
         raise CorruptInputError(f"the message is damaged: {error}", remedy="Save it again.") from error
     if not message.keys():
@@ -108,8 +124,7 @@ def attached(message: Message) -> Iterator[Member]:
     """The attachments of a message."""
     for part in _files(message):
         try:
-            inner: Any = part.get_payload()
-            data = inner[0].as_bytes() if isinstance(inner, list) and inner else _data(part)
+            data = _file(part)
         except _ODD as error:
             problem = CorruptInputError(f"the attachment is damaged: {error}", remedy="Save it from the message.")
             yield Member(_name(part), error=problem)
@@ -117,18 +132,34 @@ def attached(message: Message) -> Iterator[Member]:
             yield Member(_name(part), data)
 
 
+def _file(part: Message) -> bytes:
+    """The content of an attachment as a file."""
+    inner: Any = part.get_payload()
+    if isinstance(inner, list):  # messages; a delivery status has several blocks
+        return b"\n".join(each.as_bytes(policy=compat32) for each in inner)
+    if part.get_content_maintype() == "multipart":  # without a boundary: it is not in parts
+        return str(inner).encode("utf-8", "surrogateescape")
+    data = _data(part)
+    if lost := {type(defect).__name__ for defect in part.defects}:
+        raise ValueError(", ".join(sorted(lost)))
+    return data
+
+
 def _leaves(message: Message) -> Iterator[Message]:
     """The parts of a message that have no parts, in order; a message inside of it is one."""
+    return (part for part in _own_parts(message) if not _parts(part))
+
+
+def _own_parts(message: Message) -> Iterator[Message]:
+    """A message and its parts, in order, without those of messages that are attached to it."""
     waiting, count = [(message, 0)], 0
     while waiting:
         part, depth = waiting.pop()
         count += 1
         if count > _MOST_PARTS or depth > _MOST_DEPTH:
             raise TooLargeError(f"the message has over {_MOST_PARTS:,} parts", remedy="Save its attachments.")
-        if inner := _parts(part):
-            waiting += [(each, depth + 1) for each in reversed(inner)]
-        else:
-            yield part
+        yield part
+        waiting += [(each, depth + 1) for each in reversed(_parts(part))]
 
 
 def _parts(part: Message) -> list[Message]:
@@ -137,22 +168,31 @@ def _parts(part: Message) -> list[Message]:
 
 
 def _bodies(message: Message, depth: int = 0) -> list[Message]:
-    """The parts that are the text; of alternatives the last one, which says most."""
+    """The parts that are the text; of alternatives the last one, unless another shows far more words."""
     if depth > _MOST_DEPTH or not (inner := _parts(message)):
         return [message] if _is_text(message) else []
     found = [_bodies(part, depth + 1) for part in inner]
     if message.get_content_subtype() == "alternative":
-        found = [each for each in found if any(_text(part).strip() for part in each)][-1:]
+        words = [sum(map(_word_count, each)) for each in found]
+        enough = max(1, _LEAST_SHARE * max(words, default=0))
+        found = [each for each, count in zip(found, words, strict=True) if count >= enough][-1:]
     return [part for each in found for part in each]
+
+
+def _word_count(part: Message) -> int:
+    """Words that a reader of a text sees."""
+    text = _text(part)
+    return len((_MARKUP.sub(" ", text) if part.get_content_subtype() == "html" else text).split())
 
 
 def _files(message: Message) -> Iterator[Message]:
     """The parts that are attachments; pictures that the text shows are none."""
     leaves = list(_leaves(message))
-    shown = "".join(_text(part) for part in leaves if _is_text(part) and part.get_content_subtype() == "html")
+    pages = (_text(part) for part in leaves if _is_text(part) and part.get_content_subtype() == "html")
+    shown = {unquote(name) for page in pages for name in _SHOWN_PICTURE.findall(page)}
     for part in leaves:
-        name = _content_id(part)
-        if not _is_text(part) and not (name and f"cid:{name}" in shown):
+        is_shown = part.get_content_maintype() == "image" and _content_id(part) in shown
+        if not _is_text(part) and not is_shown:
             yield part
 
 
@@ -172,28 +212,41 @@ def _data(part: Message) -> bytes:
 
 
 def _text(part: Message) -> str:
+    return _decoded_text(part).text
+
+
+def _decoded_text(part: Message) -> Decoded:
     data = _data(part)
-    return text_of(data, part.get_content_charset()).text if data else ""
+    return text_of(data, part.get_content_charset()) if data else Decoded("")
 
 
 def _header(message: Message, name: str) -> str:
     """A header as people read it: its encoded words decoded; bytes that break the rules as in a text file."""
-    value = next((each for key, each in message.raw_items() if key.lower() == name.lower()), "")
-    return _decoded(str(value))
+    values = [str(each) for key, each in message.raw_items() if key.lower() == name.lower()]
+    return _decoded(", ".join(values if name in _SHOWN else values[:1]))
 
 
 def _decoded(value: str) -> str:
     if not value.isascii():
         value = text_of(value.encode("utf-8", "surrogateescape")).text
-    with suppress(*_ODD):  # as it is, where it has an encoding that nobody knows
-        value = str(make_header(decode_header(value)))
+    if "=?" in value:
+        value = " ".join(map(_words_decoded, wrap(value, _LONGEST_HEADER, break_on_hyphens=False)))
     return " ".join(value.split())
+
+
+def _words_decoded(value: str) -> str:
+    with suppress(*_ODD):  # as it is, where it has an encoding that nobody knows
+        # UTF-7 can leave half of a character.
+        return str(make_header(decode_header(value))).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
 
 
 def _name(part: Message) -> str:
     """The name of an attachment, or one by its kind."""
     if name := _decoded(str(part.get_filename() or "")):
-        return name
+        is_plain = part.get_content_maintype() == "text" and not Path(name).suffix
+        return f"{name}.txt" if is_plain else name
     if part.get_content_type() == "message/rfc822" and (inner := part.get_payload()):
         return f"{_header(inner[0], 'Subject')[:80] or 'message'}.eml"  # type: ignore[index, arg-type]
-    return f"attachment{mimetypes.guess_extension(part.get_content_type()) or '.bin'}"
+    is_text = part.get_content_maintype() in ("text", "message", "multipart")
+    return f"attachment{mimetypes.guess_extension(part.get_content_type()) or ('.txt' if is_text else '.bin')}"

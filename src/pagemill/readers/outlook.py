@@ -29,7 +29,10 @@ _HEADS = (32, 24)
 """Bytes before the properties of a message, and of one inside of another."""
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 _MOST_DEPTH = 20
-_MOST_ATTACHMENTS = 1_000
+
+
+class Unread(MessageDefect):
+    """Something of a message that is not read."""
 
 
 def message_of(path: Path) -> EmailMessage:
@@ -63,7 +66,7 @@ class _Reader:
     def message(self, folder: str, depth: int) -> EmailMessage:
         """The message in a storage of the file."""
         if depth > _MOST_DEPTH:
-            raise TooLargeError("messages are nested too deep", remedy="Save its attachments.")
+            raise TooLargeError("messages are nested too deeply", remedy="Save the attached message.")
         fixed = self._fixed(folder, _HEADS[depth > 0])
         found = EmailMessage()
         sender, address = self._text(folder, _SENDER), self._text(folder, _SENDER_ADDRESS)
@@ -81,24 +84,27 @@ class _Reader:
         found.set_content(plain)
         if html:
             found.add_alternative(html, subtype="html")
-        elif not plain and self._stream(folder, _RICH, "0102"):
-            found.set_content("[The text of this message is RTF, which is not read.]")
-        for place in self._folders(folder, "__attach_version1.0_")[:_MOST_ATTACHMENTS]:
+        elif not plain.strip() and self._stream(folder, _RICH, "0102"):
+            found.defects.append(Unread("the text of the message, which is RTF"))
+        for place in self._folders(folder, "__attach_version1.0_"):
             self._attach(found, place, depth)
         return found
 
     def _attach(self, found: EmailMessage, place: str, depth: int) -> None:
-        name = self._text(place, _FILE) or self._text(place, _SHORT_FILE) or self._text(place, _SHOWN_AS)
+        names = (" ".join(self._text(place, each).split()) for each in (_FILE, _SHORT_FILE, _SHOWN_AS))
+        name = next(filter(None, names), "")
         inner = f"{place}/__substg1.0_{_DATA}000D"
         if inner in self._known:
             if f"{inner}/__properties_version1.0" in self._known:
                 found.add_attachment(self.message(inner, depth + 1))
+            else:
+                found.defects.append(Unread(f"an embedded object: {name or 'without a name'}"))
             return
         kind = self._text(place, _TYPE) or mimetypes.guess_type(name)[0] or ""
         major, _, minor = kind.partition("/")
         if not minor.isascii() or not minor or major in ("multipart", "message"):
             major, minor = "application", "octet-stream"
-        content_id = self._text(place, _CONTENT_ID)
+        content_id = "".join(self._text(place, _CONTENT_ID).split())
         found.add_attachment(
             self._stream(place, _DATA, "0102"),
             maintype=major,

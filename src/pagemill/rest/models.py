@@ -44,7 +44,7 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
     error: JobError
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file to be fetched."""
 
     url: str

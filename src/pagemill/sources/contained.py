@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from pagemill.sources.remote import copy_to_disk, unreachable
 
 _MARK = "#"
 _MOST_DEPTH = 3
-"""Files inside of each other: mail in an archive that is attached to mail."""
+"""Nesting depth: mail in an archive that is attached to mail."""
 _MOST_BYTES = 2**30
 """Size of a file that is fetched for its contents."""
 
@@ -28,7 +29,7 @@ _MOST_BYTES = 2**30
 def container_of(text: str, origin: int) -> Item | None:
     """The file that an address of what is inside of it begins with; None for any other address."""
     starts = (text[:at] for at, char in enumerate(text) if char == _MARK)
-    paths = ((start, Path(start).expanduser()) for start in starts)
+    paths = ((start, Path(os.path.expanduser(start))) for start in starts)  # noqa: PTH111 - never raises
     found = next(((start, path) for start, path in paths if _is_container(path.name) and path.is_file()), None)
     return None if found is None else Item(uri=found[0], name=found[1].name, origin=origin, content=found[1])
 
@@ -42,9 +43,9 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
 
     Args:
         item: The file.
-        skipped: Gets what is no document.
-        budget: What is left of that for the outermost file.
-        depth: How many files it is inside of.
+        skipped: Collects the files that are no documents.
+        budget: The rest of the limits of the outermost file.
+        depth: Number of files around it.
     """
     if item.content is None or not _is_container(item.name):
         yield item
@@ -66,7 +67,7 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
                 if is_mail:
                     budget.spend(len(member.data))
                 if depth >= _MOST_DEPTH:
-                    raise TooLargeError(f"{inner.name!r} is too deep in other files", remedy="Unpack them.")
+                    raise TooLargeError(f"{inner.name!r} is in over {_MOST_DEPTH} files", remedy="Unpack them.")
                 yield from unpacked(inner, skipped, budget, depth + 1)
         if not found:
             raise MissingInputError(f"{item.name!r} holds no document", remedy="Check what is in it.")
@@ -87,7 +88,7 @@ def _on_disk(content: Content) -> Iterator[Path]:
 
 
 def _attached(path: Path) -> Iterator[Member]:
-    """The attachments of a message; none of one that cannot be read, of which its reader says why."""
+    """The attachments of a message; none where it cannot be read, which its own page reports."""
     try:
         message = read_message(path)
     except PagemillError:

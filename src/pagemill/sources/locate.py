@@ -76,7 +76,7 @@ def _files(
             elif isinstance(given, str) and is_url(given):
                 yield from expand_url(given, origin, recursive=recursive, skipped=skipped)
             else:
-                yield from _Search(origin, recursive, skipped, str(Path(text).expanduser())).path(text)
+                yield from _Search(origin, recursive, skipped, os.path.expanduser(text)).path(text)  # noqa: PTH111 - never raises
         except PagemillError as error:
             yield Item(uri=text, name=base_name(text), origin=origin, error=error)
         except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
@@ -120,6 +120,14 @@ def missing_on_hub(inputs: Iterable[str | Path | bytes]) -> dict[str, PagemillEr
     return missing
 
 
+_LOOK = "Check the name: an input that is the file alone reads all that is in it."
+
+
+def _is_meant(item: Item, text: str, container: Item) -> bool:
+    """Whether an address means an item, or the file that it begins with cannot be opened."""
+    return item.uri == text or (item.error is not None and item.uri == container.uri)
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     """Looks for the files of one input."""
@@ -132,12 +140,16 @@ class _Search:
 
     def path(self, text: str) -> Iterator[Item]:
         """The files of a path or glob."""
-        path = Path(text).expanduser()
+        path = Path(os.path.expanduser(text))  # noqa: PTH111 - the method raises for an unknown user
         try:
             mode = path.stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
             if (container := container_of(text, self.origin)) is not None:
-                yield from (each for each in unpacked(container, self.skipped) if each.uri == text)
+                inside = [each for each in unpacked(container, self.skipped) if _is_meant(each, text, container)]
+                if not inside:
+                    name = text[len(container.uri) + 1 :]
+                    raise MissingInputError(f"{container.uri!r} has no {name!r}", remedy=_LOOK) from None
+                yield from inside
                 return
             if not glob.has_magic(text):
                 raise MissingInputError(f"{text!r} does not exist", remedy="Check the path.") from None

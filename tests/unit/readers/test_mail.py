@@ -54,7 +54,7 @@ def test_of_alternatives_the_last_one_is_read_with_its_pictures(tmp_path: Path):
     text, picture = blocks(document)[2:]
     assert text.content == "So bold" and [span.mark for span in text.spans] == [Mark.BOLD]
     assert picture.picture is not None and picture.picture.data.startswith(b"\x89PNG")
-    assert document.parts[0].notes == ["attachments, which are documents of their own: 표.csv"]
+    assert document.parts[0].notes == ["attachments: 표.csv"]
     assert [(each.name, each.data) for each in attached(read_message(path))] == [("표.csv", b"a,b\n1,2\n")]
 
 
@@ -106,7 +106,7 @@ def test_a_message_of_outlook(tmp_path: Path):
     place = "__attach_version1.0_#0000000{}/"
     files = {f"{place.format(0)}{key}": value for key, value in stream("3707", "표.csv").items()}
     files[f"{place.format(0)}__substg1.0_37010102"] = b"a,b\n1,2\n"
-    inner = {f"{place.format(1)}__substg1.0_3701000D/{key}": value for key, value in outlook("Inner", depth=1).items()}
+    inner = {f"{place.format(1)}__substg1.0_3701000D/{key}": value for key, value in outlook("회의록", depth=1).items()}
     path = tmp_path / "a.msg"
     path.write_bytes(ole(outlook("점검 결과", html="<p>So <b>bold</b></p>") | files | inner))
     document = read(path)
@@ -117,10 +117,77 @@ def test_a_message_of_outlook(tmp_path: Path):
     ]
     table, message = attached(read_message(path))
     assert (table.name, table.data) == ("표.csv", b"a,b\n1,2\n")
-    assert message.name == "Inner.eml" and b"Plain text." in message.data
+    assert message.name == "회의록.eml" and b"Plain text." in message.data
+
+
+def test_what_is_not_read_of_a_message_of_outlook_has_a_warning(tmp_path: Path):
+    files = outlook("a") | stream("1000", "\r\n") | {"__substg1.0_10090102": b"LZFu"}
+    place = "__attach_version1.0_#00000000/"
+    files |= {f"{place}{key}": value for key, value in stream("3707", "Budget\r\n.xlsx").items()}
+    files[f"{place}__substg1.0_3701000D/Workbook"] = b"cells"
+    path = tmp_path / "a.msg"
+    path.write_bytes(ole(files))
+    assert read(path).parts[0].warnings == [
+        "not read: the text of the message, which is RTF",
+        "not read: an embedded object: Budget .xlsx",
+    ]
 
 
 def test_a_damaged_message_of_outlook_is_refused(tmp_path: Path):
     (tmp_path / "a.msg").write_bytes(ole(outlook("a"))[:700])
     with pytest.raises(CorruptInputError):
         read(tmp_path / "a.msg")
+
+
+def test_an_empty_alternative_takes_nothing_from_the_text(tmp_path: Path):
+    message = letter()
+    message.add_alternative("<html><head><title>x</title></head><body><br>&nbsp;</body></html>", subtype="html")
+    assert [block.content for block in blocks(read(eml(tmp_path, message)))[2:]] == ["Plain text.", "Second paragraph."]
+
+
+def test_only_pictures_that_the_text_shows_are_no_attachments(tmp_path: Path):
+    message = letter()
+    message.add_alternative('<p>See <a href="cid:doc">it</a></p><img src="cid:p10">', subtype="html")
+    body = message.get_payload()[1]
+    body.add_related(made.png().read(), "image", "png", cid="<p10>")
+    body.add_related(made.png().read(), "image", "png", cid="<p1>", filename="p1.png")
+    body.add_related(b"%PDF-1.7", "application", "pdf", cid="<doc>", filename="doc.pdf")
+    names = [each.name for each in attached(read_message(eml(tmp_path, message)))]
+    assert names == ["p1.png", "doc.pdf"]
+
+
+def test_all_recipients_are_named(tmp_path: Path):
+    message = letter()
+    del message["To"]
+    raw = bytes(message).replace(
+        b"From:", b"To: " + b", ".join(b"p%d@example.org" % i for i in range(900)) + b"\nFrom:"
+    )
+    assert "p899@example.org" in blocks(read(eml(tmp_path, raw)))[1].content
+
+
+def test_a_damaged_attachment_is_an_error_of_its_own(tmp_path: Path):
+    message = letter()
+    message.add_attachment(b"0123456789" * 20, maintype="application", subtype="pdf", filename="a.pdf")
+    raw = bytes(message).replace(b"MDEyMzQ1Njc4OTAxMjM0", b"MDEyMzQ1Njc4OTAxMjM", 1)
+    (member,) = attached(read_message(eml(tmp_path, raw)))
+    assert isinstance(member.error, CorruptInputError)
+
+
+def test_text_of_every_kind_is_a_document(tmp_path: Path):
+    head = b"Subject: a\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n"
+    status = b"--B\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; a\n\nFinal-Recipient: bob\n\n"
+    enriched = b"--B\nContent-Type: text/enriched\n\n<bold>So</bold> it is\n"
+    path = eml(tmp_path, head + status + enriched + b'--B\nContent-Type: text/plain; name="b"\n\nnamed\n--B--\n')
+    first, second, third = attached(read_message(path))
+    assert b"Reporting-MTA" in first.data and b"Final-Recipient: bob" in first.data
+    assert (second.data, third.data) == (b"<bold>So</bold> it is", b"named")
+    assert {Path(each.name).suffix for each in (first, second, third)} == {".txt"}
+    (whole,) = attached(read_message(eml(tmp_path, b"Content-Type: multipart/mixed\nSubject: a\n\nAll of the text.\n")))
+    assert (whole.name, whole.data) == ("attachment.txt", b"All of the text.\n")
+
+
+def test_damaged_bytes_and_a_sealed_message_have_a_warning(tmp_path: Path):
+    plain = b"Subject: a\nContent-Type: text/plain; charset=utf-8\n\nGr\xc3 na\xc3\xafve\n"
+    assert read(eml(tmp_path, plain)).parts[0].warnings
+    sealed = b'Subject: a\nContent-Type: application/pkcs7-mime; name="smime.p7m"\n\nMIAG\n'
+    assert "not read" in read(eml(tmp_path, sealed)).parts[0].warnings[-1]
