@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from pagemill.errors import LanguageError, MissingDependencyError, PageTimeoutError
+from pagemill.errors import LanguageError, PageTimeoutError
 from pagemill.imaging.transforms import crop_quad
 from pagemill.recognition import rapidocr_engine, reader, tesseract_engine
 from pagemill.recognition.languages import plan
@@ -264,12 +264,6 @@ def test_a_page_without_text_and_a_tiny_page_have_no_lines():
     assert detector.detect(np.full((3, 16_000, 3), 255, np.uint8)) == []
     assert detector.detect(np.full((800, 600, 3), 255, np.uint8)) == []
     assert detector.detect(np.full((1, 1, 3), 0, np.uint8)) == []
-
-
-def test_a_missing_model_names_what_to_install():
-    with pytest.raises(MissingDependencyError) as caught:
-        rapidocr_engine.model_file("no-such-model.onnx")
-    assert "pip install" in (caught.value.remedy or "")
 
 
 @needs_korean

@@ -6,6 +6,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pagemill.errors import MissingDependencyError
+from pagemill.installation import reinstall
 from pagemill.model_cache import cached, version_of
 
 if TYPE_CHECKING:
@@ -24,8 +26,13 @@ def cpu_session(model: Path, *, fixed_shape: bool = False) -> onnxruntime.Infere
         fixed_shape: All inputs have one shape.
 
     Raises:
+        MissingDependencyError: There is no such file, as when a wheel was built without its models.
         Exception: One of ONNX Runtime's private types, or OSError.
     """
+    if not model.is_file():
+        raise MissingDependencyError(
+            f"the model {model.name} is missing from this installation", remedy=f"Reinstall: {reinstall()}"
+        )
     return cached((cpu_session, version_of(model), fixed_shape), lambda: load(str(model), fixed_shape=fixed_shape))
 
 

@@ -14,7 +14,6 @@ from pagemill.document.geometry import as_boxes
 from pagemill.document.labels import Label
 from pagemill.errors import MissingDependencyError, MissingInputError, UnsupportedInputError
 from pagemill.imaging.types import Pixels
-from pagemill.installation import reinstall
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.filters import BoxFilter
 from pagemill.layout.label_map import labels_of
@@ -108,14 +107,12 @@ def create(settings: LayoutSettings | None = None) -> OnnxLayoutEngine:
 
 def _load(path: Path, settings: LayoutSettings) -> onnxruntime.InferenceSession:
     """Open the model file on the CPU."""
-    if not path.is_file():
-        if settings.model_path is None:
-            raise MissingDependencyError(
-                "the layout model is missing from this installation", remedy=f"Reinstall: {reinstall()}"
-            )
+    if settings.model_path and not path.is_file():
         raise MissingInputError(f"there is no layout model at {path}", remedy="Check the path of the ONNX file.")
     try:
         return cpu_session(path, fixed_shape=True)
+    except MissingDependencyError:
+        raise
     except Exception as error:  # ONNX Runtime raises several private types
         raise UnsupportedInputError(f"cannot load the layout model {path.name}: {error}", remedy=_SUPPORTED) from error
 

@@ -6,7 +6,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pagemill.checkpoints.onnx_file import metadata, with_classes
-from pagemill.checkpoints.onnx_session import load as cpu_session
+from pagemill.checkpoints.onnx_session import cpu_session
+from pagemill.errors import MissingDependencyError
 
 
 @pytest.fixture
@@ -45,3 +46,9 @@ def test_the_classes_kept_score_as_before(classifier):
 
 def test_the_metadata_of_a_model(classifier):
     assert metadata(classifier) == {"character": "a\nb"}
+
+
+def test_a_missing_model_names_the_command_that_installs_it_again(tmp_path):
+    with pytest.raises(MissingDependencyError, match=r"the model no\.onnx is missing") as raised:
+        cpu_session(tmp_path / "no.onnx")
+    assert "--force-reinstall" in raised.value.remedy
