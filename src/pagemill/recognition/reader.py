@@ -30,6 +30,7 @@ from pagemill.recognition.languages import (
 )
 from pagemill.recognition.merge import Stretch, hanja_stretches, replace, stretches
 from pagemill.recognition.scripts import script_shares
+from pagemill.recognition.stamps import inks_of, without_frame
 from pagemill.recognition.verdict import (
     DOUBTFUL,
     ENOUGH_LINES,
@@ -67,6 +68,7 @@ _ENGINES_TRIED = 3  # on a sample: the languages of one script among them
 _SCRIPTS_OF_PAGE = 3  # in scripts that the primary does not read
 _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
+_LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
 _IDEOGRAPHIC = frozenset({"CJK"})
 _MOST_HANJA = 0.7  # share of the Chinese characters that the primary saw in a Korean line which are in its text
 
@@ -218,8 +220,28 @@ class PageReader:
         images = await self._services.compute(_cut, page, quads)
         lines = [Line(quad, image) for quad, image in zip(quads, images, strict=True)]
         await self._read_first(lines)
+        lines += await self._read_inks(lines)
         sample = [lines[index].image for index in longest(quads)]
         return lines, await self._services.compute(script_shares, sample)
+
+    async def _read_inks(self, lines: list[Line]) -> list[Line]:
+        """Read what a stamp crosses without the stamp; the lines of the stamps themselves."""
+        doubtful = [line for line in lines if line.text.confidence < _SURE]
+        apart = await self._services.compute(lambda: [inks_of(line.image) for line in doubtful])
+        crossed = [(line, inks) for line, inks in zip(doubtful, apart, strict=True) if inks is not None]
+        if not crossed:
+            return []
+        engine, found = self._plan.primary, list[Line]()
+        texts = await self._services.recognize(engine, [text.image for _, (text, _) in crossed])
+        stamps = await self._services.recognize(engine, [stamp.image for _, (_, stamp) in crossed])
+        for (line, (dark, coloured)), text, stamp in zip(crossed, texts, stamps, strict=True):
+            # What the primary cannot read either way is left to other engines, which read the dark ink, too.
+            if text.confidence < line.text.confidence and line.text.confidence >= DOUBTFUL:
+                continue
+            if stamp.confidence >= UNSURE and sum(map(str.isalnum, stamp.text)) >= _LEAST_OF_STAMP:
+                found.append(Line(coloured.quad_in(line.quad), coloured.image, without_frame(stamp), engine))
+            line.quad, line.image, line.text, line.engine = dark.quad_in(line.quad), dark.image, text, engine
+        return found
 
     async def _read_others(self, lines: list[Line], shares: dict[str, float]) -> None:
         """Read what the primary cannot read with the engines that can, script by script."""

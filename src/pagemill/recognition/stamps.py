@@ -1,0 +1,110 @@
+"""Lines of text under a stamp or a seal: the two inks apart, so that each is read without the other.
+
+Stamps are printed over dark text in a colour of their own. Where they cross, the text detector finds one line and the
+recognizer reads neither. On paper the inks mix: text under a stamp is darker than the stamp elsewhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pagemill.imaging.types import Pixels
+from pagemill.recognition.base import Quad, RecognizedText
+
+_COLOURED, _TINTED = 25.0, 10.0
+"""Distance of a stamp's colour from that of the paper in the a and b of CIE Lab, and of its blurred edges."""
+_DARK = 40.0
+"""Least difference in L between paper and text."""
+_MIXED = 10.0
+"""Difference in L from which a stroke of the stamp has text beneath it."""
+_LEAST = 0.01
+"""Least share of a line's pixels in either ink. Not measured."""
+_TOUCHING = 0.02
+"""Least share of the coloured pixels that touch dark ones: a coloured word in a line touches none."""
+_SHARED = 0.2
+"""Least share of the columns with coloured ink that hold dark ink, too. Not measured."""
+_MARGIN = 4
+"""Pixels of paper that are left around an ink."""
+
+
+class Ink(NamedTuple):
+    """What one ink wrote in a line."""
+
+    image: Pixels
+    """The part of the line that holds it, without the other ink."""
+    place: tuple[float, float, float, float]
+    """Left, top, right and bottom of that part, as shares of the line's width and height."""
+
+    def quad_in(self, line: Quad) -> Quad:
+        """The corners of that part on the page."""
+        a, b, c, d = np.asarray(line)
+        left, top, right, bottom = self.place
+        corners = ((left, top), (right, top), (right, bottom), (left, bottom))
+        first, second, third, fourth = (
+            tuple(((a + (b - a) * x) * (1 - y) + (d + (c - d) * x) * y).tolist()) for x, y in corners
+        )
+        return first, second, third, fourth
+
+
+def inks_of(line: Pixels) -> tuple[Ink, Ink] | None:
+    """The dark text of a line image and the stamp that crosses it; None where no coloured ink touches dark ink."""
+    sample = line[::2, ::2].astype(np.int16)
+    if (sample.max(axis=2) - sample.min(axis=2)).max(initial=0) < 2 * _COLOURED:  # grey, as most lines are
+        return None
+    lab = cv2.cvtColor(line.astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
+    paper = np.median(lab.reshape(-1, 3), axis=0)
+    light = lab[..., 0]
+    away = np.linalg.norm(lab[..., 1:] - paper[1:], axis=2)
+    coloured = away > _COLOURED
+    dark = (light < paper[0] - _DARK) & ~coloured
+    if min(coloured.mean(), dark.mean()) < _LEAST:
+        return None
+    solid = _without_edges(coloured)
+    if not solid.any():  # strokes of one pixel, which tell nothing about their colour
+        return None
+    over = coloured & (light < np.median(light[solid]) - _MIXED)
+    touching = coloured & _grown(dark)
+    columns = coloured.any(axis=0)
+    shared = columns & (dark | over).any(axis=0)
+    if touching.sum() < _TOUCHING * coloured.sum() or shared.sum() < _SHARED * columns.sum():
+        return None
+    ground = np.median(line.reshape(-1, 3), axis=0).astype(np.uint8)
+    text = line.copy()
+    text[_grown((away > _TINTED) & ~over & ~dark) & ~over & ~dark] = ground
+    stamp = np.full_like(line, ground)
+    stamp[coloured] = np.median(line[coloured & ~over], axis=0).astype(np.uint8)
+    return _cut(text, dark | over), _cut(stamp, coloured)
+
+
+def _cut(image: Pixels, ink: NDArray[np.bool_]) -> Ink:
+    """The part of an image that holds an ink; specks of a pixel do not count."""
+    solid = _without_edges(ink)
+    rows, columns = np.nonzero(solid if solid.any() else ink)
+    height, width = ink.shape
+    left, right = max(0, int(columns.min()) - _MARGIN), min(width, int(columns.max()) + 1 + _MARGIN)
+    top, bottom = max(0, int(rows.min()) - _MARGIN), min(height, int(rows.max()) + 1 + _MARGIN)
+    return Ink(image[top:bottom, left:right], (left / width, top / height, right / width, bottom / height))
+
+
+def without_frame(stamp: RecognizedText) -> RecognizedText:
+    """What was read on a stamp, without the signs at its ends as which a frame or a ring is read."""
+    letters = [index for index, character in enumerate(stamp.text) if character.isalnum()]
+    kept = slice(letters[0], letters[-1] + 1) if letters else slice(0)
+    return dataclasses.replace(
+        stamp, text=stamp.text[kept], centers=stamp.centers[kept], confidences=stamp.confidences[kept]
+    )
+
+
+def _without_edges(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The pixels of a mask whose neighbours above and to the left belong to it, too."""
+    return cv2.erode(mask.astype(np.uint8), np.ones((2, 2), np.uint8)) > 0
+
+
+def _grown(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """A mask with the pixels around it."""
+    return cv2.dilate(mask.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
