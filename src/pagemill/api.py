@@ -16,22 +16,21 @@ from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar, Unpack, cast
 
 import msgspec
 
 from pagemill import tracing
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
 from pagemill.blocking import LoopThread
-from pagemill.config.describing import DescribeSettings
 from pagemill.config.options import build, options_of
 from pagemill.config.python_words import in_python
-from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, PagemillError, TooLargeError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.extraction.result import Extraction
 from pagemill.imaging.limits import DecodeLimits
+from pagemill.keywords import ParseKeywords, StreamKeywords
 from pagemill.parsing.page import ParsedPage
 from pagemill.profiling.telemetry import exported
 from pagemill.runtime.pipeline import Pipeline
@@ -54,47 +53,6 @@ Source: TypeAlias = "str | PathLike[str] | bytes | BinaryIO | Image.Image | NDAr
 log = logging.getLogger(__name__)
 
 
-class StreamKeywords(TypedDict, total=False):
-    """Types of the keyword arguments of :func:`stream`. Their meaning is declared in :class:`ParseOptions`."""
-
-    languages: Sequence[str] | None
-    text_layer: str | None
-    structure: str | None
-    photographs: str | None
-    tables: str | None
-    furniture: str
-    inline_marks: bool
-    read_images: bool
-    table_engine: str
-    table_model: str | None
-    pages: str | None
-    password: str | None
-    recursive: bool
-    limit: int | None
-    image_column: str | None
-    id_column: str | None
-    download: str | Path | None
-    skip_duplicates: bool
-    layout_engine: str
-    layout_model: str | Path | None
-    recognition: RecognitionSettings | None
-    describing: DescribeSettings | None
-    page_timeout_s: float
-    max_attempts: int
-    threads: int
-    decoders: int
-    decoder_memory_gib: float
-    pages_in_flight: int
-    layout_batch: int
-    schedule: str
-
-
-class ParseKeywords(StreamKeywords, total=False):
-    """Types of the keyword arguments of :func:`parse`."""
-
-    crops: bool
-
-
 def _documented(keywords: type) -> Callable[[F], F]:
     """Give a function the signature and the help of its keyword arguments, from the declarations of the options."""
     declared = {
@@ -114,7 +72,7 @@ def _documented(keywords: type) -> Callable[[F], F]:
 
     def document(function: F) -> F:
         source = next(iter(inspect.signature(function).parameters.values()))
-        types = {key: each.__forward_arg__ for key, each in keywords.__annotations__.items()}
+        types = {key: each.__forward_arg__ for key, each in keywords.__annotations__.items() if key in declared}
         named = [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=declared[key][1], annotation=each)
             for key, each in types.items()
