@@ -78,7 +78,7 @@ def made_dataset(
     options: BuildOptions,
     target: HubDataset | StoredDataset | None,
     sources: ImageSources,
-    tell: Callable[[int, int], object],
+    report: Callable[[int, int], object],
 ) -> Iterator[Dataset]:
     """Make the files of a dataset; no other process replaces them within the block.
 
@@ -87,7 +87,7 @@ def made_dataset(
         options: How the dataset is made.
         target: Where it will be published; None after a dry run.
         sources: Where the parsed files are now.
-        tell: Called with the number of steps that are done, and that of all.
+        report: Called with the number of steps that are done, and that of all.
 
     Raises:
         PagemillError: The run cannot be read, or the dataset will not be published; the class says why.
@@ -100,7 +100,7 @@ def made_dataset(
         done = itertools.count(1)
 
         def advance(*_: object) -> None:
-            tell(next(done), steps)
+            report(next(done), steps)
 
         images = PublishedImages(reader, advance, sources)
         folder, manifest = build(reader, options, advance, images.opened if options.page_images else None)
@@ -113,13 +113,13 @@ class PublishedImages:
 
     Args:
         reader: The run.
-        tell: Called when the image of a page has been read, or cannot be.
+        report: Called when the image of a page has been read, or cannot be.
         sources: Where the parsed files are now.
         wants: Whether the image of a page is wanted.
     """
 
     reader: RunReader
-    tell: Callable[[], object]
+    report: Callable[[], object]
     sources: ImageSources
     wants: Callable[[PageResult], bool] = lambda page: True
     problems: list[tuple[str, PagemillError]] = field(default_factory=list)
@@ -182,7 +182,7 @@ class PublishedImages:
                 self._check_space()
         finally:
             found.leave()
-        self.tell()
+        self.report()
 
     def _check_space(self) -> None:
         """Report early that the disk is too small, not after hours.

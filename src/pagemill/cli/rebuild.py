@@ -55,7 +55,7 @@ def command(out: Path, changes: Path | None, chunks: ChunkSettings, as_json: boo
         click.echo(indented_json(told))
         return int(ExitCode.OK)
     what = ", ".join(f"{counts[kind]:,} {kind}" for kind in Change)
-    LenientConsole(file=sys.stdout).say(
+    LenientConsole(file=sys.stdout).print_line(
         f"{number(done.documents, 'document')} rebuilt: {number(done.chunks, 'chunk')}, {what}"
     )
     return int(ExitCode.OK)

@@ -212,7 +212,7 @@ def router(server: Server) -> APIRouter:
         nonlocal open_sockets
         await socket.accept()
         if open_sockets >= server.settings.limits.max_streams:
-            await _tell(socket, "error", error="Too many connections: poll the task.")
+            await _send(socket, "error", error="Too many connections: poll the task.")
             await socket.close(1013)
             return
         open_sockets += 1
@@ -350,11 +350,11 @@ async def _watch(server: Server, socket: WebSocket, id: str, api_key: str) -> No
     try:
         headers = dict(socket.headers)
         owner = server.keys.owner(headers | ({"x-api-key": api_key} if api_key else {}))
-        await _tell(socket, "connection", task=await _status(server, id, owner))
+        await _send(socket, "connection", task=await _status(server, id, owner))
         async for told in _states(server, id, owner, socket):
-            await _tell(socket, "update", task=told)
+            await _send(socket, "update", task=told)
     except (UnauthorizedError, NotFoundError) as error:  # the job may also be removed while it is watched
-        await _tell(socket, "error", error=error.message)
+        await _send(socket, "error", error=error.message)
     with _still_there():
         await socket.close()
 
@@ -387,7 +387,7 @@ async def _states(server: Server, id: str, owner: str, socket: WebSocket) -> Asy
         leaving.cancel()
 
 
-async def _tell(
+async def _send(
     socket: WebSocket, message: str, *, task: dict[str, Any] | None = None, error: str | None = None
 ) -> None:
     with _still_there():
