@@ -98,7 +98,7 @@ def parse(source: Source, **options: Unpack[ParseKeywords]) -> Document:
         The document. Pages that failed are in it, with their errors (``document.errors``).
 
     Raises:
-        PagemillError: The document could not be opened at all; the class says why.
+        PagemillError: The document could not be opened at all; its class gives the cause.
         UsageError: An option is not valid, or the source holds more than one document: use :func:`parse_many`.
     """
     return _run(_one_document("parse", source, options))
@@ -149,8 +149,8 @@ def parse_many(sources: Source | Sequence[Source], **options: Unpack[ParseKeywor
         **options: See below.
 
     Yields:
-        One document for each file. One that cannot be opened is a document of one failed page, and says why in
-        ``errors``; so no document stops the others.
+        One document for each file. One that cannot be opened is a document of one failed page, with the reason
+        in ``errors``; so no document stops the others.
     """
     # The caller may have an event loop already, as in a notebook.
     with LoopThread("pagemill.parse_many") as thread:
@@ -166,7 +166,7 @@ async def stream(source: Source | Sequence[Source], **options: Unpack[StreamKeyw
         **options: See below.
 
     Yields:
-        One record per page; a page or document that failed has ``status`` failed and says why in ``errors``.
+        One record per page; a page or document that failed has ``status`` failed and the reason in ``errors``.
     """
     chosen = _options("stream", options, StreamKeywords)
     chosen = replace(chosen, settings=replace(chosen.settings, crops=False))  # a record alone has no use for crops
@@ -279,7 +279,7 @@ def _require_one(given: str | Path | bytes) -> None:
     if isinstance(given, bytes) or is_url(str(given)):
         return
     path = Path(given).expanduser()
-    with suppress(OSError, ValueError):  # of a name that cannot be looked up, which opening it says
+    with suppress(OSError, ValueError):  # of a name that cannot be looked up, which opening it reports
         if path.is_dir():
             raise _several(f"{str(given)!r} is a folder")
         if (
@@ -354,7 +354,7 @@ def _input(source: Any) -> str | Path | bytes:
 
 
 def _path_of(file: Any) -> Path | None:
-    """The path of a file that is open at its start: the suffix tells what text is."""
+    """The path of a file that is open at its start: the suffix gives the format of text."""
     raw = getattr(file, "raw", file)
     if not isinstance(raw, io.FileIO) or not isinstance(raw.name, str):
         return None

@@ -28,7 +28,7 @@ from pagemill.store.repair import refresh
 from pagemill.store.run_directory import RunDirectory
 
 KINDS = (Described.FIGURES, Described.CHARTS, Described.TABLES)
-"""What is described where nothing else is said."""
+"""Described unless other kinds are named."""
 _PAGES_IN_FLIGHT = 64
 MAX_FAILURES = 20
 

@@ -111,7 +111,7 @@ def open_engine(settings: EngineSettings) -> EmbeddingEngine:
 
     Raises:
         UsageError: There is no such engine, or the settings do not fit it.
-        PagemillError: It cannot be loaded; the class says why.
+        PagemillError: It cannot be loaded; its class gives the cause.
     """
     engine: EmbeddingEngine = engines.load(engines.EMBEDDING_ENGINES, settings.engine)(settings)
     return engine
@@ -301,7 +301,7 @@ class _Embedding:
                 yield page
 
         def made() -> Iterator[Content]:
-            # Twice: the rows of the first chunks tell the last pages, too. Damage is reported the second time.
+            # Twice: the rows of the first chunks depend on the last pages, too. Damage is reported the second time.
             first = self._reader.documents(on_damage=lambda _: None)
             second = self._reader.documents(on_damage=lambda error: self.outcome.add(Part.CHUNKS, "a page", error))
             for (_, pages), (_, again) in zip(first, second, strict=True):
@@ -384,7 +384,7 @@ class _Embedding:
         """Compute the statistics of an engine that has some, if the corpus has changed too much.
 
         Vectors of queries were made with the statistics that go then. When they are the part that is made, none of them
-        is taken for a new one, as their digests tell the statistics.
+        is taken for a new one, as their digests include the statistics.
         """
         engine = self._engine
         if not isinstance(engine, CorpusEngine) or self._fitted:

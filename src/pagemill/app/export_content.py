@@ -120,7 +120,7 @@ class ExportContent:
                 stream.writelines(encoded(text(self.with_crops(folder, pages), about)))
 
     def picture(self, crop: ImageCrop) -> bytes | None:
-        """The file of a crop; None, after noting the damage, if it is not as the record says."""
+        """The file of a crop; None, after noting the damage, if it does not match the record."""
         try:
             return self.reader.crop(crop)
         except DamagedRunError as error:

@@ -66,7 +66,7 @@ def write_pdfs(content: ExportContent, folder: Path) -> None:
 
     Raises:
         InputError: There is no page to export.
-        PagemillError: No document can be written; the class says why of the first one.
+        PagemillError: No document can be written; its class gives the cause of the first.
     """
     documents: dict[str, _Document] = {}
     wanted: list[WantedPage] = []

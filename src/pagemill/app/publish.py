@@ -90,7 +90,7 @@ def made_dataset(
         report: Called with the number of steps that are done, and that of all.
 
     Raises:
-        PagemillError: The run cannot be read, or the dataset will not be published; the class says why.
+        PagemillError: The run cannot be read, or the dataset will not be published; its class gives the cause.
     """
     with RunReader.open(out) as reader, RunLock(out / LOCK):
         if target is not None:
@@ -140,7 +140,7 @@ class PublishedImages:
         folder = self.reader.path / paths.FOLDER
         with output_errors(folder), tempfile.TemporaryFile(dir=folder) as self._file:
             try:
-                asyncio.run(self._take())
+                asyncio.run(self._collect())
             except BaseExceptionGroup as group:  # of tasks
                 raise first_of(group) from group
             yield self
@@ -153,7 +153,7 @@ class PublishedImages:
         self._file.seek(start)
         return self._file.read(size)
 
-    async def _take(self) -> None:
+    async def _collect(self) -> None:
         wanted = []
         for page in self.reader.pages():
             if page.status is Status.DONE and self.wants(page):

@@ -44,7 +44,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
         self._nodes = NodeRates()
 
     def opened(self, finished_before: int) -> None:
-        """Say how many pages need not be parsed again; a process that takes over from another says nothing."""
+        """Print how many pages need not be parsed again; a process that takes over from another prints nothing."""
         if finished_before and self._life.number == 0:
             self._console.note(f"Resuming: {number(finished_before, 'page')} finished before.")
 

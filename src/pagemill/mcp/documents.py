@@ -34,7 +34,7 @@ _POLL_S = 1.0
 _NOT_FOUND = 404
 _FAILED = (JobState.FAILED, JobState.CANCELLED)
 _ENDED = ("done", "failed")
-"""Pages with a record: one that failed says why."""
+"""Pages with a record: one that failed has the reason."""
 
 
 class ParseState(StrEnum):

@@ -110,7 +110,7 @@ def create_server(documents: Documents) -> MCPServer[Any]:
     ) -> str:
         """Read pages of a document as Markdown, or as JSON records with regions and boxes.
 
-        A long text is cut: its last line says how to get the rest.
+        A long text is cut: its last line explains how to get the rest.
         """
         with _reported():
             text = _Bounded(offset)

@@ -207,7 +207,7 @@ class JobResults:
             yield from reader.document(doc_id)
 
     def info_of(self, file: JobFile) -> DocumentInfo:
-        """What a file says of itself; of one with several documents, the first."""
+        """Metadata of a file; with several documents in it, of the first."""
         if (reader := self.reader()) is None:
             return DocumentInfo()
         with reader:
