@@ -129,7 +129,7 @@ def main() -> None:
     kinds = sorted({query.kind for query in queries})
     print(" | ".join(["engine".ljust(34), "all", *kinds, "CPU ms a page"]))
 
-    def tell(name: str, found: dict[str, float], cpu_s: float) -> None:
+    def report(name: str, found: dict[str, float], cpu_s: float) -> None:
         figures = [f"{found[kind]:.3f}" for kind in ("all", *kinds)]
         print(" | ".join([name.ljust(34), *figures, f"{1000 * cpu_s / len(pages):.2f}"]), flush=True)
 
@@ -138,7 +138,7 @@ def main() -> None:
         vectors = embed(engine, pages, role)
         cpu_s = time.process_time() - start
         found = score(vectors, embed(engine, [query.text for query in queries], Role.QUERY), queries)
-        tell(name, found, cpu_s)
+        report(name, found, cpu_s)
         return found["all"]
 
     with tempfile.TemporaryDirectory() as folder:

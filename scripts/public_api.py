@@ -1,6 +1,9 @@
-"""The public interface of all three packages as one text file; ``python scripts/public_api.py`` writes ``docs/schema``.
+"""What follows from the declarations of options: ``python scripts/public_api.py`` writes both files again.
 
-A test compares the file with the code: a change of the interface shows in a review as a change of this file.
+- The public interface of all three packages as one text file, so that a review shows each change of it.
+- The types of the keyword arguments of the Python API, which a type checker does not derive from the declarations.
+
+A test compares the files with the code.
 """
 
 from __future__ import annotations
@@ -8,6 +11,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +20,18 @@ import click
 import msgspec
 
 import pagemill
+from pagemill.app.options import ParseOptions
 from pagemill.cli import cli
+from pagemill.config.options import Option, fields_of
+from pagemill.config.python_words import GROUPED
 from pagemill.document.page import PageResult
 from pagemill.errors import ExitCode
 from pagemill.export.docjson import DocJSON
 
 FILE = Path(__file__).parents[1] / "docs/schema/public-api.txt"
+KEYWORDS = Path(__file__).parents[1] / "src/pagemill/keywords.py"
+NOT_OF_STREAMS = ("crops",)
+"""Options that change what goes with a record, not the record."""
 
 
 def public_api() -> str:
@@ -74,6 +85,48 @@ def _commands(command: click.Command, path: str) -> Iterator[str]:
             yield from _commands(found, f"{path} {name}")
 
 
+def keywords() -> str:
+    """The module with the keyword arguments of the Python API and their types."""
+    typed = dict(_keywords(ParseOptions))
+    streams = [f"    {key}: {kind}" for key, kind in typed.items() if key not in NOT_OF_STREAMS]
+    parses = [f"    {key}: {typed[key]}" for key in NOT_OF_STREAMS]
+    return "\n".join(
+        [
+            '"""Keyword arguments of the Python API, from the declarations of options: ``scripts/public_api.py``."""\n',
+            "from __future__ import annotations\n",
+            "from collections.abc import Sequence",
+            "from pathlib import Path",
+            "from typing import TypedDict\n",
+            "from pagemill.config.describing import DescribeSettings",
+            "from pagemill.config.recognition import RecognitionSettings\n\n",
+            "class StreamKeywords(TypedDict, total=False):",
+            '    """Types of the keyword arguments of :func:`pagemill.stream`."""\n',
+            *streams,
+            "\n\nclass ParseKeywords(StreamKeywords, total=False):",
+            '    """Types of the keyword arguments of :func:`pagemill.parse`."""\n',
+            *parses,
+            "",
+        ]
+    )
+
+
+def _keywords(settings: type) -> Iterator[tuple[str, str]]:
+    for name, kind, declared in fields_of(settings):
+        if declared is not None:
+            yield declared.key, _keyword_type(declared)
+        elif name in GROUPED:
+            yield name, f"{kind.__name__} | None"
+        elif is_dataclass(kind):
+            yield from _keywords(kind)
+
+
+def _keyword_type(declared: Option) -> str:
+    kind = declared.kind
+    name = "str | Path" if kind is Path else kind.__name__ if kind in (bool, int, float) else "str"
+    may_be_none = declared.default is None or issubclass(kind, StrEnum)
+    return (f"Sequence[{name}]" if declared.many else name) + (" | None" if may_be_none else "")
+
+
 def _paths() -> Iterator[str]:
     from pagemill.rest.app import create_app
     from pagemill.rest.settings import ServeSettings
@@ -108,4 +161,5 @@ def _kind(value: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    KEYWORDS.write_text(keywords(), encoding="utf-8")
     FILE.write_text(public_api(), encoding="utf-8")

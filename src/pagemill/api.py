@@ -16,22 +16,21 @@ from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar, Unpack, cast
 
 import msgspec
 
 from pagemill import tracing
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
 from pagemill.blocking import LoopThread
-from pagemill.config.describing import DescribeSettings
 from pagemill.config.options import build, options_of
 from pagemill.config.python_words import in_python
-from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, PagemillError, TooLargeError, UsageError, error_class
 from pagemill.export.document import Document
 from pagemill.extraction.result import Extraction
 from pagemill.imaging.limits import DecodeLimits
+from pagemill.keywords import ParseKeywords, StreamKeywords
 from pagemill.parsing.page import ParsedPage
 from pagemill.profiling.telemetry import exported
 from pagemill.runtime.pipeline import Pipeline
@@ -54,47 +53,6 @@ Source: TypeAlias = "str | PathLike[str] | bytes | BinaryIO | Image.Image | NDAr
 log = logging.getLogger(__name__)
 
 
-class StreamKeywords(TypedDict, total=False):
-    """Types of the keyword arguments of :func:`stream`. Their meaning is declared in :class:`ParseOptions`."""
-
-    languages: Sequence[str] | None
-    text_layer: str | None
-    structure: str | None
-    photographs: str | None
-    tables: str | None
-    furniture: str
-    inline_marks: bool
-    read_images: bool
-    table_engine: str
-    table_model: str | None
-    pages: str | None
-    password: str | None
-    recursive: bool
-    limit: int | None
-    image_column: str | None
-    id_column: str | None
-    download: str | Path | None
-    skip_duplicates: bool
-    layout_engine: str
-    layout_model: str | Path | None
-    recognition: RecognitionSettings | None
-    describing: DescribeSettings | None
-    page_timeout_s: float
-    max_attempts: int
-    threads: int
-    decoders: int
-    decoder_memory_gib: float
-    pages_in_flight: int
-    layout_batch: int
-    schedule: str
-
-
-class ParseKeywords(StreamKeywords, total=False):
-    """Types of the keyword arguments of :func:`parse`."""
-
-    crops: bool
-
-
 def _documented(keywords: type) -> Callable[[F], F]:
     """Give a function the signature and the help of its keyword arguments, from the declarations of the options."""
     declared = {
@@ -114,7 +72,7 @@ def _documented(keywords: type) -> Callable[[F], F]:
 
     def document(function: F) -> F:
         source = next(iter(inspect.signature(function).parameters.values()))
-        types = {key: each.__forward_arg__ for key, each in keywords.__annotations__.items()}
+        types = {key: each.__forward_arg__ for key, each in keywords.__annotations__.items() if key in declared}
         named = [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=declared[key][1], annotation=each)
             for key, each in types.items()
@@ -140,7 +98,7 @@ def parse(source: Source, **options: Unpack[ParseKeywords]) -> Document:
         The document. Pages that failed are in it, with their errors (``document.errors``).
 
     Raises:
-        PagemillError: The document could not be opened at all; the class says why.
+        PagemillError: The document could not be opened at all; its class gives the cause.
         UsageError: An option is not valid, or the source holds more than one document: use :func:`parse_many`.
     """
     return _run(_one_document("parse", source, options))
@@ -191,8 +149,8 @@ def parse_many(sources: Source | Sequence[Source], **options: Unpack[ParseKeywor
         **options: See below.
 
     Yields:
-        One document for each file. One that cannot be opened is a document of one failed page, and says why in
-        ``errors``; so no document stops the others.
+        One document for each file. One that cannot be opened is a document of one failed page, with the reason
+        in ``errors``; so no document stops the others.
     """
     # The caller may have an event loop already, as in a notebook.
     with LoopThread("pagemill.parse_many") as thread:
@@ -208,7 +166,7 @@ async def stream(source: Source | Sequence[Source], **options: Unpack[StreamKeyw
         **options: See below.
 
     Yields:
-        One record per page; a page or document that failed has ``status`` failed and says why in ``errors``.
+        One record per page; a page or document that failed has ``status`` failed and the reason in ``errors``.
     """
     chosen = _options("stream", options, StreamKeywords)
     chosen = replace(chosen, settings=replace(chosen.settings, crops=False))  # a record alone has no use for crops
@@ -321,7 +279,7 @@ def _require_one(given: str | Path | bytes) -> None:
     if isinstance(given, bytes) or is_url(str(given)):
         return
     path = Path(given).expanduser()
-    with suppress(OSError, ValueError):  # of a name that cannot be looked up, which opening it says
+    with suppress(OSError, ValueError):  # of a name that cannot be looked up, which opening it reports
         if path.is_dir():
             raise _several(f"{str(given)!r} is a folder")
         if (
@@ -396,7 +354,7 @@ def _input(source: Any) -> str | Path | bytes:
 
 
 def _path_of(file: Any) -> Path | None:
-    """The path of a file that is open at its start: the suffix tells what text is."""
+    """The path of a file that is open at its start: the suffix gives the format of text."""
     raw = getattr(file, "raw", file)
     if not isinstance(raw, io.FileIO) or not isinstance(raw.name, str):
         return None

@@ -85,12 +85,12 @@ def _tool(package: str) -> list[str]:
 
 
 def _origin(installed: Distribution) -> dict[str, Any] | None:
-    """What the installer noted: a folder, a file or a URL; None for a package index.
+    """What the installer recorded: a folder, a file or a URL; None for a package index.
 
     https://packaging.python.org/en/latest/specifications/direct-url/
     """
-    noted = installed.read_text("direct_url.json")
-    return json.loads(noted) if noted else None
+    recorded = installed.read_text("direct_url.json")
+    return json.loads(recorded) if recorded else None
 
 
 def _folder(path: Path, suffix: str, *, editable: bool) -> list[str]:

@@ -28,7 +28,7 @@ from pagemill.store.repair import refresh
 from pagemill.store.run_directory import RunDirectory
 
 KINDS = (Described.FIGURES, Described.CHARTS, Described.TABLES)
-"""What is described where nothing else is said."""
+"""Described unless other kinds are named."""
 _PAGES_IN_FLIGHT = 64
 MAX_FAILURES = 20
 
@@ -53,7 +53,7 @@ async def describe_run(
     out: Path,
     settings: DescribeSettings,
     sources: ImageSources,
-    tell: Callable[[int, int, str], object] = lambda *_: None,
+    report: Callable[[int, int, str], object] = lambda *_: None,
 ) -> DescribeOutcome:
     """Describe the elements of a run that have no description, and write them into its records.
 
@@ -61,7 +61,7 @@ async def describe_run(
         out: The run directory.
         settings: What is described, by which model.
         sources: Where the parsed files are now, for pictures that the run does not hold: of tables, or all of them.
-        tell: Called with the number of pages that are done, that of all, and what they are.
+        report: Called with the number of pages that are done, that of all, and what they are.
 
     Raises:
         NetworkError: No server answers.
@@ -82,7 +82,7 @@ async def describe_run(
                 RunReader.open(out) as reader,
             ):
                 describer.answers = run.descriptions
-                return await _Describing(run, reader, describer, settings.kinds or KINDS, sources).all(tell)
+                return await _Describing(run, reader, describer, settings.kinds or KINDS, sources).all(report)
         finally:
             await asyncio.to_thread(refresh, out, exporters)
     except BaseExceptionGroup as group:
@@ -108,7 +108,7 @@ class _Describing:
     def __post_init__(self) -> None:
         self.outcome = DescribeOutcome(self.describer.counts)
 
-    async def all(self, tell: Callable[[int, int, str], object]) -> DescribeOutcome:
+    async def all(self, report: Callable[[int, int, str], object]) -> DescribeOutcome:
         page_ids = await asyncio.to_thread(
             lambda: [page.page_id for page in self.reader.pages(stored=True) if any(wanted(page, self.kinds))]
         )
@@ -116,7 +116,7 @@ class _Describing:
 
         def step() -> None:
             self.done += 1
-            tell(self.done, len(page_ids), "pages")
+            report(self.done, len(page_ids), "pages")
 
         async with asyncio.TaskGroup() as group:
             without: list[WantedPage] = []

@@ -1,4 +1,4 @@
-"""Checks that this machine has what a task needs. Each check says what it found, and how to get what is missing."""
+"""Checks that this machine has what a task needs. Each check reports what it found, and how to get what is missing."""
 
 from __future__ import annotations
 
@@ -335,6 +335,6 @@ def _probed(code: str, remedy: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise MissingDependencyError(f"no answer within {_PROBE_S:g} s", remedy=remedy) from error
     if process.returncode:
-        said = process.stderr.strip().splitlines()
-        raise MissingDependencyError(said[-1] if said else f"exit status {process.returncode}", remedy=remedy)
+        lines = process.stderr.strip().splitlines()
+        raise MissingDependencyError(lines[-1] if lines else f"exit status {process.returncode}", remedy=remedy)
     return process.stdout.strip()

@@ -111,14 +111,14 @@ def open_engine(settings: EngineSettings) -> EmbeddingEngine:
 
     Raises:
         UsageError: There is no such engine, or the settings do not fit it.
-        PagemillError: It cannot be loaded; the class says why.
+        PagemillError: It cannot be loaded; its class gives the cause.
     """
     engine: EmbeddingEngine = engines.load(engines.EMBEDDING_ENGINES, settings.engine)(settings)
     return engine
 
 
 async def embed(
-    out: Path, engine: EmbeddingEngine, options: EmbedOptions, tell: Callable[[int, int, str], object]
+    out: Path, engine: EmbeddingEngine, options: EmbedOptions, report: Callable[[int, int, str], object]
 ) -> EmbedOutcome:
     """Bring the vectors of a run directory up to date.
 
@@ -129,7 +129,7 @@ async def embed(
         out: The run directory; the run may still be in progress.
         engine: Not closed here.
         options: What to embed.
-        tell: Called with the number of pages or queries that are done, that of all, and what they are.
+        report: Called with the number of pages or queries that are done, that of all, and what they are.
 
     Raises:
         UsageError: The engine cannot make a requested part.
@@ -141,7 +141,7 @@ async def embed(
     parts = _parts(engine, options)
     with RunReader.open(out) as reader, RunLock(out / paths.EMBEDDINGS_LOCK):
         async with AsyncExitStack() as services:
-            run = _Embedding(out, reader, engine, options, tell, services)
+            run = _Embedding(out, reader, engine, options, report, services)
             for part in parts:
                 await run.make(part)
         run.outcome.cut_texts = engine.cut_texts
@@ -180,7 +180,7 @@ class _Embedding:
         reader: RunReader,
         engine: EmbeddingEngine,
         options: EmbedOptions,
-        tell: Callable[[int, int, str], object],
+        report: Callable[[int, int, str], object],
         services: AsyncExitStack,
     ) -> None:
         self.outcome = EmbedOutcome()
@@ -189,7 +189,7 @@ class _Embedding:
         self._engine = engine
         self._name = f"the embedding engine {engine.name!r}"
         self._options = options
-        self._tell = tell
+        self._report = report
         self._services = services
         threads = ComputeThreads(engine.concurrency, name="pagemill.app.embed")
         services.push_async_callback(threads.close)
@@ -277,7 +277,7 @@ class _Embedding:
             statistics = self._engine.statistics if isinstance(self._engine, CorpusEngine) else ""
             for done, (query_id, text) in enumerate(self._options.queries, 1):
                 yield query(query_id, text, statistics)
-                self._tell(done, len(self._options.queries), part.plural)
+                self._report(done, len(self._options.queries), part.plural)
             return
         if part is Part.CHUNKS:
             async for content in self._chunks():
@@ -301,7 +301,7 @@ class _Embedding:
                 yield page
 
         def made() -> Iterator[Content]:
-            # Twice: the rows of the first chunks tell the last pages, too. Damage is reported the second time.
+            # Twice: the rows of the first chunks depend on the last pages, too. Damage is reported the second time.
             first = self._reader.documents(on_damage=lambda _: None)
             second = self._reader.documents(on_damage=lambda error: self.outcome.add(Part.CHUNKS, "a page", error))
             for (_, pages), (_, again) in zip(first, second, strict=True):
@@ -312,7 +312,7 @@ class _Embedding:
         async with aclosing(on_thread(made())) as contents_made:
             async for content in contents_made:
                 yield content
-                self._tell(read, counts[PageState.DONE] + counts[PageState.FAILED], Part.CHUNKS.plural)
+                self._report(read, counts[PageState.DONE] + counts[PageState.FAILED], Part.CHUNKS.plural)
 
     async def _pages(self, part: Part) -> AsyncIterator[PageResult]:
         counts = await asyncio.to_thread(self._reader.counts)
@@ -324,7 +324,7 @@ class _Embedding:
         async with aclosing(on_thread(self._reader.pages(on_damage=damaged))) as pages:
             async for page in pages:
                 yield page
-                self._tell(next(done), counts[PageState.DONE] + counts[PageState.FAILED], part.plural)
+                self._report(next(done), counts[PageState.DONE] + counts[PageState.FAILED], part.plural)
 
     async def _missing_images(self, part: Part, writer: VectorWriter, rows: list[VectorRow]) -> Inputs:
         missing: dict[str, VectorRow] = {}
@@ -342,7 +342,7 @@ class _Embedding:
             done = itertools.count(1)
             async for found in pages:
                 yield missing[found.wanted.page_id], partial(self._page_image, images, found)
-                self._tell(next(done), len(wanted), part.plural)
+                self._report(next(done), len(wanted), part.plural)
 
     async def _input(self, part: Part, content: Content) -> EmbeddingInput:
         """The input of a text, a query or a region."""
@@ -384,7 +384,7 @@ class _Embedding:
         """Compute the statistics of an engine that has some, if the corpus has changed too much.
 
         Vectors of queries were made with the statistics that go then. When they are the part that is made, none of them
-        is taken for a new one, as their digests tell the statistics.
+        is taken for a new one, as their digests include the statistics.
         """
         engine = self._engine
         if not isinstance(engine, CorpusEngine) or self._fitted:

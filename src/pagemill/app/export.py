@@ -24,13 +24,13 @@ class Exporter:
     Args:
         reader: The run.
         options: Format and filters.
-        tell: Called with each exported page.
+        report: Called with each exported page.
     """
 
     def __init__(
-        self, reader: RunReader, options: ExportOptions, tell: Callable[[PageResult], None] | None = None
+        self, reader: RunReader, options: ExportOptions, report: Callable[[PageResult], None] | None = None
     ) -> None:
-        self._content = ExportContent(reader, options, tell)
+        self._content = ExportContent(reader, options, report)
         self.outcome = self._content.outcome
         """What was exported so far."""
         self._out = reader.path

@@ -54,7 +54,7 @@ class ExportContent:
 
     reader: RunReader
     options: ExportOptions
-    tell: Callable[[PageResult], None] | None = None
+    report: Callable[[PageResult], None] | None = None
     """Called with each exported page."""
     outcome: ExportOutcome = field(default_factory=ExportOutcome)
 
@@ -120,7 +120,7 @@ class ExportContent:
                 stream.writelines(encoded(text(self.with_crops(folder, pages), about)))
 
     def picture(self, crop: ImageCrop) -> bytes | None:
-        """The file of a crop; None, after noting the damage, if it is not as the record says."""
+        """The file of a crop; None, after noting the damage, if it does not match the record."""
         try:
             return self.reader.crop(crop)
         except DamagedRunError as error:
@@ -136,8 +136,8 @@ class ExportContent:
         page = self._chosen(page)
         self.outcome.pages += 1
         self.outcome.failed += page.status is Status.FAILED
-        if self.tell is not None:
-            self.tell(page)
+        if self.report is not None:
+            self.report(page)
         if not self.options.inline_marks:
             strip_marks(page)
             with_markdown(page)

@@ -1,7 +1,7 @@
 """Export to a Lance table, which many runs share, in a folder or in object storage: the search index of a cluster.
 
 A row is a page with its vectors. Its id is the name of the run and the page id, so that exporting again replaces the
-rows of the run, and leaves those of others. The time at which a run was started tells it from another one of its name.
+rows of the run, and leaves those of others. Runs of the same name differ in their start time.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def write_pdfs(content: ExportContent, folder: Path) -> None:
 
     Raises:
         InputError: There is no page to export.
-        PagemillError: No document can be written; the class says why of the first one.
+        PagemillError: No document can be written; its class gives the cause of the first.
     """
     documents: dict[str, _Document] = {}
     wanted: list[WantedPage] = []
@@ -128,8 +128,8 @@ class _Writing:
                 image = await asyncio.to_thread(of_pixels, pixels, lossy=lossy)
             await asyncio.to_thread(document.add, image, record)
             await asyncio.to_thread(self._flush, document)
-        if self.content.tell is not None:
-            self.content.tell(record)
+        if self.content.report is not None:
+            self.content.report(record)
 
     def _flush(self, document: _Document) -> None:
         if isinstance(document.pdf, ImagePdf) and document.pdf not in self.images:

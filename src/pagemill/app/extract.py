@@ -166,7 +166,7 @@ def parse_and_extract(
     options: ExtractOptions,
     *,
     quiet: bool = False,
-    tell: Callable[[int, int, str], object] = lambda *_: None,
+    report: Callable[[int, int, str], object] = lambda *_: None,
 ) -> ExtractOutcome:
     """Parse inputs into a run directory, and extract values from its documents.
 
@@ -177,7 +177,7 @@ def parse_and_extract(
     asyncio.run(check_model(schema, model))
     parse_inputs(inputs, out, parsing, directory, quiet=quiet)
     sources = ImageSources(options=parsing.source)
-    return asyncio.run(extract(out, schema, model, options, sources, tell))
+    return asyncio.run(extract(out, schema, model, options, sources, report))
 
 
 async def check_model(schema: ExtractionSchema, model: RecognitionSettings) -> None:
@@ -199,7 +199,7 @@ async def extract(
     model: RecognitionSettings,
     options: ExtractOptions,
     sources: ImageSources,
-    tell: Callable[[int, int, str], object] = lambda *_: None,
+    report: Callable[[int, int, str], object] = lambda *_: None,
 ) -> ExtractOutcome:
     """Extract values from all documents of a run and write a file for each. Earlier results go when all are there.
 
@@ -209,7 +209,7 @@ async def extract(
         model: The model and its servers.
         options: What the model gets.
         sources: Where the parsed files are now, for the images of pages.
-        tell: Called with the number of documents that are done, that of all, and what they are.
+        report: Called with the number of documents that are done, that of all, and what they are.
 
     Raises:
         NetworkError: No server answers.
@@ -228,7 +228,7 @@ async def extract(
             async with PageImages.opened(reader, sources) as images:
                 # Earlier results stay until all documents have been asked about: the server may fail on the way.
                 with output_errors(target), replaced_folder(target) as folder:
-                    outcome = await _Extraction(folder, reader, images, values, options).all(documents, tell)
+                    outcome = await _Extraction(folder, reader, images, values, options).all(documents, report)
             write_whole(target.parent / f"{file_stem(schema.name)}.schema.json", [msgspec.json.encode(schema.document)])
             return outcome
         except BaseExceptionGroup as group:
@@ -257,14 +257,14 @@ class _Extraction:
         self._requests = asyncio.Semaphore(min(values.client.in_flight, _REQUESTS_IN_FLIGHT))
         self._outcome = ExtractOutcome(strict=options.strict)
 
-    async def all(self, documents: Sequence[str], tell: Callable[[int, int, str], object]) -> ExtractOutcome:
+    async def all(self, documents: Sequence[str], report: Callable[[int, int, str], object]) -> ExtractOutcome:
         async with asyncio.TaskGroup() as group:
             for doc_id in documents:
                 await self._documents.acquire()
-                group.create_task(self._one(doc_id, lambda done: tell(done, len(documents), "documents")))
+                group.create_task(self._one(doc_id, lambda done: report(done, len(documents), "documents")))
         return self._outcome
 
-    async def _one(self, doc_id: str, tell: Callable[[int], object]) -> None:
+    async def _one(self, doc_id: str, report: Callable[[int], object]) -> None:
         """Write the result of a document. What is wrong with it costs no other document."""
         try:
             try:
@@ -284,7 +284,7 @@ class _Extraction:
             path = self._folder / f"{file_stem(doc_id)}.json"
             await asyncio.to_thread(write_whole, path, [content, b"\n"])
             self._outcome.add(result)
-            tell(len(self._outcome.results))
+            report(len(self._outcome.results))
         finally:
             self._documents.release()
 

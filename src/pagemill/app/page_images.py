@@ -129,7 +129,7 @@ class PageImages:
         """Decode a page and rotate it as when it was parsed.
 
         Raises:
-            PagemillError: It cannot be read or decoded; the class says why.
+            PagemillError: It cannot be read or decoded; its class gives the cause.
         """
         if page.payload is None:
             raise page.error or PagemillError(f"{page.wanted.page_id} has no image")
@@ -170,5 +170,5 @@ class _OnlyThese(Catalogue):
         known = super().meet(digest, uri)
         pages = self._wanted.get(digest, set()) if known.copy == 1 else set()
         waiting = {page: WaitingPage(page_id=f"{digest}/{page}") for page in pages}
-        # A source is skipped unopened if it is said to have no pages.
+        # A source is skipped unopened if it is known to have no pages.
         return KnownSource(copy=known.copy, pages=None if pages else 0, ended=AllBut(pages), waiting=waiting)

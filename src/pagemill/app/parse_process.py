@@ -21,7 +21,7 @@ GOES_ON_AFTER = frozenset({ExitCode.OK, ExitCode.PAGES_FAILED})
 
 
 class ParsingStoppedError(PagemillError):
-    """``pagemill parse`` ended without a finished run, after saying why."""
+    """``pagemill parse`` ended without a finished run, after reporting the reason."""
 
     def __init__(self, status: int) -> None:
         reason = "it was interrupted" if status == ExitCode.INTERRUPTED else exit_reason(status)
@@ -87,7 +87,7 @@ def parse_command(
         leave_out = [each.key for each in options_of(RecognitionSettings)]
     given = [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out)]
     command = [sys.executable, "-P", "-m", "pagemill", *parse_words(inputs, out, given, quiet=quiet)]
-    # The options are all said: what pagemill.toml sets for `pagemill parse` is not meant for its caller.
+    # All options are passed: what pagemill.toml sets for `pagemill parse` is not meant for its caller.
     return command, {**os.environ, "PAGEMILL_NO_CONFIG": "1", **secrets_of(options)}
 
 

@@ -63,7 +63,7 @@ def _unmet(out: Path, missing: dict[str, PagemillError]) -> dict[str, PagemillEr
         with RunReader.open(out) as run:
             met = [name for (name,) in run.each("SELECT uri FROM sources")]
     except OutputError:
-        return {}  # opening the run says what is wrong with it, or rebuilds its database
+        return {}  # opening the run reports what is wrong with it, or rebuilds its database
     return {text: error for text, error in missing.items() if not fnmatch.filter(met, _address(text))}
 
 

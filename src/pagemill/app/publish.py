@@ -78,7 +78,7 @@ def made_dataset(
     options: BuildOptions,
     target: HubDataset | StoredDataset | None,
     sources: ImageSources,
-    tell: Callable[[int, int], object],
+    report: Callable[[int, int], object],
 ) -> Iterator[Dataset]:
     """Make the files of a dataset; no other process replaces them within the block.
 
@@ -87,10 +87,10 @@ def made_dataset(
         options: How the dataset is made.
         target: Where it will be published; None after a dry run.
         sources: Where the parsed files are now.
-        tell: Called with the number of steps that are done, and that of all.
+        report: Called with the number of steps that are done, and that of all.
 
     Raises:
-        PagemillError: The run cannot be read, or the dataset will not be published; the class says why.
+        PagemillError: The run cannot be read, or the dataset will not be published; its class gives the cause.
     """
     with RunReader.open(out) as reader, RunLock(out / LOCK):
         if target is not None:
@@ -100,7 +100,7 @@ def made_dataset(
         done = itertools.count(1)
 
         def advance(*_: object) -> None:
-            tell(next(done), steps)
+            report(next(done), steps)
 
         images = PublishedImages(reader, advance, sources)
         folder, manifest = build(reader, options, advance, images.opened if options.page_images else None)
@@ -113,13 +113,13 @@ class PublishedImages:
 
     Args:
         reader: The run.
-        tell: Called when the image of a page has been read, or cannot be.
+        report: Called when the image of a page has been read, or cannot be.
         sources: Where the parsed files are now.
         wants: Whether the image of a page is wanted.
     """
 
     reader: RunReader
-    tell: Callable[[], object]
+    report: Callable[[], object]
     sources: ImageSources
     wants: Callable[[PageResult], bool] = lambda page: True
     problems: list[tuple[str, PagemillError]] = field(default_factory=list)
@@ -140,7 +140,7 @@ class PublishedImages:
         folder = self.reader.path / paths.FOLDER
         with output_errors(folder), tempfile.TemporaryFile(dir=folder) as self._file:
             try:
-                asyncio.run(self._take())
+                asyncio.run(self._collect())
             except BaseExceptionGroup as group:  # of tasks
                 raise first_of(group) from group
             yield self
@@ -153,7 +153,7 @@ class PublishedImages:
         self._file.seek(start)
         return self._file.read(size)
 
-    async def _take(self) -> None:
+    async def _collect(self) -> None:
         wanted = []
         for page in self.reader.pages():
             if page.status is Status.DONE and self.wants(page):
@@ -182,7 +182,7 @@ class PublishedImages:
                 self._check_space()
         finally:
             found.leave()
-        self.tell()
+        self.report()
 
     def _check_space(self) -> None:
         """Report early that the disk is too small, not after hours.

@@ -102,16 +102,16 @@ class StepRunner:
 
     Args:
         steps: The steps, in order.
-        say: Called with what happens, in a sentence.
-        tell: Called with the events of servers.
+        note: Called with what happens, in a sentence.
+        report: Called with the events of servers.
     """
 
     _working: asyncio.Task[int]
 
-    def __init__(self, steps: Sequence[PlannedStep], say: Callable[[str], object], tell: Report) -> None:
+    def __init__(self, steps: Sequence[PlannedStep], note: Callable[[str], object], report: Report) -> None:
         self._steps = steps
-        self._say = say
-        self._tell = tell
+        self._note = note
+        self._report = report
         self._child: asyncio.subprocess.Process | None = None
         self._child_since = 0.0
         self._servers: ModelServers | None = None
@@ -152,7 +152,7 @@ class StepRunner:
             if planned.serving is None and planned.remote is None:
                 code = await self._do(planned, ())
             elif planned.done and (done := await self._look(planned.done)):
-                self._say(f"[{planned.step}] Nothing to do, and no server started: {done.why}.")
+                self._note(f"[{planned.step}] Nothing to do, and no server started: {done.why}.")
                 code = done.status
             else:
                 try:
@@ -202,15 +202,15 @@ class StepRunner:
 
         if planned.remote is None:
             assert planned.serving is not None
-            return ModelServers(planned.serving.specs, report=self._tell)
-        return ClusterServers(planned.remote.options, planned.remote.address, report=self._tell)
+            return ModelServers(planned.serving.specs, report=self._report)
+        return ClusterServers(planned.remote.options, planned.remote.address, report=self._report)
 
     async def _do(self, planned: PlannedStep, urls: Sequence[str]) -> int:
         """Run a step in a child process and return its exit status."""
         if self._requests:
             return ExitCode.INTERRUPTED
         command = planned.command(urls)
-        self._say(f"[{planned.step}] {shlex.join(command)}")
+        self._note(f"[{planned.step}] {shlex.join(command)}")
         child = self._child = await _start(command)
         self._child_since = time.monotonic()
         if self._requests:  # a signal came while it was started
@@ -252,7 +252,7 @@ class StepRunner:
             self._working.cancel()  # nothing has been started yet
             return
         what = "the step finishes its pages in flight" if self._child else "the servers are stopped"
-        self._say(f"Stopping: {what}; press Ctrl-C again to stop everything at once.")
+        self._note(f"Stopping: {what}; press Ctrl-C again to stop everything at once.")
         self._signal_child(number if now - self._child_since > _IMPORTING_S else signal.SIGTERM)
         if self._requests > 1:
             asyncio.get_running_loop().call_later(_DRAIN_S, self._signal_child, signal.SIGKILL)

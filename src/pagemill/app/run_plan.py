@@ -109,7 +109,7 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
 
     Raises:
         UsageError: The output holds a run of other inputs; no card names a licence, or several name different ones.
-        PagemillError: A card cannot be read; the class says why.
+        PagemillError: A card cannot be read; its class gives the cause.
     """
     notes = []
     if Step.OCR in options.chosen and not options.inputs:
@@ -132,7 +132,7 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
                 raise type(error)(error.message, remedy=f"{error.remedy or ''} Or add --licence ID.".strip()) from error
             notes.append(f"the licence of the pages cannot be looked up here ({error.message}).")
         else:
-            notes.append(f"the pages are published under {licence}, as {', '.join(cards[:3])} says.")
+            notes.append(f"the pages are published under {licence}, according to {', '.join(cards[:3])}.")
             options = replace(options, licence=licence)
     return options, notes
 

@@ -49,7 +49,7 @@ async def opened_run(
         directory: What to do with what ``out`` holds.
         pipeline: Entered and prepared.
         life: What this process knows about itself.
-        again: A process before this one, which ended as ``life`` says, had the run open: it is resumed.
+        again: A process before this one, which ended as ``life`` records, had the run open: it is resumed.
         progress: Shows the progress.
 
     Raises:
@@ -123,7 +123,7 @@ class RunWriter:
             try:
                 async with aclosing(stream) as pages:
                     async for page in pages:
-                        await self._take(page)
+                        await self._store(page)
             except Exception:
                 with suppress(OutputError):  # the disk may be full; what still fits is better than nothing
                     await self._finish(interrupted=True, complete=False)
@@ -157,7 +157,7 @@ class RunWriter:
         )
         self._life.vitals.postponed += 1
         self._landed(page)
-        if not page.unserved:  # else the error that ends the run tells it once for all of them
+        if not page.unserved:  # else the error that ends the run covers all of them
             self._progress.postponed(page)
 
     async def unopened(self, page: ParsedPage) -> ParsedPage:
@@ -171,7 +171,7 @@ class RunWriter:
             page, record=msgspec.structs.replace(record, page_key=of_source, page_id=page_id, page_number=None)
         )
 
-    async def _take(self, page: ParsedPage | SkippedPage) -> None:
+    async def _store(self, page: ParsedPage | SkippedPage) -> None:
         await _on(self._writer, lambda: self._write(page))
         if isinstance(page, SkippedPage):
             self._skipped += 1

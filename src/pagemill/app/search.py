@@ -193,7 +193,7 @@ def search(
     Raises:
         MissingInputError: There is no index.
         UsageError: A filter names something unknown, or the query is empty.
-        DifferentRunError: Index, vectors and engine do not fit together; the remedy says what to do.
+        DifferentRunError: Index, vectors and engine do not fit together; the remedy names the next step.
     """
     filters = Filters(tuple(documents), tuple(pages), tuple(languages), tuple(labels))
     with Searcher(out, QueryEngineSettings(servers=tuple(servers), model=model, device=device)) as searcher:

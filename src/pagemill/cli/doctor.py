@@ -22,7 +22,7 @@ _OPTIONAL_SIGNS = {**_SIGNS, "missing": ("-", "yellow")}
 @click.option("--vllm", metavar="PATH", help="Program of vLLM, or the folder of its environment.")
 @json_option
 def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, as_json: bool) -> None:
-    """Check that this machine has what a task needs, and say how to get what is missing.
+    """Check that this machine has what a task needs, and how to get what is missing.
 
     AREA is one of machine, parse, gpu, vlm, serve, mcp, ray, serve-model, embed, search, publish. Areas that are named
     must be complete, else the exit status is 6. Without any, all are checked: what is ready, and what is optional; only
@@ -77,5 +77,5 @@ def _print_area(area: Area, findings: Sequence[CheckResult], signs: Mapping[str,
     for each, after in zip_longest(findings, findings[1:]):
         sign, colour = signs[each.verdict]
         click.echo(f"  {click.style(f'{sign:<8}', fg=colour)} {each.what}: {each.detail}")
-        if each.remedy and (after is None or after.remedy != each.remedy):  # what installs several is said once
+        if each.remedy and (after is None or after.remedy != each.remedy):  # a remedy for several is printed once
             click.echo(f"           {each.remedy}")

@@ -97,13 +97,13 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
         console.note("The run is not finished: pages that are still to come are not in the export.")
     damages = exporter.outcome.damages
     for message in damages[:_MAX_DAMAGES]:
-        console.say(("damaged", "red"), f" {short(message)}")
+        console.print_line(("damaged", "red"), f" {short(message)}")
     if damages:
-        console.say(
+        console.print_line(
             f"{number(len(damages), 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
         )
     for message in exporter.outcome.warnings[:_MAX_DAMAGES]:
-        console.say(("warning", "yellow"), f" {short(message)}")
+        console.print_line(("warning", "yellow"), f" {short(message)}")
     left_out = exporter.outcome.left_out
     print_failures(left_out[:_MAX_DAMAGES], len(left_out), console, mark="left out")
     return int(exporter.outcome.exit_code)

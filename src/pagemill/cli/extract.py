@@ -100,7 +100,7 @@ def command(
             directory = dataclasses.replace(directory, report=False)
         with ProgressBar(console) as bar:
             outcome = parse_and_extract(
-                inputs, out, schema, parsing, directory, options, quiet=quiet or output is None, tell=bar.update
+                inputs, out, schema, parsing, directory, options, quiet=quiet or output is None, report=bar.update
             )
         return _report(outcome, out, schema, console, is_kept=output is not None, as_json=as_json or output is None)
 

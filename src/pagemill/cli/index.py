@@ -30,9 +30,9 @@ def command(out: Path, quiet: bool) -> int:
     """  # noqa: D301 - click wants the control character
     console = messages(quiet=quiet)
     with ProgressBar(console, what="indexing") as bar:
-        report = build_index(out, tell=bar.update)
+        report = build_index(out, progress=bar.update)
     for message in report.damages[:_MAX_DAMAGES]:
-        console.say(f"left out: {message}")
+        console.print_line(f"left out: {message}")
     for line in _summary(report):
         console.note(line)
     return ExitCode.DAMAGED if report.damages else ExitCode.OK

@@ -58,7 +58,7 @@ def command(root: Path | None, server: str | None, cache: Path | None, http: boo
     if not http:
         made.run("stdio")
         return
-    serve_over_http(made, host=host, port=port, key=key, tell=click.echo)
+    serve_over_http(made, host=host, port=port, key=key, report=click.echo)
 
 
 def _documents(root: Path | None, server: str | None, cache: Path) -> Documents:

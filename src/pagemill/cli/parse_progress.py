@@ -44,7 +44,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
         self._nodes = NodeRates()
 
     def opened(self, finished_before: int) -> None:
-        """Say how many pages need not be parsed again; a process that takes over from another says nothing."""
+        """Print how many pages need not be parsed again; a process that takes over from another prints nothing."""
         if finished_before and self._life.number == 0:
             self._console.note(f"Resuming: {number(finished_before, 'page')} finished before.")
 
@@ -93,9 +93,9 @@ class ParseProgress(ProgressBar, ParseDisplay):
     def _name(self, count: int, what: tuple[str, str], page: ParsedPage) -> None:
         if count <= MAX_FAILURE_LINES:
             name, message, _ = next(page.failures())
-            self._console.say(what, f" {name}: {short(message)}")
+            self._console.print_line(what, f" {name}: {short(message)}")
         elif count == MAX_FAILURE_LINES + 1:
-            self._console.say("More pages fail; from here on they are only counted.")
+            self._console.print_line("More pages fail; from here on they are only counted.")
 
 
 def print_summary(
@@ -114,43 +114,43 @@ def print_summary(
     summary = outcome.summary
     finished = vitals.done + vitals.failed
 
-    def say(name: str, items: list[str], style: str = "") -> None:
+    def show(name: str, items: list[str], style: str = "") -> None:
         if items:
             for line in row(name, items, console.width, _INDENT, style):
-                console.say(*line)
+                console.print_line(*line)
 
     pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed"]
     pages += [f"{summary.skipped} skipped"] if summary.skipped else []
-    say("pages", [*pages, number(summary.documents, "document")])
+    show("pages", [*pages, number(summary.documents, "document")])
     if finished < summary.pages:
-        say("this time", [f"{vitals.done} done", f"{vitals.failed} failed"] if finished else ["nothing to do"])
+        show("this time", [f"{vitals.done} done", f"{vitals.failed} failed"] if finished else ["nothing to do"])
     rate = f" ({finished / max(seconds, 1e-9):.2f} pages/s)" if finished else ""
-    say("time", [f"{duration(seconds)}{rate}"])
+    show("time", [f"{duration(seconds)}{rate}"])
     if finished:
-        say("regions", [f"{summary.regions} in all", *counts(summary.regions_by_label)] if summary.regions else [])
-        say("crops", [str(summary.crops)] if summary.crops else [])
-        say("stages", shares(summary.seconds_by_stage))
-    say("failures", counts(summary.failures_by_kind), "red")
+        show("regions", [f"{summary.regions} in all", *counts(summary.regions_by_label)] if summary.regions else [])
+        show("crops", [str(summary.crops)] if summary.crops else [])
+        show("stages", shares(summary.seconds_by_stage))
+    show("failures", counts(summary.failures_by_kind), "red")
     if summary.missing:
         what = "page or row" if summary.missing == 1 else "pages or rows"
-        say("missing", [f"at least {summary.missing:,} {what} that sources could not give"], "red")
-    say("warnings", counts(summary.warnings_by_kind), "yellow")
+        show("missing", [f"at least {summary.missing:,} {what} that sources could not give"], "red")
+    show("warnings", counts(summary.warnings_by_kind), "yellow")
     if outcome.described is not None:
-        say("described", [*description_lines(outcome.described)])
-    say("output", [str(out)])
+        show("described", [*description_lines(outcome.described)])
+    show("output", [str(out)])
     if (out / REPORT).is_file():
-        say("report", [str(out / REPORT)])
+        show("report", [str(out / REPORT)])
     print_failures(outcome.failures, outcome.errors, console, more='; see "errors" of each page in ocr_results.jsonl')
     if outcome.described is not None and finished < summary.pages:
-        console.say(
+        console.print_line(
             f"Pages finished earlier are as they were; pagemill describe {out} adds what descriptions they lack."
         )
     if summary.interrupted:
-        console.say("Interrupted. The pages parsed so far are in the output; repeat the command to resume.")
+        console.print_line("Interrupted. The pages parsed so far are in the output; repeat the command to resume.")
     elif summary.failed > outcome.unopened:
-        console.say("To retry the failed pages, repeat the command with --retry-failed.")
+        console.print_line("To retry the failed pages, repeat the command with --retry-failed.")
     elif summary.failed:
-        console.say("The next run into this output retries them.")
+        console.print_line("The next run into this output retries them.")
 
 
 def print_skipped(outcome: RunOutcome, console: LenientConsole) -> None:

@@ -30,7 +30,7 @@ class LenientConsole(Console):
         super().__init__(**options)
         self.failures_only = failures_only
 
-    def say(self, *parts: str | tuple[str, str]) -> None:
+    def print_line(self, *parts: str | tuple[str, str]) -> None:
         """Print one line as it is: no markup, no wrapping. Parts are texts, or texts with a style."""
         text = Text.assemble(*parts)
         text.plain = printable(text.plain)
@@ -42,7 +42,7 @@ class LenientConsole(Console):
     def note(self, *parts: str | tuple[str, str]) -> None:
         """Print a line that ``--quiet`` leaves out."""
         if not self.failures_only:
-            self.say(*parts)
+            self.print_line(*parts)
 
     def on_broken_pipe(self) -> None:
         """Discard all further output, also what Python flushes when it exits."""
@@ -65,9 +65,9 @@ class _LogLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         name = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         # Of a traceback each line is one; a message of several lines would pass for several messages.
-        self._console.say(name, " ".join(record.getMessage().split()))
+        self._console.print_line(name, " ".join(record.getMessage().split()))
         for line in logging.Formatter().formatException(record.exc_info).splitlines() if record.exc_info else ():
-            self._console.say(line)
+            self._console.print_line(line)
 
 
 def print_log(console: LenientConsole, verbosity: int) -> None:
@@ -163,9 +163,9 @@ class ServerDisplay:
                 return
             self._last_progress = now
         passed = now - self._starts.get(event.url, now)
-        say = self._console.say if event.what in _TROUBLE else self._console.note
+        show = self._console.print_line if event.what in _TROUBLE else self._console.note
         for line in _EVENTS[event.what].format(url=event.url, text=event.text, passed=passed).splitlines():
-            say(line)
+            show(line)
 
 
 def print_failures(
@@ -190,8 +190,8 @@ def print_failures(
         alike.setdefault(remedy, []).append((name, message))
     for remedy, group in alike.items():
         for name, message in group:
-            console.say((mark, "red"), f"{' ' if mark else '  '}{name}: {short(message)}")
+            console.print_line((mark, "red"), f"{' ' if mark else '  '}{name}: {short(message)}")
         if remedy:
-            console.say(f"      {short(remedy)}")
+            console.print_line(f"      {short(remedy)}")
     if total > len(failures):
-        console.say(f"  ... and {total - len(failures):,} more{more}")
+        console.print_line(f"  ... and {total - len(failures):,} more{more}")

@@ -56,23 +56,23 @@ def command(out: Path, options: BuildOptions, place: Destination, sources: Image
         _describe(dataset, console)
         if target is None:
             click.echo((dataset.folder / "README.md").read_text(encoding="utf-8"))
-            console.say("Nothing was published (--dry-run).")
+            console.print_line("Nothing was published (--dry-run).")
         else:
             size = sum(file.size for file in dataset.manifest.files)
             with ProgressBar(console, size, target.doing, size=True) as bar:
                 address = target.publish(dataset.folder, dataset.manifest, lambda _, arrived: bar.advance(arrived))
-            console.say(f"Published and verified: {address}")
+            console.print_line(f"Published and verified: {address}")
     return dataset.exit_code
 
 
 def _describe(dataset: Dataset, console: LenientConsole) -> None:
     files, pages = dataset.manifest.files, dataset.manifest.pages
     for file in files[:_SHOWN]:
-        console.say(f"  {file.size:>14,}  {file.path}")
+        console.print_line(f"  {file.size:>14,}  {file.path}")
     if len(files) > _SHOWN:
-        console.say(f"  ... and {len(files) - _SHOWN:,} more")
+        console.print_line(f"  ... and {len(files) - _SHOWN:,} more")
     size = sum(file.size for file in files)
-    console.say(f"{pages:,} pages, {len(files):,} files, {size:,} bytes, in {dataset.folder}")
-    console.say("(They are kept for the next time; delete the folder when you need the space.)")
+    console.print_line(f"{pages:,} pages, {len(files):,} files, {size:,} bytes, in {dataset.folder}")
+    console.print_line("(They are kept for the next time; delete the folder when you need the space.)")
     problems = [(f"{page_id} has no image", error.message, error.remedy) for page_id, error in dataset.problems]
     print_failures(problems[:_SHOWN], len(problems), console)

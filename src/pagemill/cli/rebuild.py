@@ -51,11 +51,11 @@ def command(out: Path, changes: Path | None, chunks: ChunkSettings, as_json: boo
     done = rebuild(out, chunks, keep)
     counts = done.counts()
     if as_json:
-        told = {"documents": done.documents, "chunks": done.chunks, **{kind.value: counts[kind] for kind in Change}}
-        click.echo(indented_json(told))
+        counted = {"documents": done.documents, "chunks": done.chunks, **{kind.value: counts[kind] for kind in Change}}
+        click.echo(indented_json(counted))
         return int(ExitCode.OK)
     what = ", ".join(f"{counts[kind]:,} {kind}" for kind in Change)
-    LenientConsole(file=sys.stdout).say(
+    LenientConsole(file=sys.stdout).print_line(
         f"{number(done.documents, 'document')} rebuilt: {number(done.chunks, 'chunk')}, {what}"
     )
     return int(ExitCode.OK)

@@ -131,6 +131,6 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
 def _print_finding(finding: CheckResult, console: LenientConsole) -> None:
     if finding.verdict == "ok" or (finding.verdict == "warning" and console.failures_only):
         return
-    console.say(f"{finding.verdict}: {finding.what}: {finding.detail}")
+    console.print_line(f"{finding.verdict}: {finding.what}: {finding.detail}")
     if finding.remedy:
-        console.say(f"  {finding.remedy}")
+        console.print_line(f"  {finding.remedy}")

@@ -82,7 +82,9 @@ def _print(hits: Sequence[SearchHit], out: Path) -> None:
     width = shutil.get_terminal_size().columns
     plain = not sys.stdout.isatty()
     for hit in hits:
-        page = f"page {hit.page_number}" if hit.page_number else ""  # where ids count from 0, the id alone says which
+        page = (
+            f"page {hit.page_number}" if hit.page_number else ""
+        )  # where ids count from 0, the id alone identifies it
         where = ", ".join(filter(None, (hit.doc_id, page, (hit.label or "").replace("_", " "))))
         ranks = ", ".join(f"{part} {place.rank}" for part, place in hit.parts.items())
         click.echo(f"{hit.rank:>3}. {click.style(hit.page_id, bold=True)}  {where}  [{hit.score:.4f}: {ranks}]")

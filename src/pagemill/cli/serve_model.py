@@ -56,9 +56,9 @@ def print_plans(servings: list[Serving], console: LenientConsole, others: Sequen
     found = [*others, *(error for serving in servings for error in serving.lacking)]
     lacking = {error.message: error.remedy for error in found}
     for message, remedy in lacking.items():
-        console.say(f"Note: {message}; an error without --dry-run")
+        console.print_line(f"Note: {message}; an error without --dry-run")
         if remedy:
-            console.say(f"  {remedy}")
+            console.print_line(f"  {remedy}")
 
 
 async def _serve(serving: Serving, patience: Patience, console: LenientConsole) -> int:

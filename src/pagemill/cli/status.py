@@ -82,7 +82,7 @@ def command(out: Path, as_json: bool, watch: bool, interval: float | None, examp
                     click.echo(msgspec.json.encode(page))
                 else:
                     for line in _review_lines(page):
-                        console.say(line)
+                        console.print_line(line)
             return
         statuses = _statuses(reader, examples, pause_s, watch=watch)
         if not as_json:
@@ -130,9 +130,9 @@ def show(statuses: Iterable[RunStatus], console: LenientConsole, *, watch: bool)
                 shown = [Text.assemble(*line) for line in lines[: console.height - 1]]
                 live.update(Text("\n").join(shown), refresh=True)
             elif watch:
-                console.say(_one_line(status))
+                console.print_line(_one_line(status))
     for line in [] if live else lines:
-        console.say(*line)
+        console.print_line(*line)
 
 
 def status_lines(status: RunStatus, width: int) -> Iterator[Line]:

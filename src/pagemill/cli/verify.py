@@ -56,15 +56,15 @@ def command(out: Path, repairing: bool, quick: bool, as_json: bool) -> int:
 def _print(directory: Path, verdict: Verdict, repairs: Repairs | None, *, quick: bool) -> None:
     console = LenientConsole(file=sys.stdout)
     for group in verdict.groups:
-        console.say((group.kind.value, "red" if group.kind.is_damage else "yellow"), _examples(group))
+        console.print_line((group.kind.value, "red" if group.kind.is_damage else "yellow"), _examples(group))
     if repairs:
         for line in _repaired(repairs):
-            console.say(("repaired", "green"), f": {line}")
+            console.print_line(("repaired", "green"), f": {line}")
         for group in repairs.left.groups:
             if group.kind.is_damage:
-                console.say(("not repaired", "red"), f": {group.kind.value}", _examples(group))
+                console.print_line(("not repaired", "red"), f": {group.kind.value}", _examples(group))
     for line in _summary(directory, repairs.left if repairs else verdict, quick=quick):
-        console.say(line)
+        console.print_line(line)
 
 
 def _examples(group: FindingGroup) -> str:

@@ -81,7 +81,7 @@ def indented_json(value: Any) -> str:
 
 
 def short(message: str) -> str:
-    """One line of bounded length: messages may quote what libraries say about untrusted files."""
+    """One line of bounded length: messages may quote libraries about untrusted files."""
     line = " ".join(message.split())
     return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} ..."
 

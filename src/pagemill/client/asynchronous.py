@@ -211,7 +211,7 @@ class AsyncClient:
         return (await self._request("GET", f"/v1/jobs/{id}/pages/{n}/image", params={"width": width})).content
 
     async def document(self, id: str, document: str, format: str = "md") -> str:
-        """A document of the pages so far. Where some are missing, an :class:`IncompleteResultsWarning` says so.
+        """A document of the pages so far. Where some are missing, there is an :class:`IncompleteResultsWarning`.
 
         Args:
             id: Of the job.
@@ -223,7 +223,7 @@ class AsyncClient:
     async def download(self, id: str, path: str | Path) -> Path:
         """Write all documents, pictures and records of a job into a zip file, which is whole or not there.
 
-        Where pages are missing, an :class:`IncompleteResultsWarning` says so.
+        Where pages are missing, there is an :class:`IncompleteResultsWarning`.
 
         Raises:
             OutputError: It cannot be written.

@@ -61,6 +61,8 @@ class Option:
     """Whether another value may change stored results: what is read, described, extracted or embedded. A run of
     ``pagemill parse`` belongs to these options (:mod:`pagemill.runtime.identity`). Declared by each option, or by the
     ``RESULTS`` of a settings class for all of its options."""
+    jobs: bool = False
+    """Clients of the server may set it for a job (:mod:`pagemill.rest.options`)."""
     key: str = ""
     """Keyword argument in Python, unique among all options; by default the name of the field."""
     kind: type = str

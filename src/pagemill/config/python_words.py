@@ -9,7 +9,7 @@ from dataclasses import is_dataclass
 from pagemill.config.options import Option, fields_of
 
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*[a-z])(?:[ =]([A-Za-z0-9][\w.,-]*\w|\w))?")
-_GROUPED = ("recognition", "describing", "local")
+GROUPED = ("recognition", "describing", "local")
 """Fields that Python passes as objects."""
 
 
@@ -44,7 +44,7 @@ def _keywords(settings: type, pattern: str = "{}") -> Iterator[tuple[str, tuple[
             if declared.kind is bool:
                 yield f"--no-{declared.flags[-1].removeprefix('--')}", (pattern.format(key + "{}"), declared)
         elif isinstance(kind, type) and is_dataclass(kind):
-            grouped = f"{name}={kind.__name__}({{}})" if name in _GROUPED else "{}"
+            grouped = f"{name}={kind.__name__}({{}})" if name in GROUPED else "{}"
             yield from _keywords(kind, pattern.format(grouped))
 
 

@@ -70,6 +70,7 @@ class RecognitionSettings(Settings):
         default=LINES,
         heading=RECOGNITION,
         results=True,
+        jobs=True,
         help="Recognition engine: lines (CPU OCR), vlm (vision-language model behind --server), transformers (such a "
         "model in this process), or an installed region engine.",
     )

@@ -89,11 +89,13 @@ class ParseSettings(Settings):
         comma_separated=True,
         parse=_languages,
         results=True,
+        jobs=True,
         help="Languages to recognize, such as ko,en; auto detects the script of each page.",
         shown_default="auto",
     )
     text_layer: TextLayerMode = option(
         results=True,
+        jobs=True,
         help="Use the text layer of PDFs: where it is sound, always, or never.",
         shown_default="auto; never with a region engine",
     )
@@ -106,12 +108,14 @@ class ParseSettings(Settings):
     photographs: PhotographMode = option(
         default=PhotographMode.AUTO,
         results=True,
+        jobs=True,
         help="Unwarp pages that are recognized, not taken from a text layer: photographs (auto), all (always), or none "
         "(never).",
     )
     tables: TablesMode = option(
         default=TablesMode.AUTO,
         results=True,
+        jobs=True,
         help="How rows and columns of tables are found: by drawn rules and the places of the text, with the embedded "
         "model where these leave doubt (auto) or without it (rules), or by the model wherever it finds some (model).",
     )
@@ -121,16 +125,20 @@ class ParseSettings(Settings):
         help="Running heads, running feet and page numbers that texts leave out: those that are proven, by other pages "
         "or by the file itself, or those that are likely as well, by their place.",
     )
-    crops: bool = option(default=True, heading=OUTPUT, results=True, help="Save image, chart and formula regions.")
+    crops: bool = option(
+        default=True, heading=OUTPUT, results=True, jobs=True, help="Save image, chart and formula regions."
+    )
     inline_marks: bool = option(
         default=True,
         heading=OUTPUT,
         results=True,
+        jobs=True,
         help="Keep bold, italic, struck-out and fixed-width words, scripts and links of text layers.",
     )
     read_images: bool = option(
         default=False,
         results=True,
+        jobs=True,
         help="Recognize the text of pictures inside of Office, HWP, web and mail files.",
     )
     table_choice: TableEngineSettings = TableEngineSettings()

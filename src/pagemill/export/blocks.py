@@ -1,4 +1,4 @@
-"""What a document says, block by block, each with its section and its places on the pages.
+"""The content of a document, block by block, each with its section and its places on the pages.
 
 Paragraphs are whole over page breaks; captions are with their figures and tables.
 """

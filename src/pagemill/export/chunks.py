@@ -71,7 +71,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     """Position in the document, from 0."""
     text: str
-    """What the document says; heads and captions of a table that was divided are in each of its chunks."""
+    """Text of the document; heads and captions of a table that was divided are in each of its chunks."""
     contextualized: str
     """The text after those headings above it that are not in it: what to embed."""
     headings: tuple[str, ...]

@@ -75,7 +75,7 @@ class PageContext:
 
 
 def one_line(region: Region) -> str:
-    """What a region says in one line, without markup."""
+    """The text of a region in one line, without markup."""
     return " ".join(plain_content(region).split())
 
 

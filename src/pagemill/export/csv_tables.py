@@ -24,7 +24,7 @@ INDEX_COLUMNS = (
 def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: bool = False) -> None:
     """Write ``tables/NAME_REGION.csv`` for every table, and ``tables.csv``, which lists them.
 
-    A cell over several rows or columns is repeated in each of them, so that every row says by itself what it is about;
+    A cell over several rows or columns is repeated in each of them, so that every row can be read alone;
     ``merged_cells`` counts such cells. What a spreadsheet would take for a formula gets an apostrophe
     (:func:`pagemill.tables.frames.inert`). A table that could not be read as rows and columns is listed without a file.
 
@@ -51,10 +51,10 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
                 if table is not None:
                     name = f"tables/{file_stem(page.page_id)}_{region.index}.csv"
                     (folder / name).write_bytes(csv_text(table.grid()).encode(encoding, "replace"))
-                said = [*map(plain_content, captions.get(region.index, ())), table.caption if table else ""]
+                texts = [*map(plain_content, captions.get(region.index, ())), table.caption if table else ""]
                 merged = [cell for cell in table.cells if cell.row_span * cell.column_span > 1] if table else []
                 sizes = [table.rows, table.columns, table.header_rows, len(merged)] if table else [0] * 4
-                caption = inert(" ".join(filter(None, said)))
+                caption = inert(" ".join(filter(None, texts)))
                 where = [inert(page.page_id), inert(page.doc_id), page.page_number, region.index]
                 index.writerow([name, *where, *sizes, caption])
 

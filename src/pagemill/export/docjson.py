@@ -18,7 +18,7 @@ from pagemill.export.markdown import page_markdown
 
 DOCJSON_VERSION = "2.1"
 _BEFORE_FURNITURE = "2.0"
-"""Its elements tell no evidence for furniture."""
+"""Its elements carry no evidence for furniture."""
 _SHOWN = frozenset({Category.FIGURE, Category.TABLE, Category.FORMULA})
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -70,7 +70,7 @@ class DocJSON(msgspec.Struct, kw_only=True):
     page_count: int
     """Pages in this file."""
     info: DocumentInfo = DocumentInfo()
-    """What the document says of itself."""
+    """Metadata of the document."""
     provisional: bool = False
     """Pages were missing when the file was written: what follows from all pages, such as levels, may change."""
 
@@ -82,7 +82,7 @@ def document_json(
 
     Args:
         pages: In page order, all of one document; at least one.
-        info: What the document says of itself.
+        info: Metadata of the document.
         provisional: Pages of it are missing, and may come.
     """
     sections = Sections()

@@ -44,7 +44,7 @@ _LABELS = {
     Label.FOOTER: "page_footer",
 }
 _CLASSES = {Label.CHART: "other_chart", Label.SEAL: "stamp"}
-"""What layout tells of a picture, in Docling's words."""
+"""The class of a picture by layout detection, in Docling's words."""
 _MIME_TYPES = {
     **dict.fromkeys((".jpg", ".jpeg"), "image/jpeg"),
     **dict.fromkeys((".tif", ".tiff"), "image/tiff"),
@@ -172,7 +172,7 @@ def docling_document(
 
     Args:
         pages: In page order, all of one document; at least one.
-        info: What the document says of itself.
+        info: Metadata of the document.
         provisional: Pages of it are missing, and may come.
         page_image: Gives the image of a page.
     """
@@ -362,18 +362,18 @@ class _Writer:
                 levels.append(_Level(indent, group, item))
             elif indent > levels[-1].indent and len(levels) < _DEEPEST_LIST:
                 levels.append(_Level(indent, self._new("groups", "list", item, name="list"), item))
-            marker, said = _marked(text)
+            marker, body = _marked(text)
             item = self._new(
                 *("texts", "list_item", levels[-1].group),
-                text=said,
+                text=body,
                 orig=text,
-                prov=self._places(block, at, at + len(line), len(said)),
+                prov=self._places(block, at, at + len(line), len(body)),
                 enumerated=bool(marker),
                 marker=marker or "-",
             )
             levels[-1].item = item
-            start = at + len(line.rstrip()) - len(said)
-            self._mark(item, block, _pieces(said, cut(block.spans, start, start + len(said))), start)
+            start = at + len(line.rstrip()) - len(body)
+            self._mark(item, block, _pieces(body, cut(block.spans, start, start + len(body))), start)
             at += len(line) + 1
         self._levels = levels
         return group
@@ -384,15 +384,15 @@ class _Writer:
         item = self._new(kind, kind[:-1], parent, prov=self._places(block), **_layer(block))
         for caption in block.captions:
             text = plain_content(caption)
-            said = self._new("texts", "caption", item, text=text, orig=caption.content or "", **_layer(block))
-            said.prov = [self._place(block.page, caption.bbox, len(text))]
-            item.captions = [*item.captions, _Ref(said.self_ref)]
+            node = self._new("texts", "caption", item, text=text, orig=caption.content or "", **_layer(block))
+            node.prov = [self._place(block.page, caption.bbox, len(text))]
+            item.captions = [*item.captions, _Ref(node.self_ref)]
         if block.table:
             item.data, item.meta = _table_data(block.table), _meta(region, pictured=False)
             if block.table.caption:
                 text = block.table.caption
-                said = self._new("texts", "caption", item, text=text, orig=text, prov=item.prov)
-                item.captions = [*item.captions, _Ref(said.self_ref)]
+                node = self._new("texts", "caption", item, text=text, orig=text, prov=item.prov)
+                item.captions = [*item.captions, _Ref(node.self_ref)]
             return item
         if block.text.strip():
             self._new("texts", "text", item, text=block.text, orig=block.text, prov=item.prov, **_layer(block))
@@ -422,8 +422,8 @@ class _Writer:
 
 def _said_of_document(info: DocumentInfo, provisional: bool) -> dict[str, Any]:
     """The metadata, under names of our own: Docling has none for them."""
-    told: dict[str, Any] = {f"pagemill__{name}": value for name, value in msgspec.to_builtins(info).items()}
-    return told | ({"pagemill__provisional": True} if provisional else {})
+    fields: dict[str, Any] = {f"pagemill__{name}": value for name, value in msgspec.to_builtins(info).items()}
+    return fields | ({"pagemill__provisional": True} if provisional else {})
 
 
 def _pieces(text: str, spans: Sequence[Span]) -> list[_Piece]:
@@ -437,15 +437,15 @@ def _pieces(text: str, spans: Sequence[Span]) -> list[_Piece]:
     cuts = sorted({0, len(text), *(span.start for span in shown), *(span.end for span in shown)})
     pieces: list[_Piece] = []
     for start, end in pairwise(cuts):
-        said = text[start:end].strip()
-        if not said:
+        inner = text[start:end].strip()
+        if not inner:
             continue
         own = [span for span in shown if span.start <= start and span.end >= end]
         formats = {_FORMATS[span.mark]: True for span in own if span.mark in _FORMATS}
         target = next((safe_target(span.target) for span in own if span.mark is Mark.LINK), None)
         code = any(span.mark is Mark.CODE for span in own)
         start += len(text[start:end]) - len(text[start:end].lstrip())
-        pieces.append(_Piece(said, start, formats or None, target, code))
+        pieces.append(_Piece(inner, start, formats or None, target, code))
     return pieces
 
 
@@ -504,23 +504,23 @@ def _picture(block: Block) -> _Image | None:
 
 
 def _meta(region: Region, *, pictured: bool) -> dict[str, Any] | None:
-    """What layout tells of a picture, and a model of any element. Only pictures may have a classification."""
+    """The class of a picture, and descriptions of any element. Only pictures may have a classification."""
     meta: dict[str, Any] = {}
     if pictured and region.label in _CLASSES:
         found: dict[str, Any] = {"class_name": _CLASSES[region.label], "created_by": region.source or None}
         if region.score is not None:
             found["confidence"] = min(max(region.score, 0.0), 1.0)
         meta["classification"] = {"predictions": [found]}
-    if said := region.description:
-        text = "\n".join(filter(None, [said.summary, ", ".join(said.keywords)]))
+    if described := region.description:
+        text = "\n".join(filter(None, [described.summary, ", ".join(described.keywords)]))
         kind = "summary" if region.label in FORMULAS else "description"
-        meta[kind] = {"text": text, "created_by": said.engine or None}
-        if said.chart and region.label in FIGURES:
+        meta[kind] = {"text": text, "created_by": described.engine or None}
+        if described.chart and region.label in FIGURES:
             cells = [
                 _cell(text, row, column, header=row == 0)
-                for row, texts in enumerate(said.chart)
+                for row, texts in enumerate(described.chart)
                 for column, text in enumerate(texts)
             ]
-            data = _TableData(cells, len(said.chart), len(said.chart[0]))
-            meta["tabular_chart"] = {"chart_data": data, "created_by": said.engine or None}
+            data = _TableData(cells, len(described.chart), len(described.chart[0]))
+            meta["tabular_chart"] = {"chart_data": data, "created_by": described.engine or None}
     return meta or None

@@ -52,9 +52,9 @@ def document_doctags(pages: Iterable[PageResult]) -> Iterator[str]:
 
 def _element(region: Region, captions: Sequence[Region]) -> str:
     place, table = _place(region), table_of(region)
-    said = "".join(f"<caption>{_place(each)}{_text(each)}</caption>" for each in captions)
+    caption = "".join(f"<caption>{_place(each)}{_text(each)}</caption>" for each in captions)
     if table is not None:
-        return f"<otsl>{place}{said}{_otsl(table)}</otsl>\n"
+        return f"<otsl>{place}{caption}{_otsl(table)}</otsl>\n"
     if region.list_item:
         items = "".join(
             f"<list_item>{place}{_escaped(item)}</list_item>\n" for item in plain_content(region).split("\n")
@@ -65,7 +65,7 @@ def _element(region: Region, captions: Sequence[Region]) -> str:
         tag = "title"
     elif (level := heading_level(region)) is not None:
         tag = f"section_header_level_{max(1, min(level - 1, _MOST_LEVELS))}"
-    return f"<{tag}>{place}{said}{'' if tag == 'picture' else _text(region)}</{tag}>\n"
+    return f"<{tag}>{place}{caption}{'' if tag == 'picture' else _text(region)}</{tag}>\n"
 
 
 def _place(region: Region) -> str:

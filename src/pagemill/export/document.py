@@ -38,11 +38,11 @@ class Document:
     """A document with all its pages."""
 
     pages: list[PageResult]
-    """In page order; a page that failed has ``status`` failed and says why in ``errors``."""
+    """In page order; a page that failed has ``status`` failed and the reason in ``errors``."""
     crops: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Pictures cut from the pages: JPEG by the path that the Markdown and ``PageResult.image_crops`` name."""
     metadata: DocumentInfo = field(default_factory=DocumentInfo)
-    """What the document says of itself: title, author, dates, language, outline, page labels."""
+    """Metadata of the document: title, author, dates, language, outline, page labels."""
 
     @classmethod
     def from_pages(

@@ -8,15 +8,15 @@ from pagemill.export.parts import is_said
 
 
 def embedding_text(page: PageResult) -> str:
-    """Everything a page says, without markup, running heads, feet and page numbers; empty for a page without text.
+    """All text of a page, without markup, running heads, feet and page numbers; empty for a page without text.
 
-    A table becomes one line a row, its cells apart by `` | ``; a cell over several rows or columns is said once.
+    A table becomes one line a row, its cells apart by `` | ``; a cell over several rows or columns is written once.
     """
     return "\n".join(filter(None, (region_text(region) for region in page.regions if is_said(region, page.leaves_out))))
 
 
 def region_text(region: Region) -> str:
-    """What one region says, likewise; empty for a picture without lettering."""
+    """The text of one region, likewise; empty for a picture without lettering."""
     if not region.content:
         return ""
     if region.content_format is ContentFormat.HTML:
@@ -25,7 +25,7 @@ def region_text(region: Region) -> str:
 
 
 def description_text(region: Region) -> str:
-    """What a model says that a region shows: summary, keywords, the rows of a chart; empty without a description."""
+    """The description of a region by a model: summary, keywords, the rows of a chart; empty without a description."""
     described = region.description
     if described is None:
         return ""

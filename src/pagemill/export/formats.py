@@ -39,10 +39,10 @@ _OWN = {
 
 
 class About(NamedTuple):
-    """What a format is told of a document beside its pages."""
+    """What a format gets about a document beside its pages."""
 
     info: DocumentInfo = DocumentInfo()
-    """What the document says of itself."""
+    """Metadata of the document."""
     is_provisional: bool = False
     """Pages of it are missing, and may come."""
     crops_root: str = ""

@@ -1,4 +1,4 @@
-"""A document as hOCR: HTML that says where each area, paragraph, line and word stands."""
+"""A document as hOCR: HTML with the place of each area, paragraph, line and word."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A document as one readable HTML page: headings, paragraphs, lists, tables with spans, figures, page anchors.
 
-Everything that a document says is escaped text; the markup is ours alone. There is no script, and a content security
+All text of a document is escaped; the markup is ours alone. There is no script, and a content security
 policy lets nothing but the one style and the pictures beside the file take effect.
 """
 
@@ -107,7 +107,7 @@ def write_html(
         folder: A directory, with the crops of the pages in it.
         title: Heading of the list.
         documents: Document ids, each with its pages in page order.
-        info_of: Gives what a document says of itself.
+        info_of: Gives metadata of the document.
 
     Raises:
         OSError: A file cannot be written.
@@ -136,7 +136,7 @@ def document_html(
 
     Args:
         pages: In page order, all of one document; at least one.
-        info: What the document says of itself.
+        info: Metadata of the document.
         provisional: Pages of it are missing, and may come.
         crops_root: Put before the paths of crops, such as ``../``.
     """
@@ -144,8 +144,8 @@ def document_html(
     first = next(stream)
     info = info or DocumentInfo()
     language = next((code for code in (info.language, *first.languages) if LANGUAGE.fullmatch(code)), None)
-    told = {"author": info.author, "dcterms.created": info.created, "dcterms.modified": info.modified}
-    yield _head(info.title or first.doc_id, language, told | {"pagemill-provisional": "yes" if provisional else ""})
+    about = {"author": info.author, "dcterms.created": info.created, "dcterms.modified": info.modified}
+    yield _head(info.title or first.doc_id, language, about | {"pagemill-provisional": "yes" if provisional else ""})
     yield "<main>\n"
     numbers: list[int] = []
     yield from fragment(chain([first], stream), crops_root=crops_root, numbers=numbers)
@@ -186,7 +186,7 @@ def _counted(pages: Iterable[PageResult], counts: Counter[Status]) -> Iterator[P
 
 
 def html_head(
-    title: str, language: str | None, style: str, policy: str, told: Mapping[str, str] = MappingProxyType({})
+    title: str, language: str | None, style: str, policy: str, about: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """An HTML page up to its body.
 
@@ -195,11 +195,11 @@ def html_head(
         language: Its BCP-47 tag, where it is known.
         style: The text of its one style sheet.
         policy: What the content security policy allows beside that.
-        told: Metadata of the document by name; what is empty is left out.
+        about: Metadata of the document by name; what is empty is left out.
     """
     policy = f"default-src 'none'; {policy}; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
     lang = f' lang="{language}"' if language else ""
-    metadata = "".join(f'<meta name="{name}" content="{_text(value)}">\n' for name, value in told.items() if value)
+    metadata = "".join(f'<meta name="{name}" content="{_text(value)}">\n' for name, value in about.items() if value)
     return (
         f'<!doctype html>\n<html{lang}>\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -214,8 +214,8 @@ def source_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
 
 
-def _head(title: str, language: str | None, told: Mapping[str, str] = MappingProxyType({})) -> str:
-    return html_head(title, language, _STYLE.read_text(encoding="utf-8"), "img-src 'self'", told)
+def _head(title: str, language: str | None, about: Mapping[str, str] = MappingProxyType({})) -> str:
+    return html_head(title, language, _STYLE.read_text(encoding="utf-8"), "img-src 'self'", about)
 
 
 class _Html(PageRenderer[_Block]):
@@ -274,8 +274,8 @@ class _Html(PageRenderer[_Block]):
     def _figure(self, region: Region, body: str) -> _Block:
         pieces: dict[int, str] = {}
         for each in self.captions.get(region.index, ()):
-            said = plain_content(each)
-            pieces[each.index] = f"<figcaption>{_text(said, _spans(each, said))}</figcaption>"
+            content = plain_content(each)
+            pieces[each.index] = f"<figcaption>{_text(content, _spans(each, content))}</figcaption>"
         pieces[region.index] = body
         return _markup(f"<figure>{''.join(pieces[index] for index in sorted(pieces))}</figure>")
 
@@ -309,8 +309,8 @@ def _paragraphs(text: str, spans: tuple[Span, ...] = ()) -> str:
 
 
 def _text(text: str, spans: tuple[Span, ...] = ()) -> str:
-    said = _CONTROL.sub("", text)
-    return inline_html(said, carried(spans, text, said), pages=PAGE_ANCHOR) if spans else escape(said)
+    clean = _CONTROL.sub("", text)
+    return inline_html(clean, carried(spans, text, clean), pages=PAGE_ANCHOR) if spans else escape(clean)
 
 
 def _write_folder(content: Content, folder: Path) -> None:

@@ -21,7 +21,7 @@ PAGE_ANCHOR = "#page-"
 
 
 def without_bullet(text: str) -> str:
-    """The text of a list item without its bullet; in East Asian text shapes stay, which tell levels and notes there."""
+    """The text of a list item without its bullet; in East Asian text shapes stay, which mark levels and notes there."""
     bullet = None if _LEVEL_MARK.match(text) else _BULLET.match(text)
     return text[bullet.end() :] if bullet else text
 

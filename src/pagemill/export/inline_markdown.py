@@ -98,8 +98,8 @@ class _Writer:
                 continue
             follows = _first(nodes[place + 1]) if place + 1 < len(nodes) else after
             if node.mark in _SIGNS:
-                said, signs = self._emphasis(node, out[-1:] or before, follows, closed)
-                out, closed = out + said, signs
+                inner, signs = self._emphasis(node, out[-1:] or before, follows, closed)
+                out, closed = out + inner, signs
                 continue
             if node.mark is Mark.LINK:
                 out = _BARE_EXCLAMATION.sub(r"\1\\!", out)
@@ -143,13 +143,13 @@ class _Writer:
         target = safe_target(node.target)
         if target is None or page_of_target(target) is not None:
             return self.write(node.children)
-        said = _text(node.children)
-        if said == target and ":" in target and len(node.children) == 1 and isinstance(node.children[0], str):
+        inner = _text(node.children)
+        if inner == target and ":" in target and len(node.children) == 1 and isinstance(node.children[0], str):
             return f"<{target}>"
         self._in_link = True
-        said = self.write(node.children, "[", "]")
+        inner = self.write(node.children, "[", "]")
         self._in_link = False
-        return f"[{said}]({_destination(target)})"
+        return f"[{inner}]({_destination(target)})"
 
 
 def _spaced(nodes: Sequence[Inline]) -> list[Inline]:

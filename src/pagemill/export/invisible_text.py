@@ -28,12 +28,12 @@ Frame = tuple[Vector, Vector, Vector]
 
 _EM = 1000
 _DESCENT = 0.2
-"""Share of a line's height below its baseline, as the font says, too: what a viewer marks is the line."""
+"""Share of a line's height below its baseline, as in the font: what a viewer marks is the line."""
 _CODES = 0xFFFF
 """Characters that a font can tell apart."""
 _UNKNOWN = "\ufffd"
 _STEEP = 0.8
-"""Sine over cosine beyond which the box around a slanted word does not tell its size."""
+"""Sine over cosine beyond which the box around a slanted word does not give its size."""
 _STEEPEST_LEFTWARDS = 0.02
 """Slope at which PDFium takes the words of a line that runs from right to left for lines: they step by a quarter of an
 em at that distance."""
@@ -114,7 +114,7 @@ def _width(character: str) -> int:
 
 
 def character_map(unicode: dict[int, str], *, digits: int) -> bytes:
-    """What tells the Unicode values of the codes of a font (a ToUnicode CMap).
+    """Maps to the Unicode values of the codes of a font (a ToUnicode CMap).
 
     Args:
         unicode: Value by code.
@@ -203,7 +203,7 @@ def text_content(lines: Iterable[TextLine], there: Affine, font: InvisibleFont, 
 
 
 def _word(text: str, step: float, frame: Frame, there: Affine, font: InvisibleFont, name: str) -> Iterator[str]:
-    """Write a word, and a space on the side of the next one: behind it, before it, or none, as ``step`` says."""
+    """Write a word, and a space on the side of the next one: behind it, before it, or none, by ``step``."""
     start, along, up = frame
     start = there[:, :2] @ start + there[:, 2]
     along, up = there[:, :2] @ along, there[:, :2] @ up

@@ -1,7 +1,7 @@
 """Markdown of pages and documents.
 
 Page numbers, running heads and feet and marginal notes stay in the record and out of the Markdown. Footnotes are part
-of what an author says: they stand at the end of their page, unless they are not wanted.
+of the author's text: they stand at the end of their page, unless they are not wanted.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def _alternative(text: str) -> str:
 
 
 def _figure_name(region: Region, captions: Sequence[Region]) -> str:
-    """``Figure 3`` where a caption says so, else what the region is."""
+    """``Figure 3`` where a caption has it, else what the region is."""
     match = _FIGURE_NAME.match(plain_content(captions[-1])) if captions else None
     return escape(match.group().replace("[", "").replace("]", "")) if match else region.label.value
 

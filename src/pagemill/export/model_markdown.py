@@ -1,6 +1,6 @@
 """Markdown that a model wrote (``ContentFormat.MARKDOWN``): made harmless, made plain, made HTML.
 
-What a model writes repeats what a page says, so it is as little to be trusted as the page. Pictures, links to elsewhere
+The answer of a model repeats the page, so it is as little to be trusted as the page. Pictures, links to elsewhere
 than the web, and tags are taken for text, but for those of plain tables, line breaks, underlined, raised and lowered
 letters. All in time that grows with the text's length.
 """
@@ -142,20 +142,20 @@ def _unmarked(text: str) -> str:
     while index < len(marks):
         mark = marks[index]
         kept.append(text[at : mark.start()])
-        at, said = mark.end(), mark[0]
+        at, sign = mark.end(), mark[0]
         closer = closers.get(index)
         if closer is not None:  # code, or a formula: all in it is literal
             last = marks[closer]
-            kept.append(text[mark.end() : last.start()] if said[0] == "`" else text[mark.start() : last.end()])
+            kept.append(text[mark.end() : last.start()] if sign[0] == "`" else text[mark.start() : last.end()])
             at, index = last.end(), closer
-        elif said == "**" and bold >= 0 and not text[mark.start() - 1].isspace():
+        elif sign == "**" and bold >= 0 and not text[mark.start() - 1].isspace():
             kept[bold], bold = "", -1
         else:
-            if said[0] == "\n":
+            if sign[0] == "\n":
                 bold = -1
-            elif said == "**" and not text[at : at + 1].isspace() and at < len(text):
+            elif sign == "**" and not text[at : at + 1].isspace() and at < len(text):
                 bold = len(kept)
-            kept.append(said[1:] if said[0] == "\\" and said[1] in "*_#`" else said)
+            kept.append(sign[1:] if sign[0] == "\\" and sign[1] in "*_#`" else sign)
         index += 1
     return "".join(kept) + text[at:]
 
@@ -166,16 +166,16 @@ def _closers(marks: Sequence[re.Match[str]]) -> dict[int, int]:
     ahead: dict[str, int] = {}
     for index in range(len(marks) - 1, -1, -1):
         mark = marks[index]
-        said, text = mark[0], mark.string
-        if said[0] == "\n":
+        sign, text = mark[0], mark.string
+        if sign[0] == "\n":
             ahead.clear()
-        elif said[0] in "`$":
+        elif sign[0] in "`$":
             after = text[mark.end() : mark.end() + 1]
-            if said in ahead and (said[0] == "`" or not after.isspace()):
-                found[index] = ahead[said]
+            if sign in ahead and (sign[0] == "`" or not after.isspace()):
+                found[index] = ahead[sign]
             is_formula_end = not text[mark.start() - 1 : mark.start()].isspace() and not after.isdigit()
-            if said != "$" or is_formula_end:
-                ahead[said] = index
+            if sign != "$" or is_formula_end:
+                ahead[sign] = index
     return found
 
 

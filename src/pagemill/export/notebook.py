@@ -1,6 +1,6 @@
 """HTML and Markdown of documents, pages and regions for notebooks.
 
-What a document says is escaped text, as in the HTML export; there are no scripts, styles or ids, and nothing is loaded.
+The text of a document is escaped, as in the HTML export; there are no scripts, styles or ids, and nothing is loaded.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ def write_structs(stream: BinaryIO, kind: type[msgspec.Struct], rows: Iterable[m
         kind: Their class, of plain values, structs and lists.
         rows: In order.
     """
-    told = msgspec.inspect.type_info(kind)
-    assert isinstance(told, msgspec.inspect.StructType)
-    columns = {field.name: _arrow_type(field.type) for field in told.fields}
+    struct = msgspec.inspect.type_info(kind)
+    assert isinstance(struct, msgspec.inspect.StructType)
+    columns = {field.name: _arrow_type(field.type) for field in struct.fields}
     schema = pa.schema(columns, metadata={"pagemill.version": __version__})
     left = iter(rows)
     with pq.ParquetWriter(stream, schema, compression="zstd") as writer:

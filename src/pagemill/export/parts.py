@@ -118,7 +118,7 @@ class PageRenderer(ABC, Generic[PartT]):
 
 
 def is_said(region: Region, leaves_out: Furniture = Furniture.PROVEN) -> bool:
-    """Whether a region is part of what a page says: no running head or foot, page number or marginal note.
+    """Whether a region is part of the text of a page: no running head or foot, page number or marginal note.
 
     Furniture is left out where it is proven, or likely as well (:attr:`~pagemill.document.page.PageFacts.leaves_out`).
     """
@@ -184,7 +184,7 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
 
 
 def formula_numbers(regions: Sequence[Region]) -> dict[int, str]:
-    """The numbers of display formulas, by the formula's index, as far as LaTeX can say them with the formula."""
+    """The numbers of display formulas, by the formula's index, as far as LaTeX can write them with the formula."""
     numbers: dict[int, str] = {}
     for region in regions:
         if region.label is not Label.FORMULA_NUMBER or region.caption_of is None:

@@ -102,7 +102,7 @@ def as_stored(source: bytes | Path, frame: int = 0) -> PdfImage | None:
                 return _fax(image) if image.mode == "1" else None
             data = source if isinstance(source, bytes) else source.read_bytes()
             return _png(data, image) if image.format == "PNG" else _jpeg(data, image)
-    except Exception:  # whatever is wrong with it, decoding says
+    except Exception:  # decoding reports whatever is wrong with it
         return None
 
 

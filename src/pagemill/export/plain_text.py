@@ -1,4 +1,4 @@
-"""A document as plain text: what it says in reading order, an empty line between blocks, cells divided by tabs."""
+"""A document as plain text in reading order, an empty line between blocks, cells divided by tabs."""
 
 from __future__ import annotations
 

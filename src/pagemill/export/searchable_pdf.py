@@ -156,7 +156,7 @@ class ImagePdf:
         """Bytes that wait."""
 
     def add(self, place: int, image: PdfImage, record: PageResult) -> None:
-        """Add a page of an image; ``place`` tells its place among the others."""
+        """Add a page of an image; ``place`` is its place among the others."""
         width, height = _page_size(image, record)
         page = self._pages.pdf.add_blank_page(page_size=(width, height))
         page.obj.Resources = Dictionary(XObject=Dictionary(Image=image.stream(self._pages.pdf)))

@@ -76,8 +76,8 @@ def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
         return Reading(None, Flaw.NO_VALUES, "the model returned an empty answer")
     if answer.finish_reason in UNFINISHED:
         if loop := find_loop(text, unfinished=True, task=Task.PAGE):
-            said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
-            return Reading(None, Flaw.REPETITION, f"the model repeats itself, {loop.repeats:.0f} times: {said!r}")
+            loop_text = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
+            return Reading(None, Flaw.REPETITION, f"the model repeats itself, {loop.repeats:.0f} times: {loop_text!r}")
         return Reading(None, Flaw.TRUNCATED, f"the answer was cut off ({answer.finish_reason})")
     start = text.find("{")
     if start < 0:

@@ -25,7 +25,7 @@ _SMALLEST_BUDGET = 400
 
 @dataclass(slots=True)
 class PartResult:
-    """What the model said about consecutive pages."""
+    """Answers of the model about consecutive pages."""
 
     parts: list[PagePart]
     values: dict[str, Any] | None

@@ -229,7 +229,7 @@ class PageText:
 
     def _made(self, spans: Iterable[tuple[int, int, float]]) -> list[Place]:
         return [
-            Place(self.index, start, tuple(_part_of(*part) for part in parts), _said(parts), score)
+            Place(self.index, start, tuple(_part_of(*part) for part in parts), _text_of(parts), score)
             for start, end, score in islice(spans, THRESHOLDS.max_places)
             if (parts := list(self._parts(start, end)))
         ]
@@ -248,7 +248,7 @@ class PageText:
                 yield piece, self._offsets[low], min(len(piece.text), self._offsets[high - 1] + 1)
 
 
-def _said(parts: Iterable[tuple[_Piece, int, int]]) -> str:
+def _text_of(parts: Iterable[tuple[_Piece, int, int]]) -> str:
     return " ".join(piece.text[low:high] for piece, low, high in parts).strip()
 
 
@@ -276,7 +276,7 @@ def _pieces(region: Region) -> Iterator[_Piece]:
     elif region.content:
         is_html = region.content_format is ContentFormat.HTML
         text = unescape(_TAG.sub(" ", region.content)) if is_html else plain_content(region)
-        yield _Piece(text + "\n", region.bbox)  # the line break says that its box is that of many lines
+        yield _Piece(text + "\n", region.bbox)  # the line break marks that its box covers many lines
 
 
 def _normal(character: str) -> str:

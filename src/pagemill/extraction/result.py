@@ -19,9 +19,9 @@ class ExtractionStatus(StrEnum):
     """How the extraction of a document ended."""
 
     DONE = "done"
-    """Every page was read, and the values are as the schema says."""
+    """Every page was read, and the values match the schema."""
     INCOMPLETE = "incomplete"
-    """There are values; a required one is missing, one is not as the schema says, or pages were not read."""
+    """There are values; a required one is missing, one does not match the schema, or pages were not read."""
     FAILED = "failed"
     """There are no values: no answer of the model was usable."""
 

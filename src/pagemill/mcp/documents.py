@@ -34,7 +34,7 @@ _POLL_S = 1.0
 _NOT_FOUND = 404
 _FAILED = (JobState.FAILED, JobState.CANCELLED)
 _ENDED = ("done", "failed")
-"""Pages with a record: one that failed says why."""
+"""Pages with a record: one that failed has the reason."""
 
 
 class ParseState(StrEnum):
@@ -103,7 +103,7 @@ class Documents:
         pages: PageRanges | None,
         languages: Sequence[str],
         wait_s: float,
-        tell: Callable[[ParsedDocument], Awaitable[object]],
+        report: Callable[[ParsedDocument], Awaitable[object]],
     ) -> ParsedDocument:
         """Send a file below the root, or a URL, as a job; the same file is sent once."""
         options = {"pages": str(pages) if pages else None, "languages": list(languages) or None}
@@ -114,7 +114,7 @@ class Documents:
             job = await self._client.wait(job.id, min(_POLL_S, left))
             if job.pages.finished != before:
                 before = job.pages.finished
-                await tell(_parsed(job, []))
+                await report(_parsed(job, []))
         if job.state in _FAILED:
             self._sent = {key: id for key, id in self._sent.items() if id != job.id}  # the next call sends it again
             reason = job.error

@@ -80,12 +80,12 @@ def create_server(documents: Documents) -> MCPServer[Any]:
         again with the same arguments to wait for the rest. A document that is parsed already is returned at once.
         """
 
-        async def tell(parsed: ParsedDocument) -> None:
+        async def report(parsed: ParsedDocument) -> None:
             await context.report_progress(parsed.pages_finished + parsed.pages_failed, parsed.pages_total)
 
         with _reported():
             parsed = await documents.parse(
-                source, pages=_ranges(pages), languages=languages or (), wait_s=wait_seconds, tell=tell
+                source, pages=_ranges(pages), languages=languages or (), wait_s=wait_seconds, report=report
             )
             return plain(parsed)
 
@@ -110,7 +110,7 @@ def create_server(documents: Documents) -> MCPServer[Any]:
     ) -> str:
         """Read pages of a document as Markdown, or as JSON records with regions and boxes.
 
-        A long text is cut: its last line says how to get the rest.
+        A long text is cut: its last line explains how to get the rest.
         """
         with _reported():
             text = _Bounded(offset)
@@ -175,7 +175,7 @@ def create_server(documents: Documents) -> MCPServer[Any]:
     return server
 
 
-def serve_over_http(server: MCPServer[Any], *, host: str, port: int, key: str, tell: Callable[[str], object]) -> None:
+def serve_over_http(server: MCPServer[Any], *, host: str, port: int, key: str, report: Callable[[str], object]) -> None:
     """Serve streamable HTTP at ``/mcp`` until the process is stopped.
 
     Args:
@@ -183,7 +183,7 @@ def serve_over_http(server: MCPServer[Any], *, host: str, port: int, key: str, t
         host: Address to listen at.
         port: Port to listen at; 0 chooses a free one.
         key: That clients must send; empty for none.
-        tell: Called with the URL when connections are accepted.
+        report: Called with the URL when connections are accepted.
 
     Raises:
         UsageError: The address cannot be used.
@@ -202,7 +202,7 @@ def serve_over_http(server: MCPServer[Any], *, host: str, port: int, key: str, t
         ) from error
     with listening:
         shown = f"[{host}]" if ":" in host else host
-        tell(f"http://{shown}:{listening.getsockname()[1]}/mcp")
+        report(f"http://{shown}:{listening.getsockname()[1]}/mcp")
         uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
 
 

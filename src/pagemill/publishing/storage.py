@@ -216,18 +216,20 @@ class StoredDataset:
         except PagemillError:
             raise
         except Exception as error:  # each filesystem has exceptions of its own
-            said = f"{self._shown} cannot be written ({type(error).__name__}: {self._said(error)})"
+            message = f"{self._shown} cannot be written ({type(error).__name__}: {self._message(error)})"
             if isinstance(error, OSError) and is_no_space(error):
-                raise NoSpaceError(said, remedy=_AGAIN) from error
+                raise NoSpaceError(message, remedy=_AGAIN) from error
             on_disk = isinstance(error, OSError) and error.errno is not None and "://" not in self.url
             if on_disk or isinstance(error, PermissionError | ValueError):  # the latter: an unknown kind of address
-                raise OutputError(said, remedy="Check your rights there, or name another place.") from error
-            raise NetworkError(said, remedy=_AGAIN) from error
+                raise OutputError(message, remedy="Check your rights there, or name another place.") from error
+            raise NetworkError(message, remedy=_AGAIN) from error
 
-    def _said(self, error: Exception) -> str:
-        """What a filesystem says, without the password of the address."""
-        said = str(error)
+    def _message(self, error: Exception) -> str:
+        """The message of a filesystem, without the password of the address."""
+        message = str(error)
         with contextlib.suppress(ValueError):
             if password := urlsplit(self.url).password:
-                said = said.replace(self.url, self._shown).replace(unquote(password), "***").replace(password, "***")
-        return said
+                message = (
+                    message.replace(self.url, self._shown).replace(unquote(password), "***").replace(password, "***")
+                )
+        return message

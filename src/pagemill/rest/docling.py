@@ -31,7 +31,7 @@ from pagemill.rest.docling_results import ConvertedDocument, failure, task_statu
 from pagemill.rest.errors import NotFoundError, UnauthorizedError, sentence, status_of
 from pagemill.rest.middleware import error_answer
 from pagemill.rest.results import JobResults
-from pagemill.rest.sending import SYNC_WAIT_S, Sending, from_base64, noted, sending, waited
+from pagemill.rest.sending import SYNC_WAIT_S, Sending, from_base64, read_note, sending, waited
 from pagemill.rest.server import Server
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def router(server: Server) -> APIRouter:
         nonlocal open_sockets
         await socket.accept()
         if open_sockets >= server.settings.limits.max_streams:
-            await _tell(socket, "error", error="Too many connections: poll the task.")
+            await _send(socket, "error", error="Too many connections: poll the task.")
             await socket.close(1013)
             return
         open_sockets += 1
@@ -255,7 +255,7 @@ async def _take_source(job: Sending, body: bytes, chunker: str) -> JobRow:
 
 
 def _of_form(fields: dict[str, Any], chunker: str) -> Conversion:
-    """What the fields of a form want. Those of requests for chunks say by their beginning whose options they are."""
+    """The options in the fields of a form. In requests for chunks a prefix marks whose options they are."""
     target = str(fields.pop("target_type", "inbody"))
     if not chunker:
         return conversion(fields, target)
@@ -292,7 +292,7 @@ async def _answer(server: Server, results: JobResults) -> Response:
 
 async def _wanted(server: Server, id: str) -> Conversion:
     """What the request of a job wanted; of a job that came another way, Markdown."""
-    note = await asyncio.to_thread(noted, server, id, _NOTE)
+    note = await asyncio.to_thread(read_note, server, id, _NOTE)
     return Conversion(formats=["md"]) if note is None else msgspec.json.decode(note, type=Conversion)
 
 
@@ -314,16 +314,16 @@ def _chunks(documents: list[ConvertedDocument], wanted: Chunking, seconds: float
 def _members(documents: list[ConvertedDocument]) -> Iterator[tuple[str, Iterator[bytes]]]:
     """The files of the archive: those of each document, and what went wrong."""
     names = documents[0].results.file_names("status")  # as that of the errors
-    told = {}
+    statuses = {}
     for each in documents:
         name = names[each.results.documents[each.number].id]
         status = each.status()
         # By the name in the archive: two documents of a request may have one name.
-        told[name + PurePosixPath(each.name).suffix] = {"status": status, "errors": each.errors()}
+        statuses[name + PurePosixPath(each.name).suffix] = {"status": status, "errors": each.errors()}
         if status != "failure":
             for suffix, content in each.files(each.conversion.formats):
                 yield f"{name}.{suffix}", content
-    yield "status.json", iter([msgspec.json.encode(told)])
+    yield "status.json", iter([msgspec.json.encode(statuses)])
 
 
 async def _status(server: Server, id: str, owner: str) -> dict[str, Any]:
@@ -350,11 +350,11 @@ async def _watch(server: Server, socket: WebSocket, id: str, api_key: str) -> No
     try:
         headers = dict(socket.headers)
         owner = server.keys.owner(headers | ({"x-api-key": api_key} if api_key else {}))
-        await _tell(socket, "connection", task=await _status(server, id, owner))
-        async for told in _states(server, id, owner, socket):
-            await _tell(socket, "update", task=told)
+        await _send(socket, "connection", task=await _status(server, id, owner))
+        async for state in _states(server, id, owner, socket):
+            await _send(socket, "update", task=state)
     except (UnauthorizedError, NotFoundError) as error:  # the job may also be removed while it is watched
-        await _tell(socket, "error", error=error.message)
+        await _send(socket, "error", error=error.message)
     with _still_there():
         await socket.close()
 
@@ -362,7 +362,7 @@ async def _watch(server: Server, socket: WebSocket, id: str, api_key: str) -> No
 async def _states(server: Server, id: str, owner: str, socket: WebSocket) -> AsyncIterator[dict[str, Any]]:
     """The states of a task whenever they change, the last one when it has ended. Ends when the client goes."""
 
-    async def gone() -> None:  # what the client says ("next") has no meaning here
+    async def gone() -> None:  # messages of the client ("next") have no meaning here
         while (await socket.receive())["type"] != "websocket.disconnect":
             pass
 
@@ -372,11 +372,11 @@ async def _states(server: Server, id: str, owner: str, socket: WebSocket) -> Asy
         with server.changes.watched(id) as changed:
             while not server.stopping.is_set():
                 changed.clear()
-                told = await _status(server, id, owner)
-                if told != before:
-                    yield told
-                    before = told
-                if told["task_status"] in ("success", "failure"):
+                state = await _status(server, id, owner)
+                if state != before:
+                    yield state
+                    before = state
+                if state["task_status"] in ("success", "failure"):
                     return
                 waiting = asyncio.create_task(changed.wait())
                 await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -387,7 +387,7 @@ async def _states(server: Server, id: str, owner: str, socket: WebSocket) -> Asy
         leaving.cancel()
 
 
-async def _tell(
+async def _send(
     socket: WebSocket, message: str, *, task: dict[str, Any] | None = None, error: str | None = None
 ) -> None:
     with _still_there():

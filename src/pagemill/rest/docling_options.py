@@ -1,4 +1,4 @@
-"""Options of requests to docling-serve's API, as options of jobs. What has no effect is said in a warning."""
+"""Options of requests to docling-serve's API, as options of jobs. An option without effect gives a warning."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _WITHOUT_EFFECT: dict[str, tuple[str, str | bool | None]] = {
     "do_chart_extraction": ("start the server with --describe", False),
     "do_picture_description": ("start the server with --describe", False),
 }
-"""Options of docling-serve that are accepted: why they have no effect, and the value that says what is done anyway."""
+"""Accepted options of docling-serve: why they have no effect, and the value that matches what is done anyway."""
 
 
 class Chunking(msgspec.Struct, kw_only=True):

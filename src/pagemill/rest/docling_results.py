@@ -210,7 +210,7 @@ def task_status(results: JobResults, position: int | None, kind: str = "convert"
     meta = {"num_docs": total, "num_processed": total if row.has_ended else 0}
     status = _STATES[row.state]
     meta |= {"num_succeeded": total if status == "success" else 0, "num_failed": total if status == "failure" else 0}
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "task_id": row.id,
         "task_type": kind,
         "task_status": status,
@@ -220,9 +220,9 @@ def task_status(results: JobResults, position: int | None, kind: str = "convert"
         "failure": None,
     }
     if status == "failure":
-        told["failure"] = failure(results)
-        told["error_message"] = told["failure"]["message"]
-    return told
+        fields["failure"] = failure(results)
+        fields["error_message"] = fields["failure"]["message"]
+    return fields
 
 
 def failure(results: JobResults) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def _fetch_once(url: str, temporary: Path, max_bytes: int, deadline: float, by: 
         if response.status != 200:
             raise FetchError(f"a URL answered with status {response.status}", remedy="Check the URL.")
         _save(response, temporary, max_bytes)
-        if connection.aborted:  # an answer that does not say its length ends with the connection
+        if connection.aborted:  # an answer without a length ends with the connection
             raise FetchError("a URL took too long to be fetched", remedy="Send the file itself.")
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise _unreached(error) from error

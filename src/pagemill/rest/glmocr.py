@@ -55,7 +55,7 @@ def router(server: Server) -> APIRouter:
         """Parse images and PDFs, and wait: data URIs or URLs in JSON, or files in multipart/form-data."""
         try:
             async with sending(server, owner) as job:
-                await _take(job, request)
+                await _receive(job, request)
                 row = await job.submit({})
             results = await waited(server, row, f"See /v1/jobs/{row.id}.")
             return JSONResponse(await asyncio.to_thread(_answer, results), headers=await shortfall(results))
@@ -65,16 +65,16 @@ def router(server: Server) -> APIRouter:
     return routes
 
 
-async def _take(job: Sending, request: Request) -> None:
+async def _receive(job: Sending, request: Request) -> None:
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
         for url in (await job.form(request, frozenset({"urls"}))).get("urls", ()):
             job.add_url(url.strip())
         return
     async with job.body(request) as body:
-        await _take_images(job, body)
+        await _receive_images(job, body)
 
 
-async def _take_images(job: Sending, body: bytes) -> None:
+async def _receive_images(job: Sending, body: bytes) -> None:
     try:
         images = msgspec.json.decode(body, type=ParseRequest).images
     except (msgspec.DecodeError, RecursionError):

@@ -87,7 +87,7 @@ def answer(content: msgspec.Struct, status: int = 200, **headers: str) -> Respon
 
 
 def returns(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """What OpenAPI says of an answer, for the ``responses`` of a route."""
+    """The OpenAPI description of an answer, for the ``responses`` of a route."""
     schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
     return {"description": (kind.__doc__ or "").partition("\n")[0], "content": {"application/json": {"schema": schema}}}
 

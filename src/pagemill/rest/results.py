@@ -15,6 +15,7 @@ import msgspec
 
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import PageImages, WantedPage
+from pagemill.config.options import build
 from pagemill.document.jobs import JobState, PageEvent, Pages, PageSummary
 from pagemill.document.names import safe_name
 from pagemill.document.page import DOUBTS, DocumentInfo, PageError, PageResult
@@ -26,8 +27,9 @@ from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.rest.archives import zipped
 from pagemill.rest.errors import NotFoundError
 from pagemill.rest.jobs import MAX_NUMBER
-from pagemill.rest.options import PASSWORD, for_clients, source_options
+from pagemill.rest.options import PASSWORD, for_clients
 from pagemill.rest.runner import with_names
+from pagemill.sources.options import SourceOptions
 from pagemill.store.files import encoded
 from pagemill.store.holding import Holding, examine
 from pagemill.store.reading import RunReader
@@ -205,7 +207,7 @@ class JobResults:
             yield from reader.document(doc_id)
 
     def info_of(self, file: JobFile) -> DocumentInfo:
-        """What a file says of itself; of one with several documents, the first."""
+        """Metadata of a file; with several documents in it, of the first."""
         if (reader := self.reader()) is None:
             return DocumentInfo()
         with reader:
@@ -265,7 +267,7 @@ class JobResults:
             raise _no_page()
         with reader:
             page = await asyncio.to_thread(self._record, reader, n)
-            options = source_options(self.row.options | {PASSWORD: self.row.password})
+            options = build(SourceOptions, self.row.options | {PASSWORD: self.row.password})
             images = PageImages(reader, decoding, ImageSources(options=options), flight)
             async with aclosing(images.find([WantedPage.of(page)])) as found_pages:
                 async for found in found_pages:

@@ -182,7 +182,7 @@ class Runner:
             try:
                 await self._failed(job, error)
             except Exception as error:
-                # As after a kill: the table says that it has not ended, and its run knows how far it is.
+                # As after a kill: the table lists it as unfinished, and its run knows how far it is.
                 _log(error, "the state of job %s cannot be stored; it goes on in %g s", id, RETRY_S)
                 self._try_later(id)
         finally:

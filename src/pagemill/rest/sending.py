@@ -121,7 +121,7 @@ class Sending:
         self.documents.append(made)
 
     async def note(self, name: str, content: bytes) -> None:
-        """Keep something beside the job, durably, to be read with :func:`noted`."""
+        """Keep something beside the job, durably, to be read with :func:`read_note`."""
         await asyncio.to_thread(write_whole, self.folder.parent / name, [content], durable=True)
 
     async def submit(
@@ -152,7 +152,7 @@ class Sending:
         finally:  # a request that is cancelled: only then it is known whether its files belong to a job
             await asyncio.wait({accepting})
         if row.id != self.id:
-            earlier = await asyncio.to_thread(noted, self.server, row.id, _REQUEST)
+            earlier = await asyncio.to_thread(read_note, self.server, row.id, _REQUEST)
             if earlier not in (None, digest):
                 raise ConflictError("this Idempotency-Key belongs to another request", remedy="Send another key.")
         self.row = row
@@ -251,7 +251,7 @@ async def waited(server: Server, row: JobRow, remedy: str) -> JobResults:
     return await server.results(row.id, row.owner)
 
 
-def noted(server: Server, id: str, name: str) -> bytes | None:
+def read_note(server: Server, id: str, name: str) -> bytes | None:
     """What :meth:`Sending.note` kept; None if there is nothing."""
     try:
         return (server.settings.jobs_folder / id / name).read_bytes()

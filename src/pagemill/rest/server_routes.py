@@ -10,15 +10,12 @@ import msgspec
 from fastapi import APIRouter, Depends, Response
 
 from pagemill._version import __version__
-from pagemill.config.options import options_of
-from pagemill.config.settings import ParseSettings
 from pagemill.document.jobs import JobState
 from pagemill.export.formats import served_formats
 from pagemill.imaging.formats import SUFFIXES, document_suffixes
 from pagemill.rest.models import Options, answer, returns
-from pagemill.rest.options import ALLOWED, engines_of
+from pagemill.rest.options import DECLARED, engines_of
 from pagemill.rest.server import Server
-from pagemill.sources.options import SourceOptions
 
 _COUNTERS = {
     "accepted": "Jobs accepted.",
@@ -54,7 +51,6 @@ def router(server: Server) -> APIRouter:
     @routes.get("/v1/options", dependencies=[Depends(server.owner)], responses={200: returns(Options)})
     async def options() -> Response:
         """What jobs can choose, and the limits of the server."""
-        declared = (each for kind in (ParseSettings, SourceOptions) for each in options_of(kind))
         offered = Options(
             version=__version__,
             languages=await server.services.languages(),
@@ -67,8 +63,7 @@ def router(server: Server) -> APIRouter:
                     "type": "list" if each.many else each.kind.__name__,
                     "choices": list(each.kind) if issubclass(each.kind, StrEnum) else None,
                 }
-                for each in declared
-                if each.key in ALLOWED
+                for each in DECLARED
             ],
             formats={suffix: each.title or suffix for suffix, each in served_formats().items()},
             limits={

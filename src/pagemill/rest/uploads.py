@@ -147,7 +147,7 @@ class _Parts:
             "on_header_value": self._take_value,
             "on_header_end": self._end_header,
             "on_headers_finished": self._begin,
-            "on_part_data": self._take,
+            "on_part_data": self._take_content,
             "on_part_end": self._end,
             "on_end": self._complete,
         }
@@ -220,7 +220,7 @@ class _Parts:
             if name in self.upload.fields and name not in REPEATED:
                 raise UsageError(f"the field {name!r} comes twice", remedy="Send it once.")
 
-    def _take(self, data: bytes, start: int, end: int) -> None:
+    def _take_content(self, data: bytes, start: int, end: int) -> None:
         if self._field is not None:
             self._text += data[start:end]
             if len(self._text) > MAX_FIELD_BYTES:

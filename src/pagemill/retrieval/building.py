@@ -67,12 +67,12 @@ class IndexReport:
     parts: dict[Part, PartCount] = field(default_factory=dict)
 
 
-def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) -> IndexReport:
+def build_index(out: Path, *, progress: Callable[[int, int], None] | None = None) -> IndexReport:
     """Build or update the index of a run directory, also while the run is in progress.
 
     Args:
         out: The run directory.
-        tell: Called with pages done and pages in total, after each.
+        progress: Called with pages done and pages in total, after each.
 
     Raises:
         DifferentRunError: Vectors belong to earlier contents of pages.
@@ -89,17 +89,17 @@ def build_index(out: Path, *, tell: Callable[[int, int], None] | None = None) ->
         path = out / database.FILE
         stack.enter_context(database_errors(path, repair=database.repair(path)))
         try:
-            return _build(reader, path, tell)
+            return _build(reader, path, progress)
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
             database.delete(path)  # it can be rebuilt from the run
-            return _build(reader, path, tell)
+            return _build(reader, path, progress)
 
 
-def _build(reader: RunReader, path: Path, tell: Callable[[int, int], None] | None) -> IndexReport:
+def _build(reader: RunReader, path: Path, progress: Callable[[int, int], None] | None) -> IndexReport:
     with database.open_for_writing(path) as connection:
-        return _IndexBuilder(reader, connection, tell).build()
+        return _IndexBuilder(reader, connection, progress).build()
 
 
 class PageChanges:
@@ -137,14 +137,14 @@ class PageChanges:
         self,
         *,
         vector: Callable[[PageResult], bytes | None] = lambda _: None,
-        tell: Callable[[int, int], object] = lambda *_: None,
+        progress: Callable[[int, int], object] = lambda *_: None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Make the changes, in several transactions. Until the caller stores its stamp, the run counts as incomplete.
 
         Args:
             vector: Makes the vector of a page that is kept in the index.
-            tell: Called with pages added and pages to add, after each transaction.
+            progress: Called with pages added and pages to add, after each transaction.
             stopped: Asked before each transaction whether to leave the rest for the next call.
 
         Returns:
@@ -164,7 +164,7 @@ class PageChanges:
             with self._connection:
                 for page in batch:
                     self.added += bool(self._rows.put(page, self._new[page.page_id], languages, vector(page)))
-            tell(self.added, len(self._new))
+            progress(self.added, len(self._new))
         return True
 
     def _records(self) -> Iterator[PageResult]:
@@ -178,13 +178,13 @@ class PageChanges:
 class _IndexBuilder:
     reader: RunReader
     connection: sqlite3.Connection
-    tell: Callable[[int, int], None] | None
+    progress: Callable[[int, int], None] | None
     report: IndexReport = field(default_factory=IndexReport)
 
     def build(self) -> IndexReport:
         stamp = str(self.reader.stamp())  # before the pages are read: later ones are not in the index
         changes = PageChanges(self.connection, self.reader)
-        changes.apply(tell=self.tell or (lambda *_: None))
+        changes.apply(progress=self.progress or (lambda *_: None))
         self._bind(stamp)
         count = "SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM regions)"
         self.report.pages, self.report.regions = self.connection.execute(count).fetchone()

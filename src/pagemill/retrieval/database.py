@@ -81,7 +81,7 @@ def open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
                 f" PRAGMA user_version = {FORMAT}; COMMIT"
             )
         elif version != (APPLICATION_ID, FORMAT):
-            raise sqlite3.DatabaseError("unsupported file format")  # as SQLite says it of one that it cannot read
+            raise sqlite3.DatabaseError("unsupported file format")  # the words of SQLite for one that it cannot read
         connection.execute("PRAGMA synchronous = NORMAL")
         yield connection
 

@@ -129,7 +129,7 @@ class Library:
             reader: The run, open for reading.
             owner: Who may find its pages.
             collection: The collection that it is part of.
-            stamp: Kept with the run, for the caller to tell whether it has to be put again.
+            stamp: Kept with the run, so that the caller knows whether it has to be put again.
             stopped: Asked between two transactions whether to leave the rest for the next call.
 
         Returns:

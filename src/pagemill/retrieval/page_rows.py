@@ -39,14 +39,14 @@ class PageVersion(NamedTuple):
 
 
 def done_pages(reader: RunReader) -> Iterator[PageRow]:
-    """The pages of a run that can be indexed; their checksums change with what their documents tell of them, too."""
+    """The pages of a run that can be indexed; their checksums change with the structure of their documents, too."""
     doc_id, overlay = None, Overlay()
     for row in reader.rows("p.record IS NOT NULL"):
         if row.doc_id != doc_id:
             doc_id, overlay = row.doc_id, reader.structure(row.doc_id)
         if row.state is PageState.DONE:
-            told = msgspec.msgpack.encode([overlay.pages.get(row.page_id), overlay.links])
-            yield row._replace(crc=(row.crc or 0) ^ zlib.crc32(told))
+            derived = msgspec.msgpack.encode([overlay.pages.get(row.page_id), overlay.links])
+            yield row._replace(crc=(row.crc or 0) ^ zlib.crc32(derived))
 
 
 def languages_of_run(summary: RunSummary) -> list[str]:

@@ -63,27 +63,27 @@ def _marked(
     )
     page_of = {number: page for number, _, page in texts}
     best: dict[int, tuple[int, list[Token]]] = {}
-    for number, hits in matches(((number, text) for number, text, _ in texts), _telling(view, expression)).items():
+    for number, hits in matches(((number, text) for number, text, _ in texts), _distinctive(view, expression)).items():
         best.setdefault(page_of[number], (number, hits))
     return best
 
 
-def _telling(view: Database, expression: str) -> str:
+def _distinctive(view: Database, expression: str) -> str:
     """The words of a query that BM25 counts: not on more than half of all pages."""
     most = view.query("SELECT count(*) FROM pages")[0][0] / 2
     words = expression.split(" OR ")
-    telling = [
+    distinctive = [
         word
         for word in words
         if view.query("SELECT count(*) FROM page_words WHERE page_words MATCH ?", (word,))[0][0] <= most
     ]
-    return " OR ".join(telling or words)
+    return " OR ".join(distinctive or words)
 
 
 def _region(
     view: Database, page: int, stands: dict[IndexPart, tuple[int, Ranked]], marked: tuple[int, list[Token]] | None
 ) -> dict[str, Any]:
-    """What a hit says of the region to show: the one whose part ranks the page higher, words before vectors."""
+    """The region of a hit to show: the one whose part ranks the page higher, words before vectors."""
     number, hits = marked or (0, [])
     dense, words = stands.get(IndexPart.REGIONS) or stands.get(IndexPart.CHUNKS), stands.get(IndexPart.FULL_TEXT)
     if dense and dense[1].region not in (0, number) and (not number or not words or dense[0] < words[0]):

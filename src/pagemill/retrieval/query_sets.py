@@ -42,7 +42,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_query_texts(path: Path) -> tuple[tuple[str, str], ...]:
-    """Ids and texts of the queries in a file, told by its suffix: ``.jsonl``, ``.parquet``, ``.csv`` or ``.tsv``.
+    """Ids and texts of the queries in a file, by its suffix: ``.jsonl``, ``.parquet``, ``.csv`` or ``.tsv``.
 
     In a table like ``SDS-KoPub-QA`` the id is that of a page, so that a query is called by the number of its row.
 

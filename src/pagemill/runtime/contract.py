@@ -1,4 +1,4 @@
-"""The border to the engines: what they answer is checked here, so that a faulty one fails its pages and says why."""
+"""The border to the engines: what they answer is checked here, so that a faulty one fails its pages with the reason."""
 
 from __future__ import annotations
 

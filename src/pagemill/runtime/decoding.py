@@ -105,7 +105,7 @@ class DecodingProcess:
         return self.receive()
 
     def receive(self) -> Reply:
-        """Wait for an answer; the first one says that the process has started. Raises as :meth:`ask`."""
+        """Wait for an answer; the first one shows that the process has started. Raises as :meth:`ask`."""
         assert self._process.stdout is not None
         try:
             return receive_reply(self._process.stdout)
@@ -115,22 +115,22 @@ class DecodingProcess:
             raise WorkerCrashError(f"a decoding process answered nonsense: {error}") from error
 
     def _crash(self) -> WorkerCrashError:
-        """What to say about a process that closed its output: it is about to end by itself, if it did not already."""
+        """The error for a process that closed its output: it is about to end by itself, if it did not already."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_TIMEOUT_S)
         self.kill()
         code = self._process.returncode
         lines = [line for line in (words.decode("utf-8", "replace").strip() for words in self._words) if line]
-        said = f": {lines[-1][:500]}" if lines else ""
+        detail = f": {lines[-1][:500]}" if lines else ""
         if code == -signal.SIGKILL:
-            return KilledError(f"the decoding process was killed (SIGKILL, as when memory runs out){said}")
-        if code == -signal.SIGABRT and not said:
-            # PDFium aborts, and says nothing, when an allocation fails; the C library's own aborts give their reason.
+            return KilledError(f"the decoding process was killed (SIGKILL, as when memory runs out){detail}")
+        if code == -signal.SIGABRT and not detail:
+            # PDFium aborts without a message when an allocation fails; the C library's own aborts give their reason.
             return WorkerCrashError(
                 f"the decoding process died (SIGABRT), likely of its memory limit of {self._memory / 2**30:.3g} GiB",
                 remedy="If the file can be trusted, raise the limit with --decoder-memory.",
             )
-        return WorkerCrashError(f"the decoding process died ({exit_reason(code)}){said}")
+        return WorkerCrashError(f"the decoding process died ({exit_reason(code)}){detail}")
 
     def retained_bytes(self) -> int:
         """Memory that the process keeps, shared libraries aside; 0 where the system has no ``/proc``."""
@@ -192,10 +192,10 @@ class DecodingService:
         await self._threads.close()
 
     async def probe_pdf(self, path: Path, password: str | None = None) -> PdfInfo:
-        """Open a PDF and tell its page count, sizes and metadata.
+        """Open a PDF and return its page count, sizes and metadata.
 
         Raises:
-            PagemillError: It cannot be opened; the class says why (missing, unsupported, corrupt, encrypted, no pages).
+            PagemillError: It cannot be opened; its class gives the cause (missing, corrupt, encrypted, no pages).
             PageTimeoutError: Opening took too long.
             WorkerCrashError: Opening crashed the decoder, twice: whole documents depend on it, and nobody else tries
                 again, as is done with pages.
@@ -206,7 +206,7 @@ class DecodingService:
         """Write a copy of a PDF into an existing file ``target``, repaired and without encryption.
 
         Raises:
-            PagemillError: It cannot be repaired; the class says why (corrupt, encrypted, too large).
+            PagemillError: It cannot be repaired; its class gives the cause (corrupt, encrypted, too large).
             PageTimeoutError: It took too long.
             WorkerCrashError: It crashed the decoder.
         """
@@ -217,7 +217,7 @@ class DecodingService:
         """Read a document into an existing file ``target``, the parts one after the other.
 
         Raises:
-            PagemillError: It cannot be read; the class says why.
+            PagemillError: It cannot be read; its class gives the cause.
             PageTimeoutError: It took too long.
             WorkerCrashError: It crashed the process, twice.
         """
@@ -228,7 +228,7 @@ class DecodingService:
         """Decode a page to pixels within the working size.
 
         Raises:
-            PagemillError: The page cannot be decoded; the class says why.
+            PagemillError: The page cannot be decoded; its class gives the cause.
             PageTimeoutError: It took too long.
             WorkerCrashError: A PDF page crashed the decoder.
         """

@@ -1,4 +1,4 @@
-"""What the decoding service and its worker processes say to each other: length-prefixed MessagePack, then pixels."""
+"""Messages between the decoding service and its worker processes: length-prefixed MessagePack, then pixels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_MESSAGE = 256 * 2**20
 
 
 class Describe(msgspec.Struct, tag=True, frozen=True):
-    """Open a PDF and tell about it."""
+    """Open a PDF and describe it."""
 
     path: Path
     password: str | None
@@ -62,7 +62,7 @@ class ReadDocument(msgspec.Struct, tag=True, frozen=True):
     target: Path
     """An existing file."""
     name: Path
-    """How its user calls it; the suffix tells its kind where the content does not."""
+    """Name given by the user; its suffix gives the format where the content does not."""
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):

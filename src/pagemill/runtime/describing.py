@@ -33,7 +33,7 @@ def describing(settings: ParseSettings, threads: ComputeThreads) -> Once[Describ
 
 
 async def describe(describer: Describer, element: ElementRequest) -> Description | Problem | None:
-    """What a model says that an element shows, or why it does not; None beyond the limit.
+    """The description of an element by a model, or why there is none; None beyond the limit.
 
     Raises:
         NetworkError: No server was reachable for so long that the page should fail and be tried again later.

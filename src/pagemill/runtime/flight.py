@@ -20,7 +20,7 @@ class Admission(Protocol):
     """Where a stream has its pages admitted."""
 
     max_bytes: int
-    """A page that is said to be larger is admitted when nothing else is in flight."""
+    """A page of a larger announced size is admitted when nothing else is in flight."""
 
     async def enter(self, estimated_bytes: int) -> Ticket:
         """Wait until the page fits, then count it in."""
@@ -100,7 +100,7 @@ class FlightControl:
     This is all the back-pressure there is: a page that is not admitted is not read from its source.
     A page larger than the whole byte budget is admitted when nothing else is in flight.
 
-    A page whose regions are read elsewhere lets its pixels go and waits for seconds: it says so
+    A page whose regions are read elsewhere lets its pixels go and waits for seconds: it reports this
     (:meth:`Ticket.pixels_gone`), and makes room for the next one as long as few enough requests are outstanding.
 
     Args:
@@ -235,7 +235,7 @@ class SharedAdmission:
     Args:
         flight: Of all jobs.
         share: Of the job.
-        alone_s: As said.
+        alone_s: See above.
     """
 
     def __init__(self, flight: FlightControl, share: Share, *, alone_s: float = ALONE_S) -> None:

@@ -37,7 +37,7 @@ class FormulaReading:
 
         Raises:
             MissingDependencyError: An engine's package cannot be imported.
-            EngineError: An engine cannot say what it offers.
+            EngineError: An engine cannot list what it offers.
         """
         return next((offer.name for offer in await self._offers.get()), None)
 
@@ -84,7 +84,7 @@ def formula_offers() -> list[FormulaOffer]:
 
     Raises:
         MissingDependencyError: An engine's package cannot be imported.
-        EngineError: An engine cannot say what it offers.
+        EngineError: An engine cannot list what it offers.
     """
     found: list[FormulaOffer] = []
     for name in sorted(engines.names(engines.FORMULA_ENGINES), key=lambda name: (name == _OWN, name)):

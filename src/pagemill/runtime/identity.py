@@ -40,7 +40,7 @@ _NAMED = frozenset(
 def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str, Any]:
     """The options that change results, by their keys, as plain JSON values; digests in place of files.
 
-    Which ones they are is said where they are declared. Left out is what this run makes no use of.
+    They are marked where they are declared. Left out is what this run makes no use of.
 
     Args:
         settings: Of the run.
@@ -78,7 +78,7 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
 
 
 def _recognition(settings: RecognitionSettings) -> dict[str, Any]:
-    """What is not said by the value of an option itself about what a region engine reads."""
+    """What the options alone do not determine about the results of a region engine."""
     local = settings.local if settings.engine == TRANSFORMERS else LocalModelSettings()
     return {
         "model": _model_name(settings.model),
@@ -107,7 +107,7 @@ def _model_name(model: str) -> str:
 
 
 def _card_digest(model: str) -> str:
-    """SHA-256 over what a model card says of reading: not over its remarks, nor over how it is served."""
+    """SHA-256 over the part of a model card about reading: not over its remarks, nor over how it is served."""
     card = load_card(model, ModelKind.RECOGNITION)
     decides = {
         "prompts": card.prompts,

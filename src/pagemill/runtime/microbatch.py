@@ -197,7 +197,7 @@ class MicroBatcher(Generic[Item, Answer]):
         return []
 
     def _answers(self, items: Sequence[Item]) -> list[Answer]:
-        """What the model says; runs on a thread."""
+        """The answers of the model; runs on a thread."""
         answers = self._call(items)
         if len(answers) != len(items):
             raise EngineError(f"{self._name} gave {len(answers)} answers to {len(items)} items")

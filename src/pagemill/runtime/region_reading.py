@@ -35,7 +35,7 @@ async def load_reader(settings: RecognitionSettings, threads: ComputeThreads) ->
         threads: Where it is loaded.
 
     Raises:
-        PagemillError: It cannot be loaded; the class says why.
+        PagemillError: It cannot be loaded; its class gives the cause.
     """
     create = await threads.run(engines.load, engines.REGION_ENGINES, settings.engine)
     engine = create(settings)

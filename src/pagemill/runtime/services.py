@@ -184,7 +184,7 @@ class Services:
         Raises:
             LanguageError: No installed engine reads a language that was asked for.
             PagemillError: The layout engine or model that the user chose cannot be loaded, or the region engine's
-                servers do not answer; the class says why.
+                servers do not answer; its class gives the cause.
         """
         await self.awaited()
         if self.settings.describing.kinds:
@@ -274,7 +274,7 @@ class Services:
         return await self._reader.get()
 
     async def describe_element(self, element: ElementRequest) -> Description | Problem | None:
-        """What a model says that an element shows, or why it does not; None beyond the limit."""
+        """The description of an element by a model, or why there is none; None beyond the limit."""
         return await describe(await self._describer.get(), element)
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

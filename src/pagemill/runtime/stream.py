@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UNKNOWN_PAGE_BYTES = 32 * 2**20
-"""Estimate for a page whose size the source cannot tell: A4 at 200 dpi (2480x1754 RGB is 13 MB) with its copies."""
+"""Estimate for a page whose size the source does not know: A4 at 200 dpi (2480x1754 RGB is 13 MB) with its copies."""
 
 _REFERENCE_BYTES = 2048
 """What a page reference takes beside its payload, about: names, identity, metadata."""
@@ -155,7 +155,7 @@ class PageStream:
                 aclosing(self._schedule.admitted(source)) as refs,
             ):
                 async for ref in refs:
-                    await self._take(ref, tasks)
+                    await self._admit_page(ref, tasks)
                     if self._postponed_bytes > self._max_postponed_bytes:
                         await self._run_postponed(tasks)
         except Exception as error:
@@ -163,7 +163,7 @@ class PageStream:
             return
         await self._run_postponed(tasks)
 
-    async def _take(self, ref: PageRef, tasks: asyncio.TaskGroup) -> None:
+    async def _admit_page(self, ref: PageRef, tasks: asyncio.TaskGroup) -> None:
         if ref.skip is not None:
             await self._pass_on(SkippedPage(ref=ref, reason=ref.skip))
         elif ref.death is not None and ref.attempts >= self._max_attempts:
@@ -193,12 +193,12 @@ class PageStream:
             await asyncio.wait({self._launch(ref, ticket, tasks, alone=True)})
 
     def _launch(self, ref: PageRef, ticket: Ticket, tasks: asyncio.TaskGroup, *, alone: bool) -> asyncio.Task[None]:
-        task = tasks.create_task(self._fly(ref, ticket, alone=alone))
+        task = tasks.create_task(self._run_page(ref, ticket, alone=alone))
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
         return task
 
-    async def _fly(self, ref: PageRef, ticket: Ticket, *, alone: bool) -> None:
+    async def _run_page(self, ref: PageRef, ticket: Ticket, *, alone: bool) -> None:
         if self._journal is not None:
             await self._journal.started(ref, alone=alone)
         page = await self._parse(ref, ticket)

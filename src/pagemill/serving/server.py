@@ -24,7 +24,7 @@ _DIAGNOSED_LINES = 1000
 _ROOT_LINES = 3
 _LINE_WIDTH = 400
 _LAST_WORD_S = 2.0
-"""Wait for the exit of a server that fails its health checks: its status says more than they do."""
+"""Wait for the exit of a server that fails its health checks: its status is more specific."""
 _SECRET = re.compile(r"(--(?:api[-_]key|hf[-_]token)[ =])(?:(?! --).)*")
 
 

@@ -79,11 +79,11 @@ class DatasetCopy:
         wanted = [name for name in self.address.selected(manifest.names, card) if is_document(name)]
         return [self.folder / name for name in wanted] if all(map(self._is_here, wanted)) else None
 
-    def fetch(self, say: Callable[[str], object], *, bars: bool = False) -> None:
+    def fetch(self, note: Callable[[str], object], *, bars: bool = False) -> None:
         """Fetch and verify missing files. To resume, call it again.
 
         Args:
-            say: Called with progress messages.
+            note: Called with progress messages.
             bars: Show progress bars on standard error.
 
         Raises:
@@ -131,7 +131,7 @@ class DatasetCopy:
             size = sum(entries[each].size for each in missing)
             require_space(name, size, self.folder, option="--download")
             amount = f"{size / 1e9:.1f} GB" if size > _SMALL else f"{size / 1e6:.1f} MB"
-            say(f"fetching {name}: {len(missing):,} of {len(wanted):,} files, {amount}, to {self.folder}")
+            note(f"fetching {name}: {len(missing):,} of {len(wanted):,} files, {amount}, to {self.folder}")
             if missing:
                 fetch(missing)
         for each in missing:
@@ -177,7 +177,7 @@ def copies(inputs: Sequence[str | Path | bytes], options: SourceOptions) -> list
 def fetch_missing(
     inputs: Sequence[str | Path | bytes],
     options: SourceOptions,
-    say: Callable[[str], object],
+    note: Callable[[str], object],
     *,
     bars: bool = False,
 ) -> None:
@@ -186,7 +186,7 @@ def fetch_missing(
     Args:
         inputs: Inputs, among them addresses of datasets.
         options: The target folder.
-        say: Called with progress messages.
+        note: Called with progress messages.
         bars: Show progress bars on standard error.
 
     Raises:
@@ -195,7 +195,7 @@ def fetch_missing(
     """
     for copy in copies(inputs, options):
         if copy.files() is None:
-            copy.fetch(say, bars=bars)
+            copy.fetch(note, bars=bars)
 
 
 def is_missing(inputs: Sequence[str | Path | bytes], options: SourceOptions) -> bool:

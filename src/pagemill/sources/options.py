@@ -65,22 +65,30 @@ class SourceOptions(Settings):
     RESULTS: ClassVar = False
 
     pages: PageRanges | None = option(
-        metavar="RANGES", parse=PageRanges.parse, help="Pages of each PDF, TIFF or other document, such as 1,3-5,8-."
+        metavar="RANGES",
+        parse=PageRanges.parse,
+        jobs=True,
+        help="Pages of each PDF, TIFF or other document, such as 1,3-5,8-.",
     )
     password: str | None = option(
         metavar="TEXT",
         environment="PAGEMILL_PASSWORD",
         secret=True,
+        jobs=True,
         help="Password of encrypted PDFs and Office files (or set PAGEMILL_PASSWORD).",
     )
     recursive: bool = option("-r", "--recursive", default=False, help="Recurse into folders.")
     limit: int | None = option(minimum=1, help="Stop after N pages, earlier runs included.")
-    image_column: str | None = option(help="Image column of a dataset.", shown_default="detected by its type")
-    id_column: str | None = option(help="Page id column of a dataset.", shown_default="id or page_id")
+    image_column: str | None = option(
+        jobs=True, help="Image column of a dataset.", shown_default="detected by its type"
+    )
+    id_column: str | None = option(jobs=True, help="Page id column of a dataset.", shown_default="id or page_id")
     download: Path | None = option(
         metavar="DIR", help="Fetch datasets on the Hub to DIR/OWNER/NAME once, verify them, and read them there."
     )
-    skip_duplicates: bool = option(default=False, help="Skip files whose content is identical to an earlier file.")
+    skip_duplicates: bool = option(
+        default=False, jobs=True, help="Skip files whose content is identical to an earlier file."
+    )
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The selected pages of a file with ``pages`` pages, ascending from 1; ignores ``limit``."""

@@ -61,7 +61,7 @@ CREATE TABLE pages (        -- page 0: a source, or a part of one, that could no
 CREATE INDEX pages_document ON pages (document);
 CREATE INDEX pages_not_done ON pages (state) WHERE state <> {PageState.DONE:d};
 CREATE TABLE records (      -- data: the line of ocr_results.jsonl without its newline, compressed with zstd
-    record INTEGER PRIMARY KEY AUTOINCREMENT,  -- no number is used twice: readers tell by it whether a run has changed
+    record INTEGER PRIMARY KEY AUTOINCREMENT,  -- no number is used twice: readers detect a changed run by it
     data BLOB NOT NULL) STRICT;
 CREATE TABLE previews (     -- small page images for the report
     record INTEGER PRIMARY KEY, image BLOB NOT NULL) STRICT;
@@ -80,7 +80,7 @@ CREATE TABLE facts (        -- data: pagemill.document.structure.facts_of the re
     record INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 CREATE TABLE overlays (     -- structure of a document; digest: of the facts that it was derived from
     document INTEGER PRIMARY KEY, digest BLOB NOT NULL, data BLOB NOT NULL) STRICT;
-CREATE TABLE about (        -- data: what a document says of itself, as JSON; name: as in documents
+CREATE TABLE about (        -- data: metadata of the document, as JSON; name: as in documents
     name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
 """
 _STATEMENTS = [statement.strip() for statement in TABLES.split(";\n") if statement.strip()]

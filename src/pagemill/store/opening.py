@@ -119,7 +119,7 @@ def open_run(
     Raises:
         DifferentRunError: It holds a run with other settings.
         DamagedRunError: The database is damaged or missing, and ``run.json``, too.
-        OutputError: As :func:`refuse` says, or the directory cannot be written; NoSpaceError when the disk is full.
+        OutputError: As for :func:`refuse`, or the directory cannot be written; NoSpaceError when the disk is full.
     """
     holding = refuse(out, mode)
     run = None

@@ -144,8 +144,8 @@ def test_a_console_that_nobody_reads_goes_quiet(sink: str):
         os.close(read)
     with os.fdopen(write, "w", encoding="utf-8") as file:
         console = LenientConsole(file=file)
-        console.say("one")
-        console.say("two")
+        console.print_line("one")
+        console.print_line("two")
         assert console.quiet
 
 

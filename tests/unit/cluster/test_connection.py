@@ -62,11 +62,11 @@ async def test_servers_say_that_they_wait_for_accelerators(monkeypatch):
     monkeypatch.setattr(servers_module, "_TELL_S", 0.001)
     events, ready = [], asyncio.Future()
 
-    def tell(event):
+    def report(event):
         events.append(event)
         if len(events) == 2:
             ready.set_result(None)
 
     async with asyncio.timeout(60):
-        await ClusterServers(ServingOptions(), "head:6379", report=tell)._reserved(ready, 3)
+        await ClusterServers(ServingOptions(), "head:6379", report=report)._reserved(ready, 3)
     assert [event.what for event in events] == [What.PROGRESS] * 2 and "3 accelerators" in events[0].text

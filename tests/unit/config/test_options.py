@@ -11,16 +11,15 @@ from typing import Any, ClassVar
 import pytest
 
 import pagemill
-from pagemill.api import ParseKeywords, StreamKeywords
 from pagemill.app.embed import EmbedOptions
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.config import options
-from pagemill.config.describing import DescribeSettings
 from pagemill.config.options import Settings, build, option, options_of
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.serving import ServingOptions
 from pagemill.embedding.vectors import StoredType
 from pagemill.errors import UsageError
+from pagemill.keywords import ParseKeywords
 from pagemill.sources.options import PageRanges
 
 
@@ -178,13 +177,6 @@ def test_keys_and_flags_are_unique_and_help_is_a_sentence(settings: type):
     for each in options:
         assert each.help[0].isupper()
         assert each.help.endswith((".", "]"))
-
-
-def test_the_keywords_of_python_are_declared_options():
-    declared = {each.key for each in options_of(ParseOptions)} | {"recognition", "describing"}
-    of_models = {each.key for kind in (RecognitionSettings, DescribeSettings) for each in options_of(kind)}
-    assert set(ParseKeywords.__annotations__) == declared - of_models
-    assert set(ParseKeywords.__annotations__) - set(StreamKeywords.__annotations__) == {"crops"}
 
 
 def test_help_in_python_lists_every_keyword():

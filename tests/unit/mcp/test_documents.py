@@ -72,7 +72,7 @@ async def test_a_file_whose_job_was_removed_is_sent_again(world: World, tmp_path
     service = documents(world, tmp_path)
 
     async def parse() -> str:
-        return (await service.parse("page.png", pages=None, languages=(), wait_s=30, tell=_nothing)).document
+        return (await service.parse("page.png", pages=None, languages=(), wait_s=30, report=_nothing)).document
 
     first = await parse()
     await service._client.remove(first)
@@ -84,7 +84,7 @@ async def test_the_same_file_is_parsed_once_by_all_processes(world: World, tmp_p
     async def parse(content: bytes) -> str:
         (tmp_path / "page.png").write_bytes(content)
         return (
-            await documents(world, tmp_path).parse("page.png", pages=None, languages=(), wait_s=30, tell=_nothing)
+            await documents(world, tmp_path).parse("page.png", pages=None, languages=(), wait_s=30, report=_nothing)
         ).document
 
     first = await parse(image(7))
@@ -106,7 +106,7 @@ async def test_a_server_in_this_process(tmp_path: Path, monkeypatch: pytest.Monk
     for _ in range(2):
         async with Documents(client_in_process(root, cache), root) as service:
             assert ids or not cache.exists()
-            state = await service.parse("page.png", pages=None, languages=(), wait_s=30, tell=_nothing)
+            state = await service.parse("page.png", pages=None, languages=(), wait_s=30, report=_nothing)
             assert state.state is ParseState.FINISHED
             ids.add(state.document)
     assert len(ids) == 1
@@ -129,7 +129,7 @@ async def test_a_document_that_is_being_parsed(world: World, tmp_path: Path) -> 
     world.server.runner.stop()
     (tmp_path / "page.png").write_bytes(image(7))
     service = documents(world, tmp_path)
-    state = await service.parse("page.png", pages=None, languages=(), wait_s=0, tell=_nothing)
+    state = await service.parse("page.png", pages=None, languages=(), wait_s=0, report=_nothing)
     assert state.state is ParseState.PARSING
     with pytest.raises(UsageError, match="still being parsed"):
         await service.search("mill", document=state.document, languages=(), limit=5)
@@ -149,7 +149,7 @@ async def test_pages_that_failed_are_named_among_the_others(world: World) -> Non
 
 async def test_what_is_refused(world: World, tmp_path: Path) -> None:
     async def parse(source: str, root: Path | None = tmp_path) -> Any:
-        return await documents(world, root).parse(source, pages=None, languages=(), wait_s=30, tell=_nothing)
+        return await documents(world, root).parse(source, pages=None, languages=(), wait_s=30, report=_nothing)
 
     (tmp_path / "bad.png").write_bytes(b"no picture")
     with pytest.raises(PagemillError, match=r"bad\.png"):

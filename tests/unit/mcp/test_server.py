@@ -42,11 +42,11 @@ class FakeDocuments(Documents):
     async def __aexit__(self, *_: object) -> None:
         self.entered -= 1
 
-    async def parse(self, source: str, *, pages: Any, languages: Any, wait_s: float, tell: Any) -> ParsedDocument:
+    async def parse(self, source: str, *, pages: Any, languages: Any, wait_s: float, report: Any) -> ParsedDocument:
         if source == "secret":
             raise UsageError("it is outside", remedy="Name another")
         state = ParsedDocument(document="d", name=source, state=ParseState.FINISHED, pages_finished=2, pages_total=2)
-        await tell(state)
+        await report(state)
         return state
 
     async def pages(self, document: str, pages: PageRanges | None) -> AsyncGenerator[PageResult]:

@@ -360,7 +360,7 @@ async def test_a_connection_that_the_server_has_closed_is_a_client_that_left() -
     socket = WebSocket({"type": "websocket"}, receive, send)
     await socket.accept()
     with pytest.raises(WebSocketDisconnect):
-        await docling._tell(socket, "update")
+        await docling._send(socket, "update")
 
 
 class TestOptions:

@@ -110,7 +110,7 @@ def test_a_build_that_is_cut_off_is_gone_on_with(run: Path, monkeypatch: pytest.
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_index(run, tell=stop)
+        build_index(run, progress=stop)
     with SearchIndex(run) as index:
         assert "incomplete" in (index.behind or "")
         assert len(index.page_ids()) == 2

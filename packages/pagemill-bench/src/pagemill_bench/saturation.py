@@ -166,13 +166,13 @@ class Load:
     api_key: str | None = None
 
 
-async def saturate(load: Load, gpus: Gpus | None, tell: Callable[[Level], object]) -> list[Level]:
+async def saturate(load: Load, gpus: Gpus | None, report: Callable[[Level], object]) -> list[Level]:
     """Measure one level after the other; ends early at a level without any answer.
 
     Args:
         load: What to send.
         gpus: Sampled meanwhile.
-        tell: Called with each level when it has been measured.
+        report: Called with each level when it has been measured.
 
     Raises:
         NetworkError: A server cannot be reached, or fails at once.
@@ -211,7 +211,7 @@ async def saturate(load: Load, gpus: Gpus | None, tell: Callable[[Level], object
         levels: list[Level] = []
         for in_flight in load.in_flight:
             levels.append(await sender.measure(in_flight, requests=load.requests, seconds=load.seconds))
-            tell(levels[-1])
+            report(levels[-1])
             if not levels[-1].answered:
                 break
         return levels

@@ -71,14 +71,14 @@ class Sweep:
         load: What to send; its servers are those that are started.
         patience: How long a start may take.
         gpus: Sampled meanwhile.
-        tell: Called with the events of servers.
+        report: Called with the events of servers.
     """
 
     options: ServingOptions
     load: Load
     patience: Patience
     gpus: Gpus | None
-    tell: Report
+    report: Report
     rows: list[Row] = field(default_factory=list)
     """What has been measured so far."""
     plans: list[ServingPlan | None] = field(default_factory=list)
@@ -107,8 +107,8 @@ class Sweep:
     async def _measure(self, setting: Setting) -> Row:
         died: list[str] = []
 
-        def tell(event: Event) -> None:
-            self.tell(event)
+        def report(event: Event) -> None:
+            self.report(event)
             if event.what in (What.DIED, What.GIVEN_UP):
                 died.append(event.text)
 
@@ -120,7 +120,7 @@ class Sweep:
             self.plans[-1] = serving.plan
             # A port of its own: a server that is there already has other settings.
             specs = [replace(spec, port=free_port(spec.host)) for spec in serving.specs]
-            self._servers = ModelServers(specs, patience=self.patience, report=tell)
+            self._servers = ModelServers(specs, patience=self.patience, report=report)
             async with self._servers as servers:
                 started = asyncio.get_running_loop().time() - start
                 await saturate(replace(self.load, servers=servers.urls), self.gpus, levels.append)

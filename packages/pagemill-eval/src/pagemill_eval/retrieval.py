@@ -96,7 +96,7 @@ def evaluate(
     index: Mapping[str, Any],
     known_pages: Iterable[str],
     duplicates_of: Callable[[str], list[str]],
-    tell: Callable[[int], None] | None = None,
+    report: Callable[[int], None] | None = None,
 ) -> RetrievalResult:
     """Put all queries to a search and score what comes.
 
@@ -106,7 +106,7 @@ def evaluate(
         index: What is searched, for the record.
         known_pages: Ids of all pages that can be found.
         duplicates_of: Gives the near-duplicates of a page.
-        tell: Called with the number of queries that are done, after each.
+        report: Called with the number of queries that are done, after each.
 
     Raises:
         InputError: None of the pages that answer is in the index.
@@ -124,8 +124,8 @@ def evaluate(
     for done, query in enumerate(queries, start=1):
         for part, pages in rank(query).items():
             rankings.setdefault(part, {})[query.id] = list(pages)[:DEPTH]
-        if tell:
-            tell(done)
+        if report:
+            report(done)
     duplicates = {page: others for page in sorted(gold & known) if (others := duplicates_of(page))}
     return RetrievalResult(
         scorer=scorer(),

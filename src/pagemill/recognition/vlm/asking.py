@@ -22,7 +22,7 @@ _MAX_SHRINKS = 3
 _ABOUT_LENGTH = re.compile(
     r"(?i)max_(?:completion_|new_)?tokens|max_model_len|maximum model length|context.(?:length|window|size)"
 )
-"""What servers say of a request that is too long for the model; not what they say of a large image, which names the
+"""Messages of servers about a request that is too long for the model; not those about a large image, which names the
 encoder cache or pixels."""
 _ABOUT_GUIDING = re.compile(r"(?i)response_format|json.?schema|guided|grammar|structured|schema")
 _TEMPERATURE_STEP = 0.1
@@ -82,7 +82,7 @@ class Question:
         return f" ({self.attempts} attempts)" if self.attempts > 1 else ""
 
     def count(self, answer: Answer) -> None:
-        """Count an answer's tokens, as far as the server says."""
+        """Count an answer's tokens, as far as the server reports them."""
         for name in ("prompt_tokens", "completion_tokens"):
             if (count := getattr(answer, name)) is not None:
                 setattr(self, name, (getattr(self, name) or 0) + count)
@@ -136,7 +136,7 @@ class Asker:
     async def answers(
         self, question: Question, check: Callable[[Answer], C], limits: Mapping[Flaw, int], most: int
     ) -> list[tuple[C, Answer]]:
-        """Answers until one has no flaw, with what their check says; at least one.
+        """Answers until one has no flaw, with the result of their check; at least one.
 
         A failure after the first answer ends the list: an answer in hand is not lost to it.
 

@@ -49,7 +49,7 @@ class Flaw(StrEnum):
     ECHO = "prompt_echo"
     EMPTY = "empty_text"
     SCHEMA = "schema"
-    """It is JSON, and some values are not as the schema says."""
+    """It is JSON, and some values do not match the schema."""
     REPEATED_KEY = "repeated_key"
     """It is JSON, and an object gives a key several values."""
     INVALID_JSON = "invalid_json"
@@ -102,8 +102,8 @@ def judge(answer: Answer, task: Task, prompt: str) -> AnswerCheck:
     unfinished = answer.finish_reason in UNFINISHED
     loop = find_loop(text, unfinished=unfinished, task=task)
     if loop is not None:
-        said = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
-        message = f"the model repeats itself from character {loop.start} on, {loop.repeats:.0f} times: {said!r}"
+        repeated = " ".join(text[loop.start : loop.start + min(loop.period, 40)].split())
+        message = f"the model repeats itself from character {loop.start} on, {loop.repeats:.0f} times: {repeated!r}"
         sound = text[: loop.start + loop.period]
         if not unfinished:
             sound += answer.text[loop.start + int(loop.repeats) * loop.period :]
@@ -214,8 +214,8 @@ def _judge_table(text: str) -> AnswerCheck:
 
 def _is_echo(text: str, prompt: str) -> bool:
     """Whether an answer is the prompt alone, once or several times, or begins with a long prompt."""
-    said, asked = _words(text), _words(prompt)
-    return bool(asked) and (not said.replace(asked, "") or (len(asked) >= 30 and said.startswith(asked)))
+    answered, asked = _words(text), _words(prompt)
+    return bool(asked) and (not answered.replace(asked, "") or (len(asked) >= 30 and answered.startswith(asked)))
 
 
 def _words(text: str) -> str:

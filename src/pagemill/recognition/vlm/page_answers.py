@@ -88,7 +88,7 @@ def _without_places(text: str, steps: Sequence[str]) -> tuple[tuple[PageElement,
 
 
 def _read(element: GroundedElement, steps: Sequence[str]) -> Iterator[PageElement]:
-    """An element, and further ones if it holds more than its label says."""
+    """An element, and further ones if it holds more than one element."""
     boxes = element.boxes
     label, content = label_of(element.label), element.content
     if label is None:

@@ -81,7 +81,7 @@ class VlmReader(RegionReader):
         client: Asks it.
         served_model: The name that the user gave for it; None: whatever the servers call it.
         reads: Regions, or pages.
-        max_tokens: Of an answer, if the user gave a number; None: as the card says.
+        max_tokens: Of an answer, if the user gave a number; None: the limit of the card.
         engine: For the record, which also names the card.
 
     Raises:

@@ -116,22 +116,24 @@ def parse_otsl(text: str) -> tuple[Table | None, str]:
     before, *marks = _OTSL.split(text)
     beside = [before]
     grid: list[list[tuple[str, str]]] = [[]]
-    for kind, said in zip(marks[::2], marks[1::2], strict=True):
+    for kind, entry in zip(marks[::2], marks[1::2], strict=True):
         if kind == "nl":
             grid.append([])
-            beside.append(said)
+            beside.append(entry)
         else:
-            # What says something is a cell, whatever it is called.
-            grid[-1].append(("fcel" if kind in _OTSL_MERGED and said.strip() else kind, said.strip()))
+            # An entry with text is a cell, whatever its mark.
+            grid[-1].append(("fcel" if kind in _OTSL_MERGED and entry.strip() else kind, entry.strip()))
     grid = [row for row in grid if row]
     kinds = [[kind for kind, _ in row] for row in grid]
     cells: list[Cell] = []
     for row, entries in enumerate(grid):
-        for column, (kind, said) in enumerate(entries):
+        for column, (kind, entry) in enumerate(entries):
             if kind not in _OTSL_MERGED:
                 width, height = _spans(kinds, row, column)
                 header = kind == "ched"
-                cells.append(Cell(row=row, column=column, row_span=height, column_span=width, text=said, header=header))
+                cells.append(
+                    Cell(row=row, column=column, row_span=height, column_span=width, text=entry, header=header)
+                )
     return _built(cells), " ".join(beside)
 
 
@@ -161,9 +163,9 @@ def _parse_pipes(text: str) -> tuple[Table | None, str]:
         return None, ""
     has_rule = _RULE.fullmatch(rows[1]) is not None
     cells = [
-        Cell(row=r, column=c, text=_MARK.sub("\n", said.strip().replace("\\|", "|")), header=has_rule and r == 0)
+        Cell(row=r, column=c, text=_MARK.sub("\n", entry.strip().replace("\\|", "|")), header=has_rule and r == 0)
         for r, row in enumerate(row for row in rows if not _RULE.fullmatch(row))
-        for c, said in enumerate(_entries(row))
+        for c, entry in enumerate(_entries(row))
     ]
     table_lines = set(rows)
     return _built(cells), "\n".join(line for line in lines if line not in table_lines)

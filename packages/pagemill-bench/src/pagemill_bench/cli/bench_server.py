@@ -95,7 +95,7 @@ def server(
     levels: list[Level] = []
     interrupted = False
 
-    def tell(level: Level) -> None:
+    def report(level: Level) -> None:
         levels.append(level)
         console.note(sentence(level))
 
@@ -103,7 +103,7 @@ def server(
     with ExitStack() as stack:
         gpus = stack.enter_context(sampled_gpus()) if all(map(is_loopback, hosts)) else None
         try:
-            asyncio.run(saturate(load, gpus, tell))
+            asyncio.run(saturate(load, gpus, report))
         except KeyboardInterrupt:
             interrupted = True
     if not levels:
@@ -193,14 +193,14 @@ def sweep(
     console = messages()
     numbers = iter(range(1, len(settings) + 1))
 
-    def tell(row: Row) -> None:
+    def report(row: Row) -> None:
         console.note(f"{next(numbers)} of {len(settings)}: {named(row)}: {outcome(row)}")
         for line in row.log.splitlines():
-            console.say(line)
+            console.print_line(line)
 
     with sampled_gpus() as gpus:
         work = Sweep(options, load, Patience(start_s=start_timeout), gpus, ServerDisplay(console))
-        ended = asyncio.run(until_stopped(work.run(settings, tell), work.kill, console))
+        ended = asyncio.run(until_stopped(work.run(settings, report), work.kill, console))
     if not work.rows:
         return ExitCode.INTERRUPTED
     index = best_of(work.rows)

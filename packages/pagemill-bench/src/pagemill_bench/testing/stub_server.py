@@ -112,7 +112,7 @@ class StubServer:
         self._returning: asyncio.Task[None] | None = None
         self._routes: dict[tuple[str, str], Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
             ("GET", "/health"): self._health,
-            ("GET", "/counts"): self._tell_counts,
+            ("GET", "/counts"): self._report_counts,
             ("GET", "/metrics"): self._metrics,
             ("GET", "/v1/models"): self._models,
             ("POST", "/v1/chat/completions"): self._completions,
@@ -175,7 +175,7 @@ class StubServer:
     async def _health(self, _: web.BaseRequest) -> web.Response:
         return web.Response()
 
-    async def _tell_counts(self, _: web.BaseRequest) -> web.Response:
+    async def _report_counts(self, _: web.BaseRequest) -> web.Response:
         return _json(msgspec.json.encode(dict(self.counts)))
 
     async def _metrics(self, _: web.BaseRequest) -> web.Response:

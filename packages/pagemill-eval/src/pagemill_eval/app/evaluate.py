@@ -33,7 +33,7 @@ _FEW = 8
 """Samples that are scored in this process: starting others takes longer."""
 _MAX_LINE = 2**28
 
-Tell = Callable[[int, int, str], object]
+Report = Callable[[int, int, str], object]
 
 
 class Evaluation(BenchmarkResult, frozen=True, kw_only=True):
@@ -57,13 +57,13 @@ class _KeptScore(SampleScore, frozen=True, kw_only=True):
     """SHA-256 of all that the score follows from."""
 
 
-def benchmark_data(benchmark: Benchmark, given: str | None, say: Callable[[str], object]) -> Path:
+def benchmark_data(benchmark: Benchmark, given: str | None, note: Callable[[str], object]) -> Path:
     """The local folder or file with a benchmark's data; data on the Hub is fetched into the Hub's cache.
 
     Args:
         benchmark: Which one.
         given: A path, or ``hf://datasets/OWNER/NAME``; None: the published dataset.
-        say: Called with what is fetched.
+        note: Called with what is fetched.
 
     Raises:
         UsageError: The benchmark is not on the Hub, and no path is given.
@@ -83,7 +83,7 @@ def benchmark_data(benchmark: Benchmark, given: str | None, say: Callable[[str],
     with hub_errors(address.name):
         from huggingface_hub import snapshot_download
 
-        say(f"data of {benchmark.title}: {address.root}")
+        note(f"data of {benchmark.title}: {address.root}")
         patterns = list(benchmark.hub_files) or None
         folder = Path(
             snapshot_download(address.name, repo_type="dataset", revision=address.revision, allow_patterns=patterns)
@@ -120,7 +120,7 @@ def evaluate(
     data: Path,
     predictions: Path,
     engine: dict[str, Any] | None = None,
-    tell: Tell = lambda *_: None,
+    report: Report = lambda *_: None,
 ) -> Evaluation:
     """Score all predictions, and write the result, the scores and their table.
 
@@ -137,7 +137,7 @@ def evaluate(
         data: Where the samples are from, for the record.
         predictions: Where the predictions are from, for the record.
         engine: What made them, if pagemill did.
-        tell: Called with the number of samples that are scored, that of all, and what they are.
+        report: Called with the number of samples that are scored, that of all, and what they are.
 
     Raises:
         MissingDependencyError: A metric needs a package.
@@ -158,13 +158,13 @@ def evaluate(
         else:
             waiting.append((sample, prediction))
     reused = len(scores)
-    tell(reused, len(samples), "scoring")
+    report(reused, len(samples), "scoring")
     with output_errors(out / PARTIAL), (out / PARTIAL).open("ab") as partial:
         for score in _scored(benchmark, rules, waiting, jobs):
             kept = scores[score.id] = _KeptScore(**msgspec.structs.asdict(score), key=keys[score.id])
             partial.write(msgspec.json.encode(kept) + b"\n")
             partial.flush()
-            tell(len(scores), len(samples), "scoring")
+            report(len(scores), len(samples), "scoring")
     ordered: list[SampleScore] = [scores[sample.id] for sample in samples]
     result = benchmark.result(ordered, rules)
     fields = {name: getattr(result, name) for name in BenchmarkResult.__struct_fields__}

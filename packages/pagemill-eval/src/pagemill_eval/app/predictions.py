@@ -47,7 +47,7 @@ def predict(
     directory: DirectoryOptions,
     *,
     quiet: bool,
-    tell: Callable[[int, int, str], object] = lambda *_: None,
+    report: Callable[[int, int, str], object] = lambda *_: None,
 ) -> tuple[Path, dict[str, Any]]:
     """Parse the inputs of all samples with pagemill, and write their predictions.
 
@@ -60,7 +60,7 @@ def predict(
         options: How to parse. For fields (KIE), its recognition settings name the model.
         directory: What to do with an earlier run.
         quiet: Show failures only.
-        tell: Called with numbers of what is done and of all, and what they are.
+        report: Called with numbers of what is done and of all, and what they are.
 
     Returns:
         The folder of predictions, and the settings of the run.
@@ -84,15 +84,15 @@ def predict(
     settings: dict[str, Any] = {}
     for number, members in enumerate(_by_schema(samples)):
         name = f"-{number}" if number else ""
-        staged = _stage(members, out / f"{_STAGED}{name}", failures, tell)
+        staged = _stage(members, out / f"{_STAGED}{name}", failures, report)
         if not staged:
             continue
         run = out / f"{_RUN}{name}"
-        _parse(benchmark.kind, out / f"{_STAGED}{name}", run, options, replace(directory, report=False), quiet, tell)
+        _parse(benchmark.kind, out / f"{_STAGED}{name}", run, options, replace(directory, report=False), quiet, report)
         with RunReader.open(run) as reader:
             settings = reader.summary.settings
             if benchmark.kind is Kind.JSON:
-                texts = _fields(run, members, staged, options, failures, tell)
+                texts = _fields(run, members, staged, options, failures, report)
             else:
                 texts = _texts(benchmark.kind, reader, members, staged, failures)
             for done, (sample, text) in enumerate(texts, start=1):
@@ -100,7 +100,7 @@ def predict(
                 with output_errors(path):
                     path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, [text.encode("utf-8", "replace")])
-                tell(done, len(members), "predictions")
+                report(done, len(members), "predictions")
     with output_errors(folder):
         folder.mkdir(exist_ok=True)
     for sample in samples:
@@ -118,7 +118,7 @@ def _parse(
     options: ParseOptions,
     directory: DirectoryOptions,
     quiet: bool,
-    tell: Callable[[int, int, str], object],
+    report: Callable[[int, int, str], object],
 ) -> None:
     """Parse pages with all of pagemill; images of one table, formula or text as a page that is one such region."""
     if kind not in _LABELS:
@@ -126,7 +126,7 @@ def _parse(
         return
     settings = replace(options.settings, preview_pages=0, crops=False)
     pipeline = Pipeline(_CropServices(settings, options.runtime, options.layout, label=_LABELS[kind]))
-    asyncio.run(parse_into(run, [folder], options, directory, pipeline=pipeline, progress=_Progress(tell)))
+    asyncio.run(parse_into(run, [folder], options, directory, pipeline=pipeline, progress=_Progress(report)))
 
 
 class _CropServices(Services):
@@ -148,8 +148,8 @@ class _CropServices(Services):
 
 
 class _Progress(ParseDisplay):
-    def __init__(self, tell: Callable[[int, int, str], object]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[int, int, str], object]) -> None:
+        self._report = report
         self._done = 0
 
     def opened(self, finished_before: int) -> None:
@@ -157,7 +157,7 @@ class _Progress(ParseDisplay):
 
     def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
         self._done += 1
-        self._tell(self._done, total or self._done, "images")
+        self._report(self._done, total or self._done, "images")
 
 
 def _by_schema(samples: Sequence[Sample]) -> Iterator[list[Sample]]:
@@ -178,7 +178,7 @@ class _Place:
 
 
 def _stage(
-    samples: Sequence[Sample], folder: Path, failures: dict[str, str], tell: Callable[[int, int, str], object]
+    samples: Sequence[Sample], folder: Path, failures: dict[str, str], report: Callable[[int, int, str], object]
 ) -> dict[str, _Place]:
     """Put the inputs of samples into a folder under names that tell them apart: links to files, and bytes of tables."""
     with output_errors(folder):
@@ -202,7 +202,7 @@ def _stage(
             failures[sample.id] = error.message
             continue
         places[sample.id] = _Place(name, source.page or 1)
-        tell(number + 1, len(samples), "inputs")
+        report(number + 1, len(samples), "inputs")
     return places
 
 
@@ -265,7 +265,7 @@ def _fields(
     places: Mapping[str, _Place],
     options: ParseOptions,
     failures: dict[str, str],
-    tell: Callable[[int, int, str], object],
+    report: Callable[[int, int, str], object],
 ) -> Iterator[tuple[Sample, str]]:
     """Fields that a model extracted."""
     from pagemill.app.extract import ExtractOptions, extract, read_results, results_folder
@@ -273,7 +273,7 @@ def _fields(
     from pagemill.extraction.schema import ExtractionSchema
 
     schema = ExtractionSchema("fields", samples[0].schema or {})
-    asyncio.run(extract(run, schema, options.settings.recognition, ExtractOptions(), ImageSources(), tell))
+    asyncio.run(extract(run, schema, options.settings.recognition, ExtractOptions(), ImageSources(), report))
     results = {result.doc_id: result for result in read_results(results_folder(run, schema))}
     for sample in samples:
         result = results.get(places[sample.id].document) if sample.id in places else None

@@ -157,7 +157,7 @@ def run_benchmark(
                 data=place,
                 predictions=predictions.absolute(),
                 engine=engine,
-                tell=bar.update,
+                report=bar.update,
             )
             if html:
                 pieces = evaluation_html(benchmark, result, sample_images(samples))
@@ -202,12 +202,14 @@ def _print_unscored(result: Evaluation, console: LenientConsole) -> None:
     partly = _not_in_full(result)
     if partly:
         example = next(iter(partly))
-        console.say(f"{number(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}")
+        console.print_line(
+            f"{number(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}"
+        )
     for what, ids in (("missing", result.missing), ("failed", list(result.failed))):
         if ids:
             more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
             reason = f": {result.failed[ids[0]]}" if what == "failed" and len(ids) == 1 else ""
-            console.say(f"{number(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")
+            console.print_line(f"{number(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")
 
 
 @command.command("compare")

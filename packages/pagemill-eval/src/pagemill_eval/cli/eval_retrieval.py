@@ -109,7 +109,7 @@ def retrieval(
                 index=_description(searcher),
                 known_pages=pages,
                 duplicates_of=lambda page: index.near_duplicates(page, similarity=similarity),
-                tell=lambda done: bar.update(done, len(queries)),
+                report=lambda done: bar.update(done, len(queries)),
             )
     comparisons = scoring.compare(result, other) if other else []
     if as_json:
