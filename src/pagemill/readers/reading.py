@@ -21,11 +21,12 @@ from pagemill.errors import (
     UnsupportedInputError,
     lacks_extra,
 )
-from pagemill.imaging.decode import decode_image
+from pagemill.imaging.decode import decode_image, frames_warning
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.imaging.formats import OLE, OWN_DOCUMENTS, READERS, ZIP
+from pagemill.imaging.formats import OLE, OWN_DOCUMENTS, READERS, ZIP, FileFormat, sniff
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.readers.base import MOST_PARTS, Document, Part
+from pagemill.imaging.tiff import count_pages
+from pagemill.readers.base import MOST_PARTS, Document, Part, Picture
 from pagemill.readers.packages import kind_of_package
 
 Read = Callable[[Path, str | None], Document]
@@ -179,7 +180,7 @@ def _finish_pictures(part: Part, left: int) -> int:
     for block in part.blocks:
         picture = block.picture
         if picture is not None:
-            data, reason = _jpeg(picture.data) if left > 0 else (b"", "too many")
+            data, reason = _jpeg(picture, part.notes) if left > 0 else (b"", "too many")
             left -= 1
             if reason:
                 lost[reason] = lost.get(reason, 0) + 1
@@ -192,16 +193,20 @@ def _finish_pictures(part: Part, left: int) -> int:
     return left
 
 
-def _jpeg(data: bytes) -> tuple[bytes, str]:
-    """A picture as a JPEG; or why there is none."""
+def _jpeg(picture: Picture, notes: list[str]) -> tuple[bytes, str]:
+    """A picture as a JPEG; or why there is none. What it does not show of its file is noted."""
+    data = picture.data
     if not data:
         return b"", "they are not in the file"
     try:
-        pixels = decode_image(data, limits=DecodeLimits(), name="the picture").pixels
+        decoded = decode_image(data, limits=DecodeLimits(), name="the picture")
+        frames = count_pages(data, "the picture").pages - 1 if sniff(data) is FileFormat.TIFF else 0
     except PagemillError as error:
         if error.category in ("unsupported", "input"):
             return b"", "unsupported format (EMF, WMF, SVG, GIF)"
         return b"", "they are damaged or too large"
-    if max(pixels.shape[:2]) <= _SMALL:
+    if max(decoded.pixels.shape[:2]) <= _SMALL:
         return b"", "small"
-    return encode_jpeg(pixels), ""
+    lacks = [*decoded.warnings, *([frames_warning(frames)] if frames else [])]
+    notes += (f"picture {picture.name or 'without a name'}: {each.message}" for each in lacks)
+    return encode_jpeg(decoded.pixels), ""

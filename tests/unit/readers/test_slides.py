@@ -140,3 +140,23 @@ def test_footers_of_slides_are_furniture(tmp_path: Path):
 
     (foot,) = blocks(slide(tmp_path, fill))
     assert (foot.content, foot.label, foot.furniture) == ("Confidential", Label.FOOTER, Furniture.PROVEN)
+
+
+def test_text_of_layouts_comments_and_covered_cells(tmp_path: Path):
+    from pptx.opc.package import Part
+    from pptx.opc.packuri import PackURI
+
+    def fill(page: Any) -> None:
+        box = '<p:nvSpPr><p:cNvPr id="9" name="x"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>'
+        layout = f"<p:sp {NAMES}>{box}<a:p><a:r><a:t>Confidential</a:t></a:r></a:p></p:txBody></p:sp>"
+        page.slide_layout.shapes._spTree.append(etree.fromstring(layout))
+        table = page.shapes.add_table(1, 2, 0, 0, Inches(3), Inches(1)).table
+        table.cell(0, 0).text, table.cell(0, 1).text = "a", "covered"
+        table.cell(0, 1)._tc.set("hMerge", "1")
+        comments = f"<p:cmLst {NAMES}><p:cm><p:text>Is it so?</p:text></p:cm></p:cmLst>".encode()
+        kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/comments"
+        page.part.relate_to(Part(PackURI("/ppt/c.xml"), "application/xml", page.part.package, comments), kind)
+
+    found = slide(tmp_path, fill)
+    assert texts(found, Label.FOOTER) == ["Confidential"] and texts(found, Label.ASIDE_TEXT) == ["Is it so?"]
+    assert found.parts[0].notes == ["not read: 1 covered cell with text"]
