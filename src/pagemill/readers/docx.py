@@ -75,7 +75,7 @@ def read(path: Path, password: str | None = None) -> Document:
     from docx.opc.exceptions import OpcError
 
     package = unlocked(path, password)
-    damaged = check_package(package)
+    warnings = check_package(package)
     refuse_strict(package)
     try:
         opened = docx.Document(package if not isinstance(package, Path) else str(package))
@@ -83,7 +83,7 @@ def read(path: Path, password: str | None = None) -> Document:
         raise CorruptInputError(f"the Word document is damaged: {error}", remedy="Save it again.") from error
     reader = _Reader(opened)
     parts = list(in_parts(reader.blocks()))
-    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].warnings += warnings
     parts[0].notes += unread(reader.lost)
     return Document(parts=parts, info=info_of(opened.core_properties))
 

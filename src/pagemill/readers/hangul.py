@@ -78,7 +78,7 @@ def read(path: Path, password: str | None = None) -> Document:
     _show_values()
     with path.open("rb") as file:
         is_package = file.read(4) == ZIP
-    damaged = check_package(path) if is_package else []
+    warnings = check_package(path) if is_package else []
     try:
         found = Dochan(str(path), password=password, revision_mode="final").doc
     except ValueError:  # of another kind than HWP and HWPX, which alone have it
@@ -101,7 +101,7 @@ def read(path: Path, password: str | None = None) -> Document:
     else:
         parts = list(in_parts(block for section in found.sections for block in _blocks(section.elements)))
     parts[0].warnings += [f"dochan: {error}" for error in errors[:_MOST_ERRORS]]
-    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].warnings += warnings
     parts[0].notes += [f"dochan: {each}" for each in told[:_MOST_ERRORS]]
     parts[0].notes += [f"wide gaps between the cells of {len(gaps):,} sheets are left out"] if gaps else []
     return Document(parts=parts, info=_info(path) if is_package else _summary(found))

@@ -16,7 +16,7 @@ from pagemill.errors import (
     UnsupportedInputError,
     lacks_extra,
 )
-from pagemill.imaging.formats import OLE
+from pagemill.imaging.formats import OLE, ZIP
 
 MOST_ENTRIES = 10_000
 MOST_UNPACKED = 512 * 2**20
@@ -25,6 +25,10 @@ MOST_MEMBER = 128 * 2**20
 _CHUNK = 2**20
 ENCRYPTED = 1
 """Bit of a member's flags."""
+UNLISTED = "the file holds members that its directory does not list: they are not read"
+_DESCRIPTOR = 24
+"""Most bytes behind a member's data that say how long it was."""
+_CONTENT = "[Content_Types].xml"
 _RELATIONS = "_rels/.rels"
 _STRICT = b"http://purl.oclc.org/ooxml/officeDocument/relationships/officeDocument"
 _PARTS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"), ("Contents/section", ".hwpx"))
@@ -50,19 +54,20 @@ def kind_of_package(path: Path) -> str | None:
                     return found
             except DAMAGED as error:
                 raise CorruptInputError(f"the file is damaged: {error}", remedy="Get the file again.") from error
-    return next((suffix for start, suffix in _PARTS if any(name.startswith(start) for name in names)), None)
+    found = next((suffix for start, suffix in _PARTS if any(name.startswith(start) for name in names)), None)
+    return found if found == ".hwpx" or _CONTENT in names else None
 
 
 def check_package(path: Path | IO[bytes]) -> list[str]:
     """Unpack every member once, within limits, and check its checksum: readers skip what they do not need.
 
     Returns:
-        Pictures that are damaged.
+        Warnings of damaged pictures, and of members that its directory does not list.
 
     Raises:
         PagemillError: It is too large, encrypted, or damaged in a member that is no picture.
     """
-    damaged: list[str] = []
+    warnings: list[str] = []
     total = 0
     with opened(path) as archive:
         members = archive.infolist()
@@ -89,8 +94,24 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
                 if not member.filename.lower().endswith(_PICTURES):
                     reason = f"{member.filename!r} in the file is damaged: {error}"
                     raise CorruptInputError(reason, remedy="Get the file again.") from error
-                damaged.append(member.filename)
-    return damaged
+                warnings.append(f"the picture {member.filename} is damaged")
+        warnings += [UNLISTED] if has_unlisted(archive) else []
+    return warnings
+
+
+def has_unlisted(archive: zipfile.ZipFile) -> bool:
+    """Whether an archive has members that its directory does not list, as the first of two that were joined."""
+    file, end = archive.fp, 0
+    assert file is not None
+    places = sorted((entry.header_offset, entry.compress_size) for entry in archive.infolist())
+    for start, size in (*places, (archive.start_dir, 0)):
+        file.seek(end)
+        if ZIP in file.read(max(min(start - end, _DESCRIPTOR + len(ZIP)), 0)):
+            return True
+        file.seek(start)
+        head = file.read(zipfile.sizeFileHeader)
+        end = start + len(head) + int.from_bytes(head[-4:-2], "little") + int.from_bytes(head[-2:], "little") + size
+    return False
 
 
 def refuse_strict(path: Path | IO[bytes]) -> None:

@@ -58,7 +58,7 @@ def read(path: Path, password: str | None = None) -> Document:
     from pptx.exc import PythonPptxError
 
     package = unlocked(path, password)
-    damaged = check_package(package)
+    warnings = check_package(package)
     refuse_strict(package)
     try:
         opened = pptx.Presentation(package if not isinstance(package, Path) else str(package))
@@ -68,7 +68,7 @@ def read(path: Path, password: str | None = None) -> Document:
     except (PythonPptxError, KeyError, ValueError, SyntaxError, AttributeError) as error:
         raise CorruptInputError(f"the presentation is damaged: {error}", remedy="Save it again.") from error
     parts = parts or [Part()]
-    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].warnings += warnings
     return Document(parts=parts, info=info_of(opened.core_properties))
 
 

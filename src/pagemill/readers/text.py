@@ -40,6 +40,8 @@ _LABELS = {
     **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
 }
 """Encodings that browsers read as their larger sets: https://encoding.spec.whatwg.org/#names-and-labels"""
+_SEVEN_BIT = ("iso-2022-", "hz-gb-2312")
+"""Starts of encodings whose bytes are all ASCII, and so would be UTF-8."""
 _ASCII = re.compile("[\0-\x7f]+")
 _RUN = re.compile("[^\0-\x7f]{2,}")
 """In East Asian text letters are beside each other; Western ones that are taken for them are among ASCII."""
@@ -125,9 +127,14 @@ def text_of(data: bytes, said: str | None = None) -> Decoded:
     if encoding is None and b"\0" in data:
         raise CorruptInputError("the file holds binary data, no text", remedy="Check what it is.")
     named = [_LABELS.get(said.lower(), said)] if said else []
-    for name in (encoding,) if encoding else ("utf-8", *named):
+    order = (*named, "utf-8") if said and said.lower().startswith(_SEVEN_BIT) else ("utf-8", *named)
+    for name in (encoding,) if encoding else order:
         with suppress(UnicodeError, LookupError):
-            return Decoded(_with_line_feeds(data.decode(name)))
+            text = _with_line_feeds(data.decode(name))
+            if name == "cp1252" and _likely(data):  # in which any bytes are something
+                break
+            is_wrong = said and name == "utf-8" and not data.isascii() and not said.lower().startswith("utf")
+            return Decoded(text, f"the text is UTF-8, not {said[:40]} as declared" if said and is_wrong else "")
     if encoding in (None, "utf-8-sig"):
         text = data.decode("utf-8-sig", "replace")
         wide = Counter(_ASCII.sub("", text))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -56,11 +57,12 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
         yield item
     try:
         with _on_disk(item.content) as path:
-            if not is_mail and kind_of_package(path):
+            if is_package := not is_mail and kind_of_package(path) is not None:
                 yield item
-                return
-            for member in _attached(path) if is_mail else of_archive(path, budget):
-                inner = _inner(item, member, skipped)
+                found = True
+            names = Counter[str]()
+            for member in _attached(path) if is_mail else of_archive(path, budget, is_package=is_package):
+                inner = _inner(item, member, skipped, names)
                 if inner is None:
                     continue
                 found = True
@@ -96,17 +98,27 @@ def _attached(path: Path) -> Iterator[Member]:
     return attached(message)
 
 
-def _inner(item: Item, member: Member, skipped: SkippedFiles) -> Item | None:
-    """A member as a file to read; None for what is no document."""
+def _address(name: str, names: Counter[str]) -> str:
+    """The name of a member, with a number where others before have it: ``a (2).txt``."""
+    path, address = PurePosixPath(name), name
+    while address in names:
+        names[name] += 1
+        address = f"{name.removesuffix(path.suffix)} ({names[name]}){path.suffix}"
+    names[address] = 1
+    return address
+
+
+def _inner(item: Item, member: Member, skipped: SkippedFiles, names: Counter[str]) -> Item | None:
+    """A member as a file to read; None for what is no document. ``names`` counts those of the members before."""
     name = PurePosixPath(member.name.replace("\\", "/")).name or "document"
     data = member.data
     if member.error is None and promised(name) is None:
         head = data[:HEAD_BYTES]
-        if PurePosixPath(name).suffix or not (sniff(head) or is_document(head, name)):
+        if PurePosixPath(name).suffix not in ("", ".bin") or not (sniff(head) or is_document(head, name)):
             skipped.add(name)
             return None
     return Item(
-        uri=f"{item.uri}{_MARK}{member.name}",
+        uri=f"{item.uri}{_MARK}{_address(member.name, names)}",
         name=name,
         origin=item.origin,
         content=None if member.error else data,

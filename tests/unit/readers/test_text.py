@@ -32,6 +32,18 @@ def test_a_mark_of_utf_8_decides_even_before_bad_bytes(tmp_path: Path):
     assert texts(read(tmp_path / "a.txt", "text:read_text")) == ["abc\ufffdd"]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "said", "note"),
+    [
+        ("utf-8", "us-ascii", "the text is UTF-8, not us-ascii as declared"),
+        ("cp949", "iso-8859-1", "the text is no UTF-8; its encoding was guessed: cp949"),
+        ("iso-2022-kr", "ISO-2022-KR", ""),
+    ],
+)
+def test_an_encoding_that_is_declared_is_checked(encoding: str, said: str, note: str):
+    assert text_of("점검 대상은 본청".encode(encoding), said) == ("점검 대상은 본청", note, "")
+
+
 SAID = {
     "cp949": "점검 대상은 본청과 소속 기관이며, 결과는 4월 말까지 통보한다. 똠방각하",
     "cp932": "点検の対象は本庁と所属機関であり、結果は四月末までに通知する。",
