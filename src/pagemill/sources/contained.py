@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pagemill.errors import MissingInputError, PagemillError, TooLargeError
-from pagemill.imaging.formats import ARCHIVE, CONTAINERS, HEAD_BYTES, is_document, promised, sniff
+from pagemill.imaging.formats import ARCHIVE, CONTAINERS, HEAD_BYTES, ZIP, is_document, promised, sniff
 from pagemill.readers.containers import Budget, Member, of_archive
 from pagemill.readers.mail import attached, read_message
 from pagemill.readers.packages import kind_of_package
@@ -48,11 +48,12 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
         budget: The rest of the limits of the outermost file.
         depth: Number of files around it.
     """
-    if item.content is None or not _is_container(item.name):
+    is_archive = isinstance(item.content, bytes) and not item.inside and item.content.startswith(ZIP)
+    if item.content is None or not (is_archive or _is_container(item.name)):
         yield item
         return
     budget = budget or Budget()
-    found = is_mail = not item.name.lower().endswith(ARCHIVE)
+    found = is_mail = not (is_archive or item.name.lower().endswith(ARCHIVE))
     if is_mail:
         yield item
     try:

@@ -111,7 +111,9 @@ def test_an_office_file_under_the_name_of_an_archive_is_read_as_such(tmp_path: P
 @pytest.mark.parametrize("kind", ["[Content_Types].xml", "other.bin"])
 def test_documents_beside_the_parts_of_an_office_file_are_read(tmp_path: Path, kind: str):
     (tmp_path / "a.zip").write_bytes(archive(**{kind: "", "xl/workbook.xml": "", "a.txt": "text"}))
-    names = [item.name for item in found(tmp_path / "a.zip")]
+    path = tmp_path / "a.zip"
+    assert len(list(expand([path.read_bytes()], recursive=False))) == len(found(path))
+    names = [item.name for item in found(path)]
     assert names == ["a.zip"] * (kind != "other.bin") + ["a.txt"]
 
 
