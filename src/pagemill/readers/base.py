@@ -217,7 +217,7 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
             pieces.append(piece := [])
             columns, rows = set(), 0
         elif rows * len(columns) >= _MOST_SLOTS:
-            raise TooLargeError(f"a table has over {_MOST_SLOTS:,} places for cells", remedy="Split the table.")
+            raise TooLargeError(f"a table has over {_MOST_SLOTS:,} cell positions", remedy="Split the table.")
         rows += not piece or each.row > piece[-1].row
         columns.add(each.column)
         piece.append(each)

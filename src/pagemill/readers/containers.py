@@ -47,8 +47,8 @@ class Budget:
         self.files -= 1
         self.size -= size
         if self.files < 0 or self.size < 0:
-            limits = f"over {MOST_ENTRIES:,} files, or over {MOST_UNPACKED // 2**20} MB"
-            raise TooLargeError(f"unpacked, it has {limits}", remedy="Unpack it.")
+            limits = f"{MOST_ENTRIES:,} files or {MOST_UNPACKED // 2**20} MB"
+            raise TooLargeError(f"unpacked, its contents exceed {limits}", remedy="Unpack it.")
 
 
 def of_archive(path: Path, budget: Budget, *, is_package: bool) -> Iterator[Member]:
@@ -85,7 +85,7 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) 
     if budget.size < 0:
         budget.spend(0)
     if len(data) > most:
-        reason = f"unpacked, {name!r} has over {most // 2**20} MB"
+        reason = f"unpacked, {name!r} is over {most // 2**20} MB"
         return Member(name, error=TooLargeError(reason, remedy="Unpack the archive."))
     return Member(name, data)
 

@@ -273,7 +273,7 @@ class _Reader:
             elif name in _SIGNS:
                 inline.add(_SIGNS[name], marks)
             elif name == "ruby":  # the reading above would be in the middle of the word
-                self.lost["reading above the text (ruby)"] += 1
+                self.lost["ruby reading"] += 1
                 for base in child.iterfind(f"{_W}rubyBase"):
                     self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
@@ -372,7 +372,7 @@ class _Reader:
             yield from chart_blocks(_root(part)) if part is not None else ()
         for diagram in node.iter(RELATIONS):
             part = self._story.related_parts.get(diagram.get(DATA) or "")
-            self.lost["diagram (SmartArt)"] += part is None
+            self.lost["SmartArt diagram"] += part is None
             yield from diagram_blocks(_root(part)) if part is not None else ()
         for art in node.iter(f"{_V}textpath"):
             block = None if _is_fallback(art, node) else Inline(art.get("string") or "").block()

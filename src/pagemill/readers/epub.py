@@ -68,7 +68,7 @@ def _chapters(archive: zipfile.ZipFile, package: Any, folder: str, locked: set[s
                 f"the chapter {name or each.get('idref')!r} is missing", remedy="Get the file again."
             )
         if name in locked:
-            raise EncryptedError("the book is protected by its shop (DRM)", remedy="Get a copy without protection.")
+            raise EncryptedError("the book is protected by DRM", remedy="Get a copy without DRM.")
         pictures = _Members(archive, members, posixpath.dirname(name))
         found = text_of(archive.read(name))
         yield from found.told(of_markup(as_html(found.text), pictures=pictures)).parts

@@ -66,7 +66,7 @@ def read(path: Path, password: str | None = None) -> Document:
     if names := [_name(part) for part in files]:
         notes.append(f"attachments: {', '.join(names)}")
     if foreign := [name for name in names if Path(name).suffix not in ("", ".bin") and promised(name) is None]:
-        notes.append(f"attachments of a kind that is not read: {', '.join(foreign)}")
+        notes.append(f"attachments of unsupported types: {', '.join(foreign)}")
     parts[0].notes += notes
     for found in map(_decoded_text, bodies):
         parts[0].notes += [found.note] if found.note else []
@@ -107,18 +107,18 @@ def read_message(path: Path) -> Message:
         PagemillError: It is damaged or too large, or a package is missing.
     """
     if path.stat().st_size > MOST_BYTES:
-        raise TooLargeError(f"a message of over {MOST_BYTES // 2**20} MB", remedy="Save its attachments.")
+        raise TooLargeError(f"the message is over {MOST_BYTES // 2**20} MB", remedy="Save its attachments.")
     data = path.read_bytes()
     if data.startswith(OLE):
         return message_of(path)
     if data.count(b"\n") > _MOST_LINES:
-        raise TooLargeError(f"a message of over {_MOST_LINES:,} lines", remedy="Save its attachments.")
+        raise TooLargeError(f"the message has over {_MOST_LINES:,} lines", remedy="Save its attachments.")
     try:
         message: Message = email.message_from_bytes(data, policy=_Bounded())
     except (RecursionError, *_ODD) as error:
         raise CorruptInputError(f"the message is damaged: {error}", remedy="Save it again.") from error
     if not message.keys():
-        raise CorruptInputError("the file is no message: it has no header", remedy="Save it again.")
+        raise CorruptInputError("the file is not a message: it has no header", remedy="Save it again.")
     return message
 
 

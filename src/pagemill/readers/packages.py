@@ -25,9 +25,11 @@ MOST_MEMBER = 128 * 2**20
 _CHUNK = 2**20
 ENCRYPTED = 1
 """Bit of a member's flags."""
-UNLISTED = "the file holds members that its directory does not list: they are not read"
+UNLISTED = "the file has members that its directory does not list; they are not read"
 _DESCRIPTOR = 24
 """Most bytes behind a member's data that say how long it was."""
+_LOCAL_HEADER = 30
+"""Bytes of a member's own header before its name; the last four are the lengths of the name and what is behind it."""
 _CONTENT = "[Content_Types].xml"
 _RELATIONS = "_rels/.rels"
 _STRICT = b"http://purl.oclc.org/ooxml/officeDocument/relationships/officeDocument"
@@ -72,9 +74,9 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
     with opened(path) as archive:
         members = archive.infolist()
         if len(members) > MOST_ENTRIES:
-            raise TooLargeError(f"the file has {len(members):,} members; {MOST_ENTRIES:,} are the most")
+            raise TooLargeError(f"the file has {len(members):,} members; the limit is {MOST_ENTRIES:,}")
         if len({member.filename for member in members}) < len(members):
-            raise CorruptInputError("two members of the file have one name", remedy="Save it again.")
+            raise CorruptInputError("two members of the file have the same name", remedy="Save it again.")
         for member in members:
             if member.flag_bits & ENCRYPTED:
                 raise EncryptedError("the file is encrypted", remedy="Save it without a password.")
@@ -85,7 +87,7 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
                         size += len(chunk)
                         if size > MOST_MEMBER or total + size > MOST_UNPACKED:
                             raise TooLargeError(
-                                f"unpacked, the file has over {MOST_UNPACKED // 2**20} MB, or over "
+                                f"unpacked, the file exceeds {MOST_UNPACKED // 2**20} MB, or "
                                 f"{MOST_MEMBER // 2**20} MB in {member.filename!r}",
                                 remedy="Save it with smaller pictures, or split it.",
                             )
@@ -109,7 +111,7 @@ def has_unlisted(archive: zipfile.ZipFile) -> bool:
         if ZIP in file.read(max(min(start - end, _DESCRIPTOR + len(ZIP)), 0)):
             return True
         file.seek(start)
-        head = file.read(zipfile.sizeFileHeader)
+        head = file.read(_LOCAL_HEADER)
         end = start + len(head) + int.from_bytes(head[-4:-2], "little") + int.from_bytes(head[-2:], "little") + size
     return False
 
@@ -123,8 +125,8 @@ def refuse_strict(path: Path | IO[bytes]) -> None:
     with opened(path) as archive:
         if _STRICT in (archive.read(_RELATIONS) if _RELATIONS in archive.namelist() else b""):
             raise UnsupportedInputError(
-                "the file is Strict Open XML",
-                remedy="Save it as .docx or .pptx without “Strict” in the name of the type.",
+                "the file is in the Strict Open XML format",
+                remedy="Save it as plain .docx or .pptx, not as “Strict Open XML”.",
             )
 
 
@@ -157,7 +159,7 @@ def unlocked(path: Path, password: str | None) -> Path | io.BytesIO:
     try:
         with OleFileIO(str(path)) as ole:
             if not ole.exists("EncryptedPackage"):
-                raise UnsupportedInputError("the file is of an old format", remedy="Save it in the current format.")
+                raise UnsupportedInputError("the file is in an old format", remedy="Save it in the current format.")
             return io.BytesIO(decrypt_ooxml(ole, password))
     except OOXMLCryptoError as error:
         raise wrong_password(password) from error
@@ -170,5 +172,5 @@ def unlocked(path: Path, password: str | None) -> Path | io.BytesIO:
 def wrong_password(password: str | None) -> EncryptedError:
     """The error for a document that its password does not open."""
     if password is None:
-        return EncryptedError("the document is protected by a password", remedy="Give it with --password.")
+        return EncryptedError("the document is protected by a password", remedy="Pass it with --password.")
     return EncryptedError("the password does not open the document", remedy="Check --password.")

@@ -89,7 +89,7 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     if slide._element.get("show") == "0":
         part.notes.append("the slide is hidden")
     names = [each.get(DATA) for each in slide._element.iter(RELATIONS)]
-    lost["diagram (SmartArt)"] += sum(name not in slide.part.rels for name in names)
+    lost["SmartArt diagram"] += sum(name not in slide.part.rels for name in names)
     lost["embedded object"] += len({each.get("spid") or each for each in slide._element.iter(f"{_P}oleObj")})
     part.notes += unread(lost)
     return part
@@ -265,7 +265,7 @@ def _table(table: Any, lost: Counter[str]) -> Iterator[Block]:
     for row, line in enumerate(table.rows):
         for column, each in enumerate(line.cells):
             if each.is_spanned:
-                lost["covered cell with text"] += bool(each.text_frame.text.strip())
+                lost["covered cell"] += bool(each.text_frame.text.strip())
                 continue
             span = (each.span_height, each.span_width) if each.is_merge_origin else (1, 1)
             cells.append(

@@ -70,7 +70,9 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
                 if is_mail:
                     budget.spend(len(member.data))
                 if depth >= _MOST_DEPTH:
-                    raise TooLargeError(f"{inner.name!r} is in over {_MOST_DEPTH} files", remedy="Unpack them.")
+                    raise TooLargeError(
+                        f"{inner.name!r} is nested over {_MOST_DEPTH} files deep", remedy="Unpack the outer ones."
+                    )
                 yield from unpacked(inner, skipped, budget, depth + 1)
         if not found:
             raise MissingInputError(f"{item.name!r} holds no document", remedy="Check what is in it.")

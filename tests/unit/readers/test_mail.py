@@ -82,7 +82,7 @@ def test_attachments_that_are_not_read_are_named(tmp_path: Path):
     message.add_attachment(b"x", "application", "ms-tnef", filename="winmail.dat")
     assert read(eml(tmp_path, message)).parts[0].notes == [
         "attachments: winmail.dat",
-        "attachments of a kind that is not read: winmail.dat",
+        "attachments of unsupported types: winmail.dat",
     ]
 
 

@@ -217,7 +217,7 @@ def test_web_pages_and_text_with_the_names_of_old_office_files_are_read(
             b'<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet"/>',
             "XML of Excel",
         ),
-        ("a.xls", b"\x09\x04\x06\0\0\0", "no file of Office"),
+        ("a.xls", b"\x09\x04\x06\0\0\0", "not an Office file"),
     ],
 )
 def test_other_files_with_the_names_of_old_office_files_are_named(tmp_path: Path, name: str, data: bytes, what: str):

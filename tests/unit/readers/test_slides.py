@@ -159,4 +159,4 @@ def test_text_of_layouts_comments_and_covered_cells(tmp_path: Path):
 
     found = slide(tmp_path, fill)
     assert texts(found, Label.FOOTER) == ["Confidential"] and texts(found, Label.ASIDE_TEXT) == ["Is it so?"]
-    assert found.parts[0].notes == ["not read: 1 covered cell with text"]
+    assert found.parts[0].notes == ["not read: 1 covered cell"]

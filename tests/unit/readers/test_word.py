@@ -146,7 +146,7 @@ def test_what_is_not_read_is_counted(tmp_path: Path):
     names = f'{NAMES} xmlns:o="urn:schemas-microsoft-com:office:office"'
     markup = f"<w:r {names}>{ruby}<w:object><o:OLEObject/></w:object></w:r>"
     assert word(tmp_path, markup).parts[0].notes == [
-        "not read: 1 reading above the text (ruby)",
+        "not read: 1 ruby reading",
         "not read: 1 embedded object",
     ]
 
