@@ -45,10 +45,14 @@ _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _V = "{urn:schemas-microsoft-com:vml}"
 _O = "{urn:schemas-microsoft-com:office:office}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_CONTENT = (f"{_W}t", f"{_M}t", f"{_A}t", f"{_A}blip", f"{_C}chart", f"{_CX}chart", RELATIONS)
+"""Elements of which an alternative has one, unless it is ink, whose picture is the other alternative."""
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
+_SWITCH = re.compile(r"\\[A-Za-z*]+ ?-?\d*")
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 _GANADA = "가나다라마바사아자차카타파하"
 _CIRCLED = 0x2460
@@ -288,7 +292,7 @@ class _Reader:
                 if kind == "begin":
                     self._field.append("")
                 elif kind == "end" and self._field:
-                    self._field.pop()
+                    inline.add(_field_text(self._field.pop()), marks)
                 if (box := child.find(f"{_W}ffData/{_W}checkBox")) is not None:
                     is_set = _switch([box], "checked" if box.find(f"{_W}checked") is not None else "default")
                     inline.add("☒" if is_set else "☐", marks)
@@ -364,9 +368,8 @@ class _Reader:
             name = blip.get(f"{_R}embed") or blip.get(f"{_R}id") or ""
             part = self._story.related_parts.get(name)
             data = part.blob if part is not None else b""
-            yield Block(
-                label=Label.IMAGE, picture=Picture(data, said.strip(), str(part.partname) if part else "linked")
-            )
+            shown = (said or blip.getparent().get("alt") or "").strip()
+            yield Block(label=Label.IMAGE, picture=Picture(data, shown, str(part.partname) if part else "linked"))
         for chart in node.iter(f"{_C}chart"):
             part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
             yield from chart_blocks(_root(part)) if part is not None else ()
@@ -374,8 +377,10 @@ class _Reader:
             part = self._story.related_parts.get(diagram.get(DATA) or "")
             self.lost["SmartArt diagram"] += part is None
             yield from diagram_blocks(_root(part)) if part is not None else ()
-        for art in node.iter(f"{_V}textpath"):
-            block = None if _is_fallback(art, node) else Inline(art.get("string") or "").block()
+        self.lost["chart"] += sum(1 for _ in node.iter(f"{_CX}chart"))
+        for art in node.iter(f"{_V}textpath", f"{_A}p"):
+            text = art.get("string") or "".join(each.text or "" for each in art.iter(f"{_A}t"))
+            block = None if _is_fallback(art, node) else Inline(text).block()
             yield from (block,) if block else ()
         self.lost["embedded object"] += sum(1 for each in node.iter(f"{_O}OLEObject") if not _is_fallback(each, node))
         for box in node.iter(f"{_W}txbxContent"):
@@ -411,6 +416,7 @@ class _Reader:
                     at = open_cells[column]
                     old = cells[at]
                     if old.row + old.row_span == row and old.column_span == wide:
+                        self.lost["covered cell"] += bool(self._cell_text(each, [], depth + 1).text.strip())
                         inline = Inline(old.text, list(old.spans))
                         cells[at] = cell(inline, old.row, column, old.row_span + 1, wide, header=old.header)
                         column += wide
@@ -551,13 +557,14 @@ def _root(part: Any) -> Any:
 
 
 def _children(node: Any) -> Iterator[Any]:
-    """The children of an element; of alternatives the first one."""
+    """The children of an element; of alternatives the first one that has text or a picture."""
     for child in node:
         if not isinstance(child.tag, str):
             continue
         if child.tag == f"{_MC}AlternateContent":
             choice = child.find(f"{_MC}Choice")
-            choice = child.find(f"{_MC}Fallback") if choice is None else choice
+            if choice is None or next(choice.iter(_CONTENT), None) is None:
+                choice = next(child.iterchildren(f"{_MC}Fallback"), choice)
             yield from _children(choice) if choice is not None else ()
         else:
             yield child
@@ -676,6 +683,14 @@ def _symbol(node: Any) -> str:
     if box := _BOXES.get((node.get(f"{_W}font") or "").lower(), {}).get(code & 0xFF):
         return box
     return chr(code) if 0x20 <= code < 0xD800 else "•" if code else ""
+
+
+def _field_text(instruction: str) -> str:
+    """What a field shows of its own instruction: a button its label, a formula of old its operands."""
+    name, _, rest = instruction.strip().partition(" ")
+    if name.upper() in ("MACROBUTTON", "GOTOBUTTON"):
+        return rest.strip().partition(" ")[2]
+    return _SWITCH.sub("", rest).strip() if name.upper() == "EQ" else ""
 
 
 def _field_link(instruction: str) -> Marks:

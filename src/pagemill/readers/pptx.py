@@ -37,6 +37,7 @@ from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -80,9 +81,10 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     for shape in (*titles, *(shape for shape in shapes if shape not in titles)):
         part.blocks += _shape(shape, lost, 0)
     part.blocks += _background(slide, part.height)
-    if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
-        note = _lines(frame.paragraphs).block(label=Label.FOOTNOTE)
-        part.blocks += [note] if note else []
+    for shape in slide.notes_slide.shapes if slide.has_notes_slide else ():
+        if shape.has_text_frame and _placeholder(shape) in ("BODY", ""):
+            note = _lines(shape.text_frame.paragraphs).block(label=Label.FOOTNOTE)
+            part.blocks += [note] if note else []
     for rel in slide.part.rels.values():
         if not rel.is_external and rel.reltype.rpartition("/")[2].lower() == "comments":
             part.blocks += _comments(rel.target_part)
@@ -91,6 +93,7 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     names = [each.get(DATA) for each in slide._element.iter(RELATIONS)]
     lost["SmartArt diagram"] += sum(name not in slide.part.rels for name in names)
     lost["embedded object"] += len({each.get("spid") or each for each in slide._element.iter(f"{_P}oleObj")})
+    lost["chart"] += sum(1 for _ in slide._element.iter(f"{_CX}chart"))
     part.notes += unread(lost)
     return part
 

@@ -123,6 +123,11 @@ def test_content_controls_are_read_as_they_are_shown(tmp_path: Path):
     assert texts(word(tmp_path, markup, fill)) == ["Name: Kim ☒"]
 
 
+def _field(instruction: str) -> str:
+    ends = (f'<w:fldChar w:fldCharType="{kind}"/>' for kind in ("begin", "end"))
+    return f"<w:r {NAMES}>{f'<w:instrText>{instruction}</w:instrText>'.join(ends)}</w:r>"
+
+
 MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
 
 
@@ -135,6 +140,15 @@ MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
             "</m:oMath><w:r><w:tab/><w:sym w:font='Wingdings' w:char='00FE'/></w:r></w:smartTag>",
             ["$\\text{if}$\t☑"],
         ),
+        (
+            f"<w:r {NAMES}><mc:AlternateContent><mc:Choice Requires='wpi'><w:drawing/></mc:Choice><mc:Fallback>"
+            "<w:t>ink</w:t></mc:Fallback></mc:AlternateContent></w:r>",
+            ["ink"],
+        ),
+        (f"<w:r {NAMES}><w:drawing><a:p><a:r><a:t>canvas</a:t></a:r></a:p></w:drawing></w:r>", ["canvas"]),
+        (_field(r"EQ \f(a,b)"), ["(a,b)"]),
+        (_field("MACROBUTTON x Click here"), ["Click here"]),
+        (_field("PAGE"), []),
     ],
 )
 def test_text_in_odd_places_is_read(tmp_path: Path, markup: str, shown: list[str]):
@@ -144,11 +158,16 @@ def test_text_in_odd_places_is_read(tmp_path: Path, markup: str, shown: list[str
 def test_what_is_not_read_is_counted(tmp_path: Path):
     ruby = "<w:ruby><w:rt/><w:rubyBase><w:r><w:t>base</w:t></w:r></w:rubyBase></w:ruby>"
     names = f'{NAMES} xmlns:o="urn:schemas-microsoft-com:office:office"'
-    markup = f"<w:r {names}>{ruby}<w:object><o:OLEObject/></w:object></w:r>"
-    assert word(tmp_path, markup).parts[0].notes == [
-        "not read: 1 ruby reading",
-        "not read: 1 embedded object",
-    ]
+    chart = '<cx:chart xmlns:cx="http://schemas.microsoft.com/office/drawing/2014/chartex"/>'
+    markup = f"<w:r {names}>{ruby}<w:object><o:OLEObject/>{chart}</w:object></w:r>"
+
+    def fill(document: Any) -> None:
+        merge, text = '<w:tcPr><w:vMerge w:val="{}"/></w:tcPr>', "<w:p><w:r><w:t>x</w:t></w:r></w:p>"
+        rows = (f"<w:tr><w:tc>{merge.format(kind)}{text}</w:tc></w:tr>" for kind in ("restart", "continue"))
+        document.element.body.insert(0, parse_xml(f"<w:tbl {NAMES}>{''.join(rows)}</w:tbl>"))
+
+    kinds = ("covered cell", "ruby reading", "chart", "embedded object")
+    assert word(tmp_path, markup, fill).parts[0].notes == [f"not read: 1 {kind}" for kind in kinds]
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("html", ["a chunk"]), ("plain", ["a <b>chunk</b>"]), ("rtf", [])])
