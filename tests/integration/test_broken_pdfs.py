@@ -48,7 +48,7 @@ def test_pages_that_are_there_are_read_and_one_failure_stands_for_the_others(tmp
             ended = run(tmp_path / f"out-{announced}", path)
             assert ended.exit_code is ExitCode.PAGES_FAILED
             assert ended.done == ["liar_1", "liar_2", "liar_3"]
-            assert f"announces {announced:,} pages, and only 3" in ended.failed["liar"]
+            assert f"announces {announced:,} pages, but only 3" in ended.failed["liar"]
             assert ended.missing == announced - 3
     assert run(tmp_path / "few", path, limit=2).exit_code is ExitCode.OK
     ended = run(tmp_path / "last", path, pages=PageRanges.parse("3-4"))
@@ -107,7 +107,7 @@ def test_pages_that_a_repaired_copy_lacks_are_missing(tmp_path: Path):
     assert refused(path)
     ended = run(tmp_path / "out", path)
     assert ended.done == ["cut_1", "cut_2", "cut_3"]
-    assert "announces 5 pages, and only 3" in ended.failed["cut"]
+    assert "announces 5 pages, but only 3" in ended.failed["cut"]
     assert ended.missing == 2
 
 

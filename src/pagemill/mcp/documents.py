@@ -8,6 +8,7 @@ import io
 import re
 from contextlib import aclosing
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -15,6 +16,7 @@ from PIL import Image
 
 from pagemill.client import AsyncClient, Job, JobState, RequestError, SearchResult
 from pagemill.errors import PagemillError, UsageError
+from pagemill.imaging.formats import CONTAINERS, promised
 from pagemill.mcp.folder import entries_of, file_below, folder_of
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ MAX_ERRORS = 10
 """Errors of a document that are reported."""
 MAX_LISTED = 100
 MAX_FILES = 500
+MAX_HITS = 50
 _ID = re.compile(r"[0-9a-zA-Z]{1,64}")
 _URLS = ("http://", "https://")
 _POLL_S = 1.0
@@ -58,6 +61,8 @@ class ParsedDocument(msgspec.Struct, kw_only=True, omit_defaults=True):
     """None while it is not known."""
     errors: list[str] = []
     """What went wrong on pages, at most ``MAX_ERRORS``."""
+    documents: list[str] = []
+    """Ids of the documents in it where there are several, as in an archive or mail; at most ``MAX_LISTED``."""
 
 
 class Listing(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -121,7 +126,8 @@ class Documents:
             if reason is None:
                 raise PagemillError("the job was cancelled", remedy="Call again to parse the document.")
             raise PagemillError(reason.message, remedy=reason.remedy)
-        return _parsed(job, await self._errors(job) if job.pages.failed else [])
+        inner = await self.inner(job.id)
+        return _parsed(job, await self._errors(job, bool(inner)) if job.pages.failed else [], inner[:MAX_LISTED])
 
     async def listed(self, folder: str) -> Listing:
         """The jobs of the key, and the files of a folder below the root."""
@@ -136,27 +142,39 @@ class Documents:
 
     async def pages(self, document: str, pages: PageRanges | None) -> AsyncGenerator[PageResult]:
         """The finished pages of a document in order."""
-        id = _checked(document)
+        id, inner = _checked(document)
         async with aclosing(self._client.pages(id)) as found:
             async for page in found:
                 number = page.page_number or 0
-                if page.status not in _ENDED:
+                if page.status not in _ENDED or inner not in ("", page.document):
                     continue
                 if pages is None or any(first <= number <= last for first, last in pages.ranges):
                     yield await self._client.page(id, page.n)
 
     async def finished(self, document: str) -> list[int]:
         """Numbers of the finished pages of a document."""
-        async with aclosing(self._client.pages(_checked(document))) as found:
-            return sorted({page.page_number or 0 async for page in found if page.status in _ENDED})
+        id, inner = _checked(document)
+        async with aclosing(self._client.pages(id)) as found:
+            pages = [page async for page in found if page.status in _ENDED and inner in ("", page.document)]
+        return sorted({page.page_number or 0 for page in pages})
+
+    async def inner(self, document: str) -> list[str]:
+        """Ids of the documents that a document holds, as an archive or mail does; empty where it is one."""
+        id, inner = _checked(document)
+        files = [] if inner else (await self._client.job(id)).documents
+        if len(files) < 2 and not any(_may_hold_several(each.name) for each in files):
+            return []
+        async with aclosing(self._client.pages(id)) as found:
+            ids = list(dict.fromkeys([f"{id}/{page.document}" async for page in found]))
+        return ids if len(ids) > 1 else []
 
     async def is_unfinished(self, document: str) -> bool:
         """Whether more pages may come, or the job did not reach all of them."""
-        return (await self._client.job(_checked(document))).state is not JobState.FINISHED
+        return (await self._client.job(_checked(document)[0])).state is not JobState.FINISHED
 
     async def image(self, document: str, page: PageResult, width: int) -> bytes:
         """The image of a page."""
-        id = _checked(document)
+        id, _ = _checked(document)
         async with aclosing(self._client.pages(id)) as found:
             async for each in found:
                 if (each.document, each.page_number) == (page.doc_id, page.page_number):
@@ -168,9 +186,12 @@ class Documents:
         self, query: str, *, document: str | None, languages: Sequence[str], limit: int
     ) -> list[SearchResult]:
         """Find pages of all jobs of the key, or of one document."""
-        if document is not None and not (await self._client.job(_checked(document))).has_ended:
+        id, inner = (None, "") if document is None else _checked(document)
+        if document is not None and id is not None and not (await self._client.job(id)).has_ended:
             raise still_parsing(document)  # it is in the index when it is finished
-        return await self._client.search(query, job=document, languages=languages, limit=limit)
+        most = MAX_HITS if inner else limit  # the server knows jobs, not the documents in them
+        hits = await self._client.search(query, job=id, languages=languages, limit=most)
+        return [hit for hit in hits if inner in ("", hit.document)][:limit]
 
     async def _job(self, source: str, options: dict[str, Any]) -> Job:
         if source.startswith(_URLS):
@@ -198,12 +219,13 @@ class Documents:
             self._sent[key] = job.id
             return job
 
-    async def _errors(self, job: Job) -> list[str]:
+    async def _errors(self, job: Job, with_names: bool) -> list[str]:
         errors: list[str] = []
         async with aclosing(self._client.pages(job.id, status="failed")) as failed:
             async for page in failed:
                 errors += [
-                    f"page {page.page_number}: {error.message}" + (f" ({error.remedy})" if error.remedy else "")
+                    f"{f'{page.name}, ' if with_names else ''}page {page.page_number}: {error.message}"
+                    + (f" ({error.remedy})" if error.remedy else "")
                     for error in page.errors[:1]
                 ]
                 if len(errors) == MAX_ERRORS:
@@ -211,7 +233,7 @@ class Documents:
         return errors
 
 
-def _parsed(job: Job, errors: list[str]) -> ParsedDocument:
+def _parsed(job: Job, errors: list[str], documents: Sequence[str] = ()) -> ParsedDocument:
     return ParsedDocument(
         document=job.id,
         name=job.name,
@@ -220,18 +242,26 @@ def _parsed(job: Job, errors: list[str]) -> ParsedDocument:
         pages_failed=job.pages.failed,
         pages_total=job.pages.total,
         errors=errors,
+        documents=list(documents),
     )
 
 
-def _checked(document: str) -> str:
-    """A document id that may be a part of a URL.
+def _may_hold_several(name: str) -> bool:
+    """Whether a file may hold several documents: an archive, mail, a dataset."""
+    kind = promised(name)
+    return PurePath(name).suffix.lower() in CONTAINERS or (kind is not None and kind.is_table)
+
+
+def _checked(document: str) -> tuple[str, str]:
+    """The job of a document id, which may be a part of a URL, and the document in it; empty for all of them.
 
     Raises:
         UsageError: It cannot be one.
     """
-    if not _ID.fullmatch(document):
+    id, _, inner = document.partition("/")
+    if not _ID.fullmatch(id):
         raise UsageError(f"there is no document {document!r}", remedy="Parse it first: parse_document gives its id.")
-    return document
+    return id, inner
 
 
 def _digest(file: Path, options: str) -> str:

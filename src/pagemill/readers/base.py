@@ -7,13 +7,14 @@ untrusted files, and fetches nothing. Readers of others are entry points of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark, Span
+from pagemill.document.shown import count
 from pagemill.document.spans import tidy
 from pagemill.errors import TooLargeError
 from pagemill.tables.table import Cell, Table, build_table, clean_text
@@ -216,7 +217,7 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
             pieces.append(piece := [])
             columns, rows = set(), 0
         elif rows * len(columns) >= _MOST_SLOTS:
-            raise TooLargeError(f"a table has over {_MOST_SLOTS:,} places for cells", remedy="Split the table.")
+            raise TooLargeError(f"a table has over {_MOST_SLOTS:,} cell positions", remedy="Split the table.")
         rows += not piece or each.row > piece[-1].row
         columns.add(each.column)
         piece.append(each)
@@ -231,6 +232,11 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
             continues=number < len(pieces),
             **told,
         )
+
+
+def unread(lost: Mapping[str, int]) -> list[str]:
+    """Notes of what a reader left out: how many, by the noun."""
+    return [f"not read: {count(number, noun)}" for noun, number in lost.items() if number]
 
 
 def in_parts(blocks: Iterable[Block], **told: Any) -> Iterator[Part]:

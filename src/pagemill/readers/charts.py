@@ -38,7 +38,9 @@ def chart_blocks(root: Any) -> list[Block]:
         columns += 1
         name = next((each.text or "" for each in series.iterfind(f"{_C}tx//{_C}v")), "")
         cells.append(cell(Inline(name), 0, columns, header=True))
-        cells += (cell(Inline(text), at + 1, columns) for at, text in _points(series, "val", "yVal"))
+        labels = _labels(series)
+        values = _points(series, "val", "yVal")
+        cells += (cell(Inline(" ".join((text, *labels.get(at, ())))), at + 1, columns) for at, text in values)
         if sizes := _points(series, "bubbleSize"):
             columns += 1
             cells.append(cell(Inline(name), 0, columns, header=True))
@@ -49,6 +51,16 @@ def chart_blocks(root: Any) -> list[Block]:
         cells += [cell(Inline(""), 0, 0, header=True), *(cell(Inline(text), at + 1, 0) for at, text in names.items())]
         blocks += tables(cells)
     return blocks
+
+
+def _labels(series: Any) -> dict[int, tuple[str]]:
+    """The labels of points that someone has typed."""
+    found = {}
+    for label in series.iter(f"{_C}dLbl"):
+        at, text = label.find(f"{_C}idx"), "".join(each.text or "" for each in label.iterfind(f"{_C}tx//{_A}t"))
+        if at is not None and (at.get("val") or "").isdecimal() and text.strip():
+            found[int(at.get("val"))] = (f"({text.strip()})",)
+    return found
 
 
 def _points(series: Any, *names: str) -> list[tuple[int, str]]:

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from pagemill.errors import CorruptInputError, EncryptedError, PagemillError, TooLargeError
+from pagemill.imaging.formats import FileFormat, promised
 from pagemill.readers.packages import (
     DAMAGED,
     ENCRYPTED,
     MOST_ENTRIES,
     MOST_MEMBER,
     MOST_UNPACKED,
+    UNLISTED,
+    has_unlisted,
     opened,
 )
 
@@ -44,20 +47,28 @@ class Budget:
         self.files -= 1
         self.size -= size
         if self.files < 0 or self.size < 0:
-            limits = f"over {MOST_ENTRIES:,} files, or over {MOST_UNPACKED // 2**20} MB"
-            raise TooLargeError(f"unpacked, it has {limits}", remedy="Unpack it.")
+            limits = f"{MOST_ENTRIES:,} files or {MOST_UNPACKED // 2**20} MB"
+            raise TooLargeError(f"unpacked, its contents exceed {limits}", remedy="Unpack it.")
 
 
-def of_archive(path: Path, budget: Budget) -> Iterator[Member]:
+def of_archive(path: Path, budget: Budget, *, is_package: bool) -> Iterator[Member]:
     """What an archive holds, hidden files left out, as in a folder.
+
+    Args:
+        path: The archive.
+        budget: What may be unpacked of it.
+        is_package: It is a document itself: only the documents beside its own members are meant.
 
     Raises:
         PagemillError: It is damaged, or exceeds the budget.
     """
     with opened(path) as archive:
         for entry in archive.infolist():
-            if not entry.is_dir() and not _is_hidden(entry.filename):
+            is_folder = entry.is_dir() and not entry.file_size
+            if not (is_folder or _is_hidden(entry.filename) or (is_package and not _is_beside(entry.filename))):
                 yield _unpacked(archive, entry, budget)
+        if has_unlisted(archive) and not is_package:
+            raise CorruptInputError(UNLISTED, remedy="Unpack it with a program that repairs archives.")
 
 
 def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) -> Member:
@@ -74,10 +85,18 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) 
     if budget.size < 0:
         budget.spend(0)
     if len(data) > most:
-        reason = f"unpacked, {name!r} has over {most // 2**20} MB"
+        reason = f"unpacked, {name!r} is over {most // 2**20} MB"
         return Member(name, error=TooLargeError(reason, remedy="Unpack the archive."))
     return Member(name, data)
 
 
 def _is_hidden(name: str) -> bool:
-    return any(part != ".." and part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
+    parts = PurePosixPath(name).parts
+    return any(part.startswith((".", "__MACOSX")) and not part.startswith("..") for part in parts)
+
+
+def _is_beside(name: str) -> bool:
+    """Whether a member of an Office file or a book is a document that is none of its parts."""
+    path = PurePosixPath(name)
+    is_part = name.partition("/")[0] in ("word", "ppt", "xl") or path.suffix.lower() in (".html", ".htm", ".xhtml")
+    return promised(path) is FileFormat.DOCUMENT and not is_part

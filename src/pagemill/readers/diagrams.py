@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from pagemill.readers.base import MOST_DEPTH, Block, Inline, list_item
@@ -40,3 +41,6 @@ def diagram_blocks(root: Any) -> Iterator[Block]:
         if block is not None and depth >= 0 and (block.content or "").strip(" •"):
             yield block
         waiting += [(other, min(depth + 1, MOST_DEPTH)) for _, other in sorted(inner[name], reverse=True)]
+        if not waiting:  # points that nothing leads to
+            loose = (each for each, point in points.items() if each not in seen and point.get("type", "node") == "node")
+            waiting += [(each, 0) for each in islice(loose, 1)]

@@ -5,21 +5,36 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
-from pagemill.errors import CorruptInputError
-from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
+from pagemill.errors import CorruptInputError, PagemillError
+from pagemill.readers.base import (
+    Block,
+    Document,
+    Inline,
+    Marks,
+    Picture,
+    cell,
+    heading,
+    in_parts,
+    list_item,
+    tables,
+    unread,
+)
 from pagemill.readers.charts import chart_blocks
 from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
-from pagemill.readers.html import ordinal
+from pagemill.readers.html import of_markup, ordinal
 from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
+from pagemill.readers.text import paragraphs, text_of
 from pagemill.tables.table import Cell
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -28,11 +43,16 @@ _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _V = "{urn:schemas-microsoft-com:vml}"
+_O = "{urn:schemas-microsoft-com:office:office}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_CONTENT = (f"{_W}t", f"{_M}t", f"{_A}t", f"{_A}blip", f"{_C}chart", f"{_CX}chart", RELATIONS)
+"""Elements of which an alternative has one, unless it is ink, whose picture is the other alternative."""
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
+_SWITCH = re.compile(r"\\[A-Za-z*]+ ?-?\d*")
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 _GANADA = "가나다라마바사아자차카타파하"
 _CIRCLED = 0x2460
@@ -59,7 +79,7 @@ def read(path: Path, password: str | None = None) -> Document:
     from docx.opc.exceptions import OpcError
 
     package = unlocked(path, password)
-    damaged = check_package(package)
+    warnings = check_package(package)
     refuse_strict(package)
     try:
         opened = docx.Document(package if not isinstance(package, Path) else str(package))
@@ -67,8 +87,8 @@ def read(path: Path, password: str | None = None) -> Document:
         raise CorruptInputError(f"the Word document is damaged: {error}", remedy="Save it again.") from error
     reader = _Reader(opened)
     parts = list(in_parts(reader.blocks()))
-    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
-    parts[0].notes += reader.notes()
+    parts[0].warnings += warnings
+    parts[0].notes += unread(reader.lost)
     return Document(parts=parts, info=info_of(opened.core_properties))
 
 
@@ -97,7 +117,6 @@ class _Found:
 
     after: list[Block] = field(default_factory=list)
     deleted: str = ""
-    only_formulas: bool = True
     formulas: list[str] = field(default_factory=list)
 
 
@@ -124,35 +143,31 @@ class _Reader:
         self._field: list[str] = []
         """Instruction of each field that is open."""
         self._has_title = any(self._style_name(each) == "title" for each in self._body.iter(f"{_W}p"))
-        self._lost: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
+        """What is not read, by its noun."""
         if self._body is None:
             raise CorruptInputError("the Word document has no body", remedy="Save it again.")
 
-    def notes(self) -> list[str]:
-        """What is not read, in words."""
-        return [f"{count:,} {what} not read" for what, count in self._lost.items() if count]
-
     def blocks(self) -> Iterator[Block]:
         """All blocks, running heads and feet first."""
-        for kind, label in (("header", Label.HEADER), ("footer", Label.FOOTER)):
-            yield from self._running(kind, label)
+        yield from self._running("header", Label.HEADER, Label.HEADER_IMAGE)
+        yield from self._running("footer", Label.FOOTER, Label.FOOTER_IMAGE)
         yield from self._container(self._body, 0)
 
-    def _running(self, kind: str, label: Label) -> Iterator[Block]:
-        said: set[str] = set()
+    def _running(self, kind: str, label: Label, picture: Label) -> Iterator[Block]:
+        said: set[object] = set()
         for part in self._related(kind):
-            inline = Inline()
-            root = _root(part)
-            for paragraph in root.iter(f"{_W}p"):
-                if _is_fallback(paragraph, root, boxes=False):
-                    continue
-                with self._within(part):
-                    inline.extend(self._text(paragraph, _Found(), 1))
-                inline.add("\n")
-            block = inline.block(label=label, furniture=Furniture.PROVEN)
-            if block is not None and block.content not in said:
-                said.add(block.content or "")
-                yield block
+            with self._within(part):
+                after: list[Block] = []
+                text = self._cell_text(_root(part), after, 1)
+            if (block := text.block(label=label, furniture=Furniture.PROVEN)) is not None:
+                after.insert(0, block)
+            for block in after:
+                if block.picture is not None:
+                    block = msgspec.structs.replace(block, label=picture, furniture=Furniture.PROVEN)
+                if (what := block.picture or block.content) not in said:
+                    said.add(what)
+                    yield block
 
     def _related(self, kind: str) -> list[Any]:
         return [
@@ -167,7 +182,7 @@ class _Reader:
 
     def _container(self, node: Any, depth: int) -> Iterator[Block]:
         if depth > _MOST_DEPTH:
-            self._lost["elements nested too deep are"] += 1
+            self.lost["too deeply nested element"] += 1
             return
         for child in _children(node):
             if child.tag == f"{_W}p":
@@ -178,7 +193,20 @@ class _Reader:
             elif child.tag in _THROUGH:
                 yield from self._container(child, depth + 1)
             elif child.tag == f"{_W}altChunk":
-                self._lost["embedded documents are"] += 1
+                yield from self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
+
+    def _chunk(self, part: Any) -> Iterator[Block]:
+        """A document that Word puts in this place when it opens the file: programs embed web pages so."""
+        kind = "" if part is None else part.content_type
+        with suppress(ImportError, PagemillError):  # without the package that reads web pages, or damaged
+            if kind in ("text/html", "application/xhtml+xml"):
+                for each in of_markup(text_of(part.blob).text).parts:
+                    yield from each.blocks
+                return
+            if kind == "text/plain":
+                yield from paragraphs(text_of(part.blob).text)
+                return
+        self.lost["embedded document"] += 1
 
     def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
         found = _Found()
@@ -186,7 +214,7 @@ class _Reader:
         inline = self._text(node, found, depth)
         level = self._heading_level(node)
         block: Block | None
-        if found.formulas and found.only_formulas:
+        if found.formulas and _is_formulas(inline.text, found.formulas):
             for latex in found.formulas:
                 yield Block(label=Label.DISPLAY_FORMULA, content=latex, content_format=ContentFormat.LATEX)
             block = None
@@ -216,7 +244,7 @@ class _Reader:
 
     def _collect(self, node: Any, inline: Inline, found: _Found, marks: Marks, depth: int) -> None:
         if depth > _MOST_DEPTH:
-            self._lost["elements nested too deep are"] += 1
+            self.lost["too deeply nested element"] += 1
             return
         for child in _children(node):
             tag = child.tag
@@ -235,6 +263,7 @@ class _Reader:
                     if latex := latex_of_omml(formula).strip():
                         found.formulas.append(latex)
                         inline.formula(latex)
+                    found.deleted += "".join(map(_gone, formula.iter(*_GONE)))
 
     def _run(self, run: Any, inline: Inline, found: _Found, marks: Marks, depth: int) -> None:
         own = self._run_marks(run)
@@ -244,12 +273,11 @@ class _Reader:
         for child in _children(run):
             name = child.tag.removeprefix(_W)
             if name == "t":
-                text = child.text or ""
-                found.only_formulas &= not text.strip()
-                inline.add(text, marks)
+                inline.add(child.text or "", marks)
             elif name in _SIGNS:
                 inline.add(_SIGNS[name], marks)
-            elif name == "ruby":  # the reading above is left out, as in HTML without it
+            elif name == "ruby":  # the reading above would be in the middle of the word
+                self.lost["ruby reading"] += 1
                 for base in child.iterfind(f"{_W}rubyBase"):
                     self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
@@ -264,7 +292,7 @@ class _Reader:
                 if kind == "begin":
                     self._field.append("")
                 elif kind == "end" and self._field:
-                    self._field.pop()
+                    inline.add(_field_text(self._field.pop()), marks)
                 if (box := child.find(f"{_W}ffData/{_W}checkBox")) is not None:
                     is_set = _switch([box], "checked" if box.find(f"{_W}checked") is not None else "default")
                     inline.add("☒" if is_set else "☐", marks)
@@ -284,7 +312,7 @@ class _Reader:
         style = properties.find(f"{_W}rStyle")
         sources += self._chain(style.get(f"{_W}val"), "rPr") if style is not None else []
         if _switch(sources, "vanish"):
-            self._lost["runs of hidden text are"] += 1
+            self.lost["hidden run"] += 1
             return None
         marks = {mark for name, mark in _MARKS.items() if _switch(sources, name)}
         raised = next((each.get(f"{_W}val") for s in sources if (each := s.find(f"{_W}vertAlign")) is not None), None)
@@ -293,13 +321,13 @@ class _Reader:
 
     @contextmanager
     def _within(self, part: Any) -> Iterator[None]:
-        """Read another part of the package, whose ids of links are its own, and whose fields end with it."""
-        story, fields = self._story, self._field
-        self._story, self._field = part, []
+        """Read another part of the package, whose ids of links are its own, and whose fields and lists end with it."""
+        outer = self._story, self._field, self._indents
+        self._story, self._field, self._indents = part, [], []
         try:
             yield
         finally:
-            self._story, self._field = story, fields
+            self._story, self._field, self._indents = outer
 
     def _link(self, node: Any) -> Marks:
         rel = self._story.rels.get(node.get(f"{_R}id") or "")
@@ -310,13 +338,9 @@ class _Reader:
         part, note = self._notes_by_id[kind].get(node.get(f"{_W}id"), (None, None))
         if note is None:
             return
-        text = Inline()
+        after: list[Block] = []
         with self._within(part):
-            for paragraph in note.iter(f"{_W}p"):
-                if _is_fallback(paragraph, note, boxes=False):
-                    continue
-                text.add("\n" if text.last else "")
-                text.extend(self._text(paragraph, _Found(), depth + 1))
+            text = self._cell_text(note, after, depth + 1)
         body = text.block()
         text = Inline(body.content or "", list(body.spans), text.has_formula) if body else Inline()
         if kind == "comment":
@@ -333,7 +357,7 @@ class _Reader:
             said.add(" ")
             said.extend(text)
             block = said.block(label=Label.FOOTNOTE)
-        found.after += [block] if block else []
+        found.after += [*([block] if block else []), *after]
 
     def _drawing(self, node: Any, depth: int) -> Iterator[Block]:
         properties = node.find(f".//{_WP}docPr")
@@ -344,16 +368,21 @@ class _Reader:
             name = blip.get(f"{_R}embed") or blip.get(f"{_R}id") or ""
             part = self._story.related_parts.get(name)
             data = part.blob if part is not None else b""
-            yield Block(
-                label=Label.IMAGE, picture=Picture(data, said.strip(), str(part.partname) if part else "linked")
-            )
+            shown = (said or blip.getparent().get("alt") or "").strip()
+            yield Block(label=Label.IMAGE, picture=Picture(data, shown, str(part.partname) if part else "linked"))
         for chart in node.iter(f"{_C}chart"):
             part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
             yield from chart_blocks(_root(part)) if part is not None else ()
         for diagram in node.iter(RELATIONS):
             part = self._story.related_parts.get(diagram.get(DATA) or "")
-            self._lost["diagrams (SmartArt) are"] += part is None
+            self.lost["SmartArt diagram"] += part is None
             yield from diagram_blocks(_root(part)) if part is not None else ()
+        self.lost["chart"] += sum(1 for _ in node.iter(f"{_CX}chart"))
+        for art in node.iter(f"{_V}textpath", f"{_A}p"):
+            text = art.get("string") or "".join(each.text or "" for each in art.iter(f"{_A}t"))
+            block = None if _is_fallback(art, node) else Inline(text).block()
+            yield from (block,) if block else ()
+        self.lost["embedded object"] += sum(1 for each in node.iter(f"{_O}OLEObject") if not _is_fallback(each, node))
         for box in node.iter(f"{_W}txbxContent"):
             if not _is_fallback(box, node):
                 yield from self._container(box, depth + 1)
@@ -387,6 +416,7 @@ class _Reader:
                     at = open_cells[column]
                     old = cells[at]
                     if old.row + old.row_span == row and old.column_span == wide:
+                        self.lost["covered cell"] += bool(self._cell_text(each, [], depth + 1).text.strip())
                         inline = Inline(old.text, list(old.spans))
                         cells[at] = cell(inline, old.row, column, old.row_span + 1, wide, header=old.header)
                         column += wide
@@ -404,9 +434,11 @@ class _Reader:
             if block.label is Label.TABLE:
                 text = Inline("\n".join("\t".join(row) for row in _plain_rows(block.content or "")))
             elif block.label in (Label.TEXT, Label.FIGURE_TITLE) or block.level:
-                text = Inline(block.content or "", list(block.spans))
+                has_formula = block.content_format is ContentFormat.MARKDOWN
+                text = Inline(block.content or "", list(block.spans), has_formula)
             elif block.label is Label.DISPLAY_FORMULA:
-                text = Inline(f"${block.content}$")
+                text = Inline()
+                text.formula(block.content or "")
             else:
                 after.append(block)
                 continue
@@ -525,13 +557,14 @@ def _root(part: Any) -> Any:
 
 
 def _children(node: Any) -> Iterator[Any]:
-    """The children of an element; of alternatives the first one."""
+    """The children of an element; of alternatives the first one that has text or a picture."""
     for child in node:
         if not isinstance(child.tag, str):
             continue
         if child.tag == f"{_MC}AlternateContent":
             choice = child.find(f"{_MC}Choice")
-            choice = child.find(f"{_MC}Fallback") if choice is None else choice
+            if choice is None or next(choice.iter(_CONTENT), None) is None:
+                choice = next(child.iterchildren(f"{_MC}Fallback"), choice)
             yield from _children(choice) if choice is not None else ()
         else:
             yield child
@@ -563,7 +596,15 @@ def _cells(row: Any) -> Iterator[Any]:
 
 def _gone(node: Any) -> str:
     """The text of an element that was deleted."""
-    return "".join(each.text or "" for each in node.iter(f"{_W}delText", f"{_W}t"))
+    return "".join(each.text or "" for each in node.iter(f"{_W}delText", f"{_W}t", f"{_M}t"))
+
+
+def _is_formulas(text: str, formulas: list[str]) -> bool:
+    """Whether a text is formulas alone."""
+    alone = Inline()
+    for latex in formulas:
+        alone.formula(latex)
+    return "".join(text.split()) == "".join(alone.text.split())
 
 
 def _deleted(text: str) -> Iterator[Block]:
@@ -642,6 +683,14 @@ def _symbol(node: Any) -> str:
     if box := _BOXES.get((node.get(f"{_W}font") or "").lower(), {}).get(code & 0xFF):
         return box
     return chr(code) if 0x20 <= code < 0xD800 else "•" if code else ""
+
+
+def _field_text(instruction: str) -> str:
+    """What a field shows of its own instruction: a button its label, a formula of old its operands."""
+    name, _, rest = instruction.strip().partition(" ")
+    if name.upper() in ("MACROBUTTON", "GOTOBUTTON"):
+        return rest.strip().partition(" ")[2]
+    return _SWITCH.sub("", rest).strip() if name.upper() == "EQ" else ""
 
 
 def _field_link(instruction: str) -> Marks:

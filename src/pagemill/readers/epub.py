@@ -25,7 +25,7 @@ def read(path: Path, password: str | None = None) -> Document:
     """Read a book, in the order of its spine."""
     from lxml import etree
 
-    damaged = check_package(path)
+    warnings = check_package(path)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -37,7 +37,7 @@ def read(path: Path, password: str | None = None) -> Document:
             parts = [part for part in chapters if part.blocks] or [Part()]
     except (KeyError, AttributeError, TypeError, etree.XMLSyntaxError) as error:
         raise CorruptInputError(f"the book is damaged: {error}", remedy="Get the file again.") from error
-    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].warnings += warnings
 
     def told(name: str) -> str:
         found = package.find(f".//{_DC}{name}")
@@ -68,7 +68,7 @@ def _chapters(archive: zipfile.ZipFile, package: Any, folder: str, locked: set[s
                 f"the chapter {name or each.get('idref')!r} is missing", remedy="Get the file again."
             )
         if name in locked:
-            raise EncryptedError("the book is protected by its shop (DRM)", remedy="Get a copy without protection.")
+            raise EncryptedError("the book is protected by DRM", remedy="Get a copy without DRM.")
         pictures = _Members(archive, members, posixpath.dirname(name))
         found = text_of(archive.read(name))
         yield from found.told(of_markup(as_html(found.text), pictures=pictures)).parts

@@ -14,6 +14,7 @@ import msgspec
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.formats import ZIP
 from pagemill.readers.base import (
@@ -78,7 +79,7 @@ def read(path: Path, password: str | None = None) -> Document:
     _show_values()
     with path.open("rb") as file:
         is_package = file.read(4) == ZIP
-    damaged = check_package(path) if is_package else []
+    warnings = check_package(path) if is_package else []
     try:
         found = Dochan(str(path), password=password, revision_mode="final").doc
     except ValueError:  # of another kind than HWP and HWPX, which alone have it
@@ -101,9 +102,9 @@ def read(path: Path, password: str | None = None) -> Document:
     else:
         parts = list(in_parts(block for section in found.sections for block in _blocks(section.elements)))
     parts[0].warnings += [f"dochan: {error}" for error in errors[:_MOST_ERRORS]]
-    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].warnings += warnings
     parts[0].notes += [f"dochan: {each}" for each in told[:_MOST_ERRORS]]
-    parts[0].notes += [f"wide gaps between the cells of {len(gaps):,} sheets are left out"] if gaps else []
+    parts[0].notes += [f"wide gaps between cells left out in {count(len(gaps), 'sheet')}"] if gaps else []
     return Document(parts=parts, info=_info(path) if is_package else _summary(found))
 
 
@@ -146,8 +147,8 @@ def _page(section: Any, hidden: dict[str, dict[str, int]], is_named: bool) -> It
     for part in in_parts(blocks, metadata={"sheet": name} if name else {}):
         if name and about.hidden:
             part.notes.append(f"the sheet {name!r} is hidden")
-        for kind, count in hidden.get(getattr(about, "path", None) or "", {}).items():
-            part.notes.append(f"{count:,} {kind} of the sheet are hidden")
+        kinds = hidden.get(getattr(about, "path", None) or "", {})
+        part.notes += (f"hidden in the sheet: {count(number, kind)}" for kind, number in kinds.items() if number)
         yield part
 
 
@@ -294,8 +295,7 @@ def _hidden_cells(path: Path, found: Any) -> dict[str, dict[str, int]]:
         for name in names:
             if found.source_format == "xlsx" and name in members:
                 kinds = [match[1] for match in _HIDDEN.finditer(archive.read(name))]
-                counts = {"rows": kinds.count(b"row"), "columns": kinds.count(b"col")}
-                counted[name] = {kind: count for kind, count in counts.items() if count}
+                counted[name] = {"row": kinds.count(b"row"), "column": kinds.count(b"col")}
     return counted
 
 

@@ -25,6 +25,7 @@ from pagemill.readers.base import (
     in_parts,
     list_item,
     tables,
+    unread,
 )
 from pagemill.readers.text import decoded
 from pagemill.tables.html import MAX_COLUMN_SPAN
@@ -214,7 +215,7 @@ def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] |
     root = tree.body or tree.root
     blocks = list(walk.blocks(root)) if root is not None else []
     parts = list(in_parts(blocks))
-    parts[0].notes += [f"{walk.hidden:,} hidden elements with text are not read"] if walk.hidden else []
+    parts[0].notes += unread({"hidden text element": walk.hidden})
     return Document(parts=parts, info=_info(tree))
 
 

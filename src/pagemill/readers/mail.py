@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from pagemill.document.page import DocumentInfo
 from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
-from pagemill.imaging.formats import OLE
+from pagemill.imaging.formats import OLE, promised
 from pagemill.readers.base import Block, Document, Inline, heading, in_parts
 from pagemill.readers.containers import Member
 from pagemill.readers.outlook import Unread, message_of
@@ -63,8 +63,10 @@ def read(path: Path, password: str | None = None) -> Document:
         else:
             blocks += paragraphs(_text(part))
     parts = list(in_parts(block for block in blocks if block))
-    if files:
-        notes.append(f"attachments: {', '.join(map(_name, files))}")
+    if names := [_name(part) for part in files]:
+        notes.append(f"attachments: {', '.join(names)}")
+    if foreign := [name for name in names if Path(name).suffix not in ("", ".bin") and promised(name) is None]:
+        notes.append(f"attachments of unsupported types: {', '.join(foreign)}")
     parts[0].notes += notes
     for found in map(_decoded_text, bodies):
         parts[0].notes += [found.note] if found.note else []
@@ -105,18 +107,18 @@ def read_message(path: Path) -> Message:
         PagemillError: It is damaged or too large, or a package is missing.
     """
     if path.stat().st_size > MOST_BYTES:
-        raise TooLargeError(f"a message of over {MOST_BYTES // 2**20} MB", remedy="Save its attachments.")
+        raise TooLargeError(f"the message is over {MOST_BYTES // 2**20} MB", remedy="Save its attachments.")
     data = path.read_bytes()
     if data.startswith(OLE):
         return message_of(path)
     if data.count(b"\n") > _MOST_LINES:
-        raise TooLargeError(f"a message of over {_MOST_LINES:,} lines", remedy="Save its attachments.")
+        raise TooLargeError(f"the message has over {_MOST_LINES:,} lines", remedy="Save its attachments.")
     try:
         message: Message = email.message_from_bytes(data, policy=_Bounded())
     except (RecursionError, *_ODD) as error:
         raise CorruptInputError(f"the message is damaged: {error}", remedy="Save it again.") from error
     if not message.keys():
-        raise CorruptInputError("the file is no message: it has no header", remedy="Save it again.")
+        raise CorruptInputError("the file is not a message: it has no header", remedy="Save it again.")
     return message
 
 
@@ -136,7 +138,13 @@ def _file(part: Message) -> bytes:
     """The content of an attachment as a file."""
     inner: Any = part.get_payload()
     if isinstance(inner, list):  # messages; a delivery status has several blocks
-        return b"\n".join(each.as_bytes(policy=compat32) for each in inner)
+        data = b"\n".join(each.as_bytes(policy=compat32) for each in inner)
+        encoding = _header(part, "Content-Transfer-Encoding")
+        if encoding.lower() not in ("base64", "quoted-printable"):
+            return data
+        part = Message()  # against the rules, and Python does not decode it
+        part["Content-Transfer-Encoding"] = encoding
+        part.set_payload(data.decode("ascii", "surrogateescape"))
     if part.get_content_maintype() == "multipart":  # without a boundary: it is not in parts
         return str(inner).encode("utf-8", "surrogateescape")
     data = _data(part)
@@ -244,8 +252,10 @@ def _words_decoded(value: str) -> str:
 def _name(part: Message) -> str:
     """The name of an attachment, or one by its kind."""
     if name := _decoded(str(part.get_filename() or "")):
-        is_plain = part.get_content_maintype() == "text" and not Path(name).suffix
-        return f"{name}.txt" if is_plain else name
+        suffix = Path(name).suffix.lower()
+        if part.get_content_type() == "message/rfc822" and suffix not in (".eml", ".msg"):
+            return f"{name}.eml"
+        return f"{name}.txt" if part.get_content_maintype() == "text" and not suffix else name
     if part.get_content_type() == "message/rfc822" and (inner := part.get_payload()):
         return f"{_header(inner[0], 'Subject')[:80] or 'message'}.eml"  # type: ignore[index, arg-type]
     is_text = part.get_content_maintype() in ("text", "message", "multipart")

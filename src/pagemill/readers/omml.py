@@ -12,6 +12,8 @@ from typing import Any
 from pagemill.formulas.signs import ACCENTS, DELIMITERS, FUNCTIONS, LIMIT_FUNCTIONS, WIDE, joined, latex_of, letter_of
 
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_DELETED = frozenset({f"{_W}del", f"{_W}moveFrom"})
 _MOST_DEPTH = 64
 _ROW_END = r" \\ "
 _MATRICES = {("(", ")"): "pmatrix", ("[", "]"): "bmatrix", ("|", "|"): "vmatrix", (r"\{", "."): "cases"}
@@ -38,6 +40,10 @@ def _one(node: Any, depth: int) -> str:
     name = node.tag.removeprefix(_M)
     if name == "r":
         return _run(node)
+    if name in _DELETED:
+        return ""
+    if name == f"{_W}r":  # text that was typed into a formula
+        return "".join(_text(each.text or "") for each in node.iterfind(f"{_W}t"))
     if name.endswith("Pr"):
         return ""
     write = _WRITERS.get(name)
@@ -62,7 +68,7 @@ def _run(node: Any) -> str:
     text = "".join(each.text or "" for each in node.iterfind(f"{_M}t"))
     properties = node.find(f"{_M}rPr")
     if properties is not None and properties.find(f"{_M}nor") is not None:
-        return rf"\text{{{_escaped(text)}}}" if text.strip() else " "
+        return _text(text)
     if text.strip() in FUNCTIONS:
         return f"\\{text.strip()}"
     script = None if properties is None else properties.find(f"{_M}scr")
@@ -75,8 +81,9 @@ def _run(node: Any) -> str:
     return reduce(joined, pieces, "")
 
 
-def _escaped(text: str) -> str:
-    return "".join(f"\\{char}" if char in "#$%&_{}" else char for char in text)
+def _text(text: str) -> str:
+    escaped = "".join(f"\\{char}" if char in "#$%&_{}" else char for char in text)
+    return rf"\text{{{escaped}}}" if text.strip() else " "
 
 
 def _fraction(node: Any, depth: int) -> str:

@@ -49,7 +49,7 @@ def read(path: Path, password: str | None = None) -> Document:
     """Read a text, a sheet or a presentation."""
     from lxml import etree
 
-    damaged = check_package(path)
+    warnings = check_package(path)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -63,7 +63,7 @@ def read(path: Path, password: str | None = None) -> Document:
         parts = list(writer.parts()) or [Part()]
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, etree.XMLSyntaxError) as error:
         raise CorruptInputError(f"the document is damaged: {error}", remedy="Save it again.") from error
-    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].warnings += warnings
     parts[0].notes += [f"{writer.hidden:,} runs of hidden text are not read"] if writer.hidden else []
     meta = roots.get("meta")
     told = {key: meta.findtext(f".//{name}", "", _SPACES) for key, name in _INFO.items()} if meta is not None else {}

@@ -16,7 +16,7 @@ from pagemill.errors import (
     UnsupportedInputError,
     lacks_extra,
 )
-from pagemill.imaging.formats import OLE
+from pagemill.imaging.formats import OLE, ZIP
 
 MOST_ENTRIES = 10_000
 MOST_UNPACKED = 512 * 2**20
@@ -25,6 +25,12 @@ MOST_MEMBER = 128 * 2**20
 _CHUNK = 2**20
 ENCRYPTED = 1
 """Bit of a member's flags."""
+UNLISTED = "the file has members that its directory does not list; they are not read"
+_DESCRIPTOR = 24
+"""Most bytes behind a member's data that say how long it was."""
+_LOCAL_HEADER = 30
+"""Bytes of a member's own header before its name; the last four are the lengths of the name and what is behind it."""
+_CONTENT = "[Content_Types].xml"
 _RELATIONS = "_rels/.rels"
 _STRICT = b"http://purl.oclc.org/ooxml/officeDocument/relationships/officeDocument"
 _PARTS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"), ("Contents/section", ".hwpx"))
@@ -50,26 +56,27 @@ def kind_of_package(path: Path) -> str | None:
                     return found
             except DAMAGED as error:
                 raise CorruptInputError(f"the file is damaged: {error}", remedy="Get the file again.") from error
-    return next((suffix for start, suffix in _PARTS if any(name.startswith(start) for name in names)), None)
+    found = next((suffix for start, suffix in _PARTS if any(name.startswith(start) for name in names)), None)
+    return found if found == ".hwpx" or _CONTENT in names else None
 
 
 def check_package(path: Path | IO[bytes]) -> list[str]:
     """Unpack every member once, within limits, and check its checksum: readers skip what they do not need.
 
     Returns:
-        Pictures that are damaged.
+        Warnings of damaged pictures, and of members that its directory does not list.
 
     Raises:
         PagemillError: It is too large, encrypted, or damaged in a member that is no picture.
     """
-    damaged: list[str] = []
+    warnings: list[str] = []
     total = 0
     with opened(path) as archive:
         members = archive.infolist()
         if len(members) > MOST_ENTRIES:
-            raise TooLargeError(f"the file has {len(members):,} members; {MOST_ENTRIES:,} are the most")
+            raise TooLargeError(f"the file has {len(members):,} members; the limit is {MOST_ENTRIES:,}")
         if len({member.filename for member in members}) < len(members):
-            raise CorruptInputError("two members of the file have one name", remedy="Save it again.")
+            raise CorruptInputError("two members of the file have the same name", remedy="Save it again.")
         for member in members:
             if member.flag_bits & ENCRYPTED:
                 raise EncryptedError("the file is encrypted", remedy="Save it without a password.")
@@ -80,7 +87,7 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
                         size += len(chunk)
                         if size > MOST_MEMBER or total + size > MOST_UNPACKED:
                             raise TooLargeError(
-                                f"unpacked, the file has over {MOST_UNPACKED // 2**20} MB, or over "
+                                f"unpacked, the file exceeds {MOST_UNPACKED // 2**20} MB, or "
                                 f"{MOST_MEMBER // 2**20} MB in {member.filename!r}",
                                 remedy="Save it with smaller pictures, or split it.",
                             )
@@ -89,8 +96,24 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
                 if not member.filename.lower().endswith(_PICTURES):
                     reason = f"{member.filename!r} in the file is damaged: {error}"
                     raise CorruptInputError(reason, remedy="Get the file again.") from error
-                damaged.append(member.filename)
-    return damaged
+                warnings.append(f"the picture {member.filename} is damaged")
+        warnings += [UNLISTED] if has_unlisted(archive) else []
+    return warnings
+
+
+def has_unlisted(archive: zipfile.ZipFile) -> bool:
+    """Whether an archive has members that its directory does not list, as the first of two that were joined."""
+    file, end = archive.fp, 0
+    assert file is not None
+    places = sorted((entry.header_offset, entry.compress_size) for entry in archive.infolist())
+    for start, size in (*places, (archive.start_dir, 0)):
+        file.seek(end)
+        if ZIP in file.read(max(min(start - end, _DESCRIPTOR + len(ZIP)), 0)):
+            return True
+        file.seek(start)
+        head = file.read(_LOCAL_HEADER)
+        end = start + len(head) + int.from_bytes(head[-4:-2], "little") + int.from_bytes(head[-2:], "little") + size
+    return False
 
 
 def refuse_strict(path: Path | IO[bytes]) -> None:
@@ -102,8 +125,8 @@ def refuse_strict(path: Path | IO[bytes]) -> None:
     with opened(path) as archive:
         if _STRICT in (archive.read(_RELATIONS) if _RELATIONS in archive.namelist() else b""):
             raise UnsupportedInputError(
-                "the file is Strict Open XML",
-                remedy="Save it as .docx or .pptx without “Strict” in the name of the type.",
+                "the file is in the Strict Open XML format",
+                remedy="Save it as plain .docx or .pptx, not as “Strict Open XML”.",
             )
 
 
@@ -136,7 +159,7 @@ def unlocked(path: Path, password: str | None) -> Path | io.BytesIO:
     try:
         with OleFileIO(str(path)) as ole:
             if not ole.exists("EncryptedPackage"):
-                raise UnsupportedInputError("the file is of an old format", remedy="Save it in the current format.")
+                raise UnsupportedInputError("the file is in an old format", remedy="Save it in the current format.")
             return io.BytesIO(decrypt_ooxml(ole, password))
     except OOXMLCryptoError as error:
         raise wrong_password(password) from error
@@ -149,5 +172,5 @@ def unlocked(path: Path, password: str | None) -> Path | io.BytesIO:
 def wrong_password(password: str | None) -> EncryptedError:
     """The error for a document that its password does not open."""
     if password is None:
-        return EncryptedError("the document is protected by a password", remedy="Give it with --password.")
+        return EncryptedError("the document is protected by a password", remedy="Pass it with --password.")
     return EncryptedError("the password does not open the document", remedy="Check --password.")

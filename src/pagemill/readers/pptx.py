@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ from pagemill.readers.base import (
     heading,
     list_item,
     tables,
+    unread,
 )
 from pagemill.readers.charts import chart_blocks
 from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
@@ -35,6 +37,7 @@ from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -56,7 +59,7 @@ def read(path: Path, password: str | None = None) -> Document:
     from pptx.exc import PythonPptxError
 
     package = unlocked(path, password)
-    damaged = check_package(package)
+    warnings = check_package(package)
     refuse_strict(package)
     try:
         opened = pptx.Presentation(package if not isinstance(package, Path) else str(package))
@@ -66,7 +69,7 @@ def read(path: Path, password: str | None = None) -> Document:
     except (PythonPptxError, KeyError, ValueError, SyntaxError, AttributeError) as error:
         raise CorruptInputError(f"the presentation is damaged: {error}", remedy="Save it again.") from error
     parts = parts or [Part()]
-    parts[0].warnings += [f"the picture {name} is damaged" for name in damaged]
+    parts[0].warnings += warnings
     return Document(parts=parts, info=info_of(opened.core_properties))
 
 
@@ -74,18 +77,49 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     part = Part(width=round(size[0] / _EMU_PER_PIXEL), height=round(size[1] / _EMU_PER_PIXEL))
     shapes = list(slide.shapes)
     titles = [shape for shape in shapes if _placeholder(shape) in _TITLES]
+    lost: Counter[str] = Counter()
     for shape in (*titles, *(shape for shape in shapes if shape not in titles)):
-        part.blocks += _shape(shape, slide, 0)
-    if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
-        said = Inline("\n".join(paragraph.text for paragraph in frame.paragraphs))
-        note = said.block(label=Label.FOOTNOTE)
-        part.blocks += [note] if note else []
+        part.blocks += _shape(shape, lost, 0)
+    part.blocks += _background(slide, part.height)
+    for shape in slide.notes_slide.shapes if slide.has_notes_slide else ():
+        if shape.has_text_frame and _placeholder(shape) in ("BODY", ""):
+            note = _lines(shape.text_frame.paragraphs).block(label=Label.FOOTNOTE)
+            part.blocks += [note] if note else []
+    for rel in slide.part.rels.values():
+        if not rel.is_external and rel.reltype.rpartition("/")[2].lower() == "comments":
+            part.blocks += _comments(rel.target_part)
     if slide._element.get("show") == "0":
         part.notes.append("the slide is hidden")
     names = [each.get(DATA) for each in slide._element.iter(RELATIONS)]
-    if diagrams := sum(name not in slide.part.rels for name in names):
-        part.notes.append(f"{diagrams:,} diagrams (SmartArt) are not read")
+    lost["SmartArt diagram"] += sum(name not in slide.part.rels for name in names)
+    lost["embedded object"] += len({each.get("spid") or each for each in slide._element.iter(f"{_P}oleObj")})
+    lost["chart"] += sum(1 for _ in slide._element.iter(f"{_CX}chart"))
+    part.notes += unread(lost)
     return part
+
+
+def _comments(source: Any) -> Iterator[Block]:
+    """The comments on a slide, in the format of any version."""
+    from pptx.oxml import parse_xml
+
+    for comment in parse_xml(source.blob):
+        said = Inline("\n".join(each.text or "" for each in comment.iter("{*}text", f"{_A}t")))
+        block = said.block(label=Label.ASIDE_TEXT)
+        yield from (block,) if block else ()
+
+
+def _background(slide: Any, height: int) -> Iterator[Block]:
+    """The text of a slide's layout and master, which is the same on all of their slides."""
+    layout = slide.slide_layout
+    for above, source in ((slide, layout), (layout, layout.slide_master)):
+        if above._element.get("showMasterSp") in ("0", "false"):
+            return
+        for shape in source.shapes:
+            for block in () if shape.is_placeholder else _shape(shape, Counter(), 0):
+                if block.picture is None and not block.level:
+                    is_head = block.box is not None and block.box[1] + block.box[3] < height
+                    label = Label.HEADER if is_head else Label.FOOTER
+                    yield msgspec.structs.replace(block, label=label, furniture=Furniture.PROVEN, list_item=False)
 
 
 def _choose_alternatives(opened: Any) -> None:
@@ -111,9 +145,10 @@ def _placeholder(shape: Any) -> str:
     return shape.placeholder_format.type.name if shape.is_placeholder and shape.placeholder_format.type else ""
 
 
-def _shape(shape: Any, slide: Any, depth: int) -> Iterator[Block]:
+def _shape(shape: Any, lost: Counter[str], depth: int) -> Iterator[Block]:
     kind = _placeholder(shape)
     if depth > _MOST_DEPTH:
+        lost["too deeply nested shape"] += 1
         return
     if kind in _RUNNING:
         label = Label.HEADER if kind == "HEADER" else Label.FOOTER
@@ -121,30 +156,30 @@ def _shape(shape: Any, slide: Any, depth: int) -> Iterator[Block]:
         block = text.block(label=label, furniture=Furniture.PROVEN, box=_box(shape))
         yield from (block,) if block else ()
         return
-    for block in _content(shape, slide, kind, depth):
+    for block in _content(shape, lost, kind, depth):
         yield block if block.box or depth else msgspec.structs.replace(block, box=_box(shape))
 
 
-def _content(shape: Any, slide: Any, kind: str, depth: int) -> Iterator[Block]:
+def _content(shape: Any, lost: Counter[str], kind: str, depth: int) -> Iterator[Block]:
     from pptx.oxml import parse_xml
 
     if hasattr(shape, "shapes"):
         for each in shape.shapes:
-            yield from _shape(each, slide, depth + 1)
+            yield from _shape(each, lost, depth + 1)
         return
     if getattr(shape, "has_table", False):
-        yield from _table(shape.table)
+        yield from _table(shape.table, lost)
     elif getattr(shape, "has_chart", False):
         yield from chart_blocks(shape.chart._chartSpace)
     elif shape.has_text_frame:
         yield from _paragraphs(shape.text_frame, kind)
     for diagram in shape._element.iter(RELATIONS):
-        if (name := diagram.get(DATA)) in slide.part.rels:
-            yield from diagram_blocks(parse_xml(slide.part.rels[name].target_part.blob))
+        if (name := diagram.get(DATA)) in shape.part.rels:
+            yield from diagram_blocks(parse_xml(shape.part.rels[name].target_part.blob))
     said = str((shape._element.xpath(".//p:cNvPr/@descr") or [""])[0])  # lxml's own type of text otherwise
     for blip in shape._element.iter(f"{_A}blip"):
         name = blip.rEmbed if hasattr(blip, "rEmbed") else None
-        related = slide.part.rels.get(name) if name else None
+        related = shape.part.rels.get(name) if name else None
         target = related.target_part if related is not None and not related.is_external else None
         yield Block(
             label=Label.IMAGE,
@@ -228,11 +263,12 @@ def _marks(run: Any, address: str | None) -> Marks:
     return tuple(marks)
 
 
-def _table(table: Any) -> Iterator[Block]:
+def _table(table: Any, lost: Counter[str]) -> Iterator[Block]:
     cells = []
     for row, line in enumerate(table.rows):
         for column, each in enumerate(line.cells):
             if each.is_spanned:
+                lost["covered cell"] += bool(each.text_frame.text.strip())
                 continue
             span = (each.span_height, each.span_width) if each.is_merge_origin else (1, 1)
             cells.append(

@@ -21,11 +21,12 @@ from pagemill.errors import (
     UnsupportedInputError,
     lacks_extra,
 )
-from pagemill.imaging.decode import decode_image
+from pagemill.imaging.decode import decode_image, frames_warning
 from pagemill.imaging.encode import encode_jpeg
-from pagemill.imaging.formats import OLE, OWN_DOCUMENTS, READERS, ZIP
+from pagemill.imaging.formats import OLE, OWN_DOCUMENTS, READERS, ZIP, FileFormat, sniff
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.readers.base import MOST_PARTS, Document, Part
+from pagemill.imaging.tiff import count_pages
+from pagemill.readers.base import MOST_PARTS, Document, Part, Picture
 from pagemill.readers.packages import kind_of_package
 
 Read = Callable[[Path, str | None], Document]
@@ -70,14 +71,14 @@ def read_document(path: Path, target: Path, name: str, password: str | None = No
     except (PagemillError, MemoryError):
         raise
     except RecursionError:
-        raise CorruptInputError("its elements are nested too deep", remedy="Save it again.") from None
+        raise CorruptInputError("its elements are nested too deeply", remedy="Save it again.") from None
     except ImportError as error:
         raise _lacks(suffix, name, error) from error
     except Exception as error:  # libraries raise all sorts for damaged files
         reason = f"the document cannot be read ({type(error).__name__}: {str(error)[:300]})"
         raise CorruptInputError(reason, remedy="Save it again with the program that made it.") from error
     if len(document.parts) > MOST_PARTS:
-        raise TooLargeError(f"it has {len(document.parts):,} pages; {MOST_PARTS:,} are the most", remedy="Split it.")
+        raise TooLargeError(f"it has {len(document.parts):,} pages; the limit is {MOST_PARTS:,}", remedy="Split it.")
     lengths: list[int] = []
     left = MOST_PICTURES
     encode = msgspec.msgpack.Encoder().encode
@@ -86,7 +87,7 @@ def read_document(path: Path, target: Path, name: str, password: str | None = No
             left = _finish_pictures(part, left)
             data = encode(part)
             if sum(lengths) + len(data) > MOST_BYTES:
-                raise TooLargeError(f"its text and pictures are over {MOST_BYTES // 2**30} GiB", remedy="Split it.")
+                raise TooLargeError(f"its text and pictures exceed {MOST_BYTES // 2**30} GiB", remedy="Split it.")
             lengths.append(len(data))
             file.write(data)
     return DocumentRead(tuple(lengths), document.info, suffix.removeprefix("."))
@@ -127,14 +128,14 @@ def _disguised(head: bytes, suffix: str) -> str:
     if not (is_markup and b"<html" in text):  # which may name the vocabularies of Office
         for sign, what in _FOREIGN.items():
             if sign in text:
-                reason = f"its name ends with {suffix}, and it is {what}"
+                reason = f"its name ends with {suffix}, but it is {what}"
                 raise UnsupportedInputError(reason, remedy="Save it in the current format of Office.")
     if is_markup:
         return ".html"
     if text.startswith(b"{\\rtf"):
         return ".rtf"
     if b"\0" in text:
-        raise CorruptInputError(f"its name ends with {suffix}, and it is no file of Office", remedy="Get it again.")
+        raise CorruptInputError(f"its name ends with {suffix}, but it is not an Office file", remedy="Get it again.")
     return _OLD[suffix]
 
 
@@ -179,7 +180,7 @@ def _finish_pictures(part: Part, left: int) -> int:
     for block in part.blocks:
         picture = block.picture
         if picture is not None:
-            data, reason = _jpeg(picture.data) if left > 0 else (b"", "too many")
+            data, reason = _jpeg(picture, part.notes) if left > 0 else (b"", "too many")
             left -= 1
             if reason:
                 lost[reason] = lost.get(reason, 0) + 1
@@ -192,16 +193,20 @@ def _finish_pictures(part: Part, left: int) -> int:
     return left
 
 
-def _jpeg(data: bytes) -> tuple[bytes, str]:
-    """A picture as a JPEG; or why there is none."""
+def _jpeg(picture: Picture, notes: list[str]) -> tuple[bytes, str]:
+    """A picture as a JPEG; or why there is none. What it does not show of its file is noted."""
+    data = picture.data
     if not data:
-        return b"", "they are not in the file"
+        return b"", "not in the file"
     try:
-        pixels = decode_image(data, limits=DecodeLimits(), name="the picture").pixels
+        decoded = decode_image(data, limits=DecodeLimits(), name="the picture")
+        frames = count_pages(data, "the picture").pages - 1 if sniff(data) is FileFormat.TIFF else 0
     except PagemillError as error:
         if error.category in ("unsupported", "input"):
             return b"", "unsupported format (EMF, WMF, SVG, GIF)"
-        return b"", "they are damaged or too large"
-    if max(pixels.shape[:2]) <= _SMALL:
+        return b"", "damaged or too large"
+    if max(decoded.pixels.shape[:2]) <= _SMALL:
         return b"", "small"
-    return encode_jpeg(pixels), ""
+    lacks = [*decoded.warnings, *([frames_warning(frames)] if frames else [])]
+    notes += (f"picture {picture.name or 'without a name'}: {each.message}" for each in lacks)
+    return encode_jpeg(decoded.pixels), ""

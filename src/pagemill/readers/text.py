@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, TooLargeError
 from pagemill.readers.base import Block, Document, Inline, cell, in_parts, tables
 from pagemill.tables.table import Cell
@@ -40,6 +41,8 @@ _LABELS = {
     **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
 }
 """Encodings that browsers read as their larger sets: https://encoding.spec.whatwg.org/#names-and-labels"""
+_SEVEN_BIT = ("iso-2022-", "hz-gb-2312")
+"""Starts of encodings whose bytes are all ASCII, and so would be UTF-8."""
 _ASCII = re.compile("[\0-\x7f]+")
 _RUN = re.compile("[^\0-\x7f]{2,}")
 """In East Asian text letters are beside each other; Western ones that are taken for them are among ASCII."""
@@ -82,7 +85,7 @@ def read_separated(path: Path, password: str | None = None) -> Document:
     try:
         return found.told(Document(parts=list(in_parts(_table(found.text, path.suffix.lower())))))
     except csv.Error as error:
-        raise CorruptInputError(f"the table cannot be read: {error}", remedy="Check its quotes.") from error
+        raise CorruptInputError(f"the table cannot be read: {error}", remedy="Check its quotation marks.") from error
 
 
 def _table(text: str, suffix: str) -> Iterator[Block]:
@@ -115,7 +118,7 @@ def decoded(path: Path, said: str | None = None) -> Decoded:
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise TooLargeError(f"text of over {MOST_BYTES // 2**20} MB", remedy="Split the file.")
+        raise TooLargeError(f"the text is over {MOST_BYTES // 2**20} MB", remedy="Split the file.")
     return text_of(data, said)
 
 
@@ -123,22 +126,29 @@ def text_of(data: bytes, said: str | None = None) -> Decoded:
     """:func:`decoded` of bytes."""
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     if encoding is None and b"\0" in data:
-        raise CorruptInputError("the file holds binary data, no text", remedy="Check what it is.")
+        raise CorruptInputError("the file holds binary data, not text", remedy="Check its type.")
     named = [_LABELS.get(said.lower(), said)] if said else []
-    for name in (encoding,) if encoding else ("utf-8", *named):
+    order = (*named, "utf-8") if said and said.lower().startswith(_SEVEN_BIT) else ("utf-8", *named)
+    for name in (encoding,) if encoding else order:
         with suppress(UnicodeError, LookupError):
-            return Decoded(_with_line_feeds(data.decode(name)))
+            text = _with_line_feeds(data.decode(name))
+            if name == "cp1252" and _likely(data):  # in which any bytes are something
+                break
+            is_wrong = said and name == "utf-8" and not data.isascii() and not said.lower().startswith("utf")
+            return Decoded(text, f"the text is UTF-8, not {said[:40]} as declared" if said and is_wrong else "")
     if encoding in (None, "utf-8-sig"):
         text = data.decode("utf-8-sig", "replace")
         wide = Counter(_ASCII.sub("", text))
         bad = wide.pop("\ufffd", 0)
         if encoding or wide.total() >= bad:  # text in another encoding is hardly ever valid in UTF-8
-            return Decoded(_with_line_feeds(text), warning=f"{bad:,} places of the text are damaged: they are no UTF-8")
+            return Decoded(
+                _with_line_feeds(text), warning=f"the text is damaged: invalid UTF-8 in {count(bad, 'place')}"
+            )
     for name in () if encoding else (*_likely(data), *_WESTERN):
         with suppress(UnicodeError):
             text = data.decode(name)
-            return Decoded(_with_line_feeds(text), note=f"the text is no UTF-8; its encoding was guessed: {name}")
-    raise CorruptInputError(f"the text is damaged: it is no {encoding}", remedy="Save it as UTF-8.")
+            return Decoded(_with_line_feeds(text), note=f"the text is not UTF-8; guessed encoding: {name}")
+    raise CorruptInputError(f"the text is damaged: it is not valid {encoding}", remedy="Save it as UTF-8.")
 
 
 def _with_line_feeds(text: str) -> str:

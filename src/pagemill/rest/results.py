@@ -189,15 +189,18 @@ class JobResults:
 
         if (first := next(pages(), None)) is None:
             raise NotFoundError("there is no such document, or no page of it yet")
-        return kind.media_type, self._written(kind, first.doc_id, pages())
+        return kind.media_type, self._written(kind, first.doc_id, pages(), file)
 
-    def _written(self, kind: ExportFormat, doc_id: str, pages: Iterator[PageResult]) -> Iterator[bytes]:
-        """A document in a format that is served, piece by piece. Pictures are one level up."""
+    def _written(
+        self, kind: ExportFormat, doc_id: str, pages: Iterator[PageResult], file: JobFile | None = None
+    ) -> Iterator[bytes]:
+        """A document in a format that is served, or all of a file, piece by piece. Pictures are one level up."""
         assert kind.text is not None
         about = About(is_provisional=True, crops_root="../")
         if (reader := self.reader()) is not None:
             with reader:
-                is_provisional = not self.row.has_ended or reader.is_provisional(doc_id)
+                inner = _documents_of(reader, file) if file is not None else [doc_id]
+                is_provisional = not self.row.has_ended or any(map(reader.is_provisional, inner))
                 about = About(reader.info(doc_id), is_provisional, about.crops_root)
         return encoded(kind.text(map(self.named, pages), about))
 

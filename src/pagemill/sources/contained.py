@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pagemill.errors import MissingInputError, PagemillError, TooLargeError
-from pagemill.imaging.formats import ARCHIVE, CONTAINERS, HEAD_BYTES, is_document, promised, sniff
+from pagemill.imaging.formats import ARCHIVE, CONTAINERS, HEAD_BYTES, ZIP, is_document, promised, sniff
 from pagemill.readers.containers import Budget, Member, of_archive
 from pagemill.readers.mail import attached, read_message
 from pagemill.readers.packages import kind_of_package
@@ -47,27 +48,31 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
         budget: The rest of the limits of the outermost file.
         depth: Number of files around it.
     """
-    if item.content is None or not _is_container(item.name):
+    is_archive = isinstance(item.content, bytes) and not item.inside and item.content.startswith(ZIP)
+    if item.content is None or not (is_archive or _is_container(item.name)):
         yield item
         return
     budget = budget or Budget()
-    found = is_mail = not item.name.lower().endswith(ARCHIVE)
+    found = is_mail = not (is_archive or item.name.lower().endswith(ARCHIVE))
     if is_mail:
         yield item
     try:
         with _on_disk(item.content) as path:
-            if not is_mail and kind_of_package(path):
+            if is_package := not is_mail and kind_of_package(path) is not None:
                 yield item
-                return
-            for member in _attached(path) if is_mail else of_archive(path, budget):
-                inner = _inner(item, member, skipped)
+                found = True
+            names = Counter[str]()
+            for member in _attached(path) if is_mail else of_archive(path, budget, is_package=is_package):
+                inner = _inner(item, member, skipped, names)
                 if inner is None:
                     continue
                 found = True
                 if is_mail:
                     budget.spend(len(member.data))
                 if depth >= _MOST_DEPTH:
-                    raise TooLargeError(f"{inner.name!r} is in over {_MOST_DEPTH} files", remedy="Unpack them.")
+                    raise TooLargeError(
+                        f"{inner.name!r} is nested over {_MOST_DEPTH} files deep", remedy="Unpack the outer ones."
+                    )
                 yield from unpacked(inner, skipped, budget, depth + 1)
         if not found:
             raise MissingInputError(f"{item.name!r} holds no document", remedy="Check what is in it.")
@@ -96,17 +101,27 @@ def _attached(path: Path) -> Iterator[Member]:
     return attached(message)
 
 
-def _inner(item: Item, member: Member, skipped: SkippedFiles) -> Item | None:
-    """A member as a file to read; None for what is no document."""
+def _address(name: str, names: Counter[str]) -> str:
+    """The name of a member, with a number where others before have it: ``a (2).txt``."""
+    path, address = PurePosixPath(name), name
+    while address in names:
+        names[name] += 1
+        address = f"{name.removesuffix(path.suffix)} ({names[name]}){path.suffix}"
+    names[address] = 1
+    return address
+
+
+def _inner(item: Item, member: Member, skipped: SkippedFiles, names: Counter[str]) -> Item | None:
+    """A member as a file to read; None for what is no document. ``names`` counts those of the members before."""
     name = PurePosixPath(member.name.replace("\\", "/")).name or "document"
     data = member.data
     if member.error is None and promised(name) is None:
         head = data[:HEAD_BYTES]
-        if PurePosixPath(name).suffix or not (sniff(head) or is_document(head, name)):
+        if PurePosixPath(name).suffix not in ("", ".bin") or not (sniff(head) or is_document(head, name)):
             skipped.add(name)
             return None
     return Item(
-        uri=f"{item.uri}{_MARK}{member.name}",
+        uri=f"{item.uri}{_MARK}{_address(member.name, names)}",
         name=name,
         origin=item.origin,
         content=None if member.error else data,

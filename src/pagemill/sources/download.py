@@ -107,7 +107,7 @@ class DatasetCopy:
             tree = hub.list_repo_tree(name, repo_type="dataset", revision=commit, recursive=True)
             entries = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
             if not all(map(_is_inside, entries)):
-                raise CorruptInputError(f"{name} has files outside of it")
+                raise CorruptInputError(f"{name} lists files outside its folder")
             self.folder.mkdir(parents=True, exist_ok=True)
             if self._manifest is not None and self._manifest.commit != commit:
                 # Before any file is replaced: an interrupted download must not look like the earlier commit.

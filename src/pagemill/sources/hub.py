@@ -185,7 +185,7 @@ def _matching(names: Sequence[str], patterns: Iterable[str]) -> list[str]:
     wild = [pattern.split("/") for pattern in patterns if glob.has_magic(pattern)]
     if len(wild) > _MAX_PATTERNS:
         raise MissingInputError(
-            f"the card of the dataset has {len(wild):,} patterns of these files; {_MAX_PATTERNS:,} are the most",
+            f"the dataset card has {len(wild):,} patterns for these files; the limit is {_MAX_PATTERNS:,}",
             remedy="Name a configuration, or a folder or file of the dataset.",
         )
     parts = [name.split("/") for name in names]

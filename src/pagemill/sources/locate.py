@@ -120,7 +120,7 @@ def missing_on_hub(inputs: Iterable[str | Path | bytes]) -> dict[str, PagemillEr
     return missing
 
 
-_LOOK = "Check the name: an input that is the file alone reads all that is in it."
+_LOOK = "Check the name, or give the file alone to read everything in it."
 
 
 def _is_meant(item: Item, text: str, container: Item) -> bool:
@@ -148,7 +148,7 @@ class _Search:
                 inside = [each for each in unpacked(container, self.skipped) if _is_meant(each, text, container)]
                 if not inside:
                     name = text[len(container.uri) + 1 :]
-                    raise MissingInputError(f"{container.uri!r} has no {name!r}", remedy=_LOOK) from None
+                    raise MissingInputError(f"{container.uri!r} does not contain {name!r}", remedy=_LOOK) from None
                 yield from inside
                 return
             if not glob.has_magic(text):

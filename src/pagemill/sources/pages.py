@@ -108,7 +108,7 @@ class PageReferences:
         absent = None
         if info.announced > info.page_count:
             announces = f"{source.item.name} announces {info.announced:,} pages"
-            absent = f"{announces}, and only {info.page_count:,} of them can be loaded"
+            absent = f"{announces}, but only {info.page_count:,} of them can be loaded"
         yield from self._of_numbers(source, FileFormat.PDF, info.page_count, content, absent, info.announced, about)
 
     def of_document(self, source: Source, path: Path, keep: object, read: DocumentRead) -> Iterator[PageRef]:

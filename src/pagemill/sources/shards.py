@@ -119,7 +119,7 @@ def reason_of(error: Exception, content: Content) -> Exception:
     """The error for an exception of a shard: damage, or the exception itself if its filesystem failed."""
     if isinstance(error, MemoryError):  # also the base class of Arrow's own
         return TooLargeError(
-            f"the dataset file takes more memory than there is: {error}", remedy="Write it with smaller row groups."
+            f"the dataset file does not fit into memory: {error}", remedy="Write it with smaller row groups."
         )
     if isinstance(error, pa.ArrowException):
         return damaged(str(error))
@@ -329,9 +329,9 @@ def _stream_batches(
             batch = stream.read_next_batch()
         except StopIteration:
             if footer is None and file.tell() - before < _END_MARK_BYTES:
-                footer = damaged("the stream has no end mark, so that it may be truncated")
+                footer = damaged("the stream has no end mark, so it may be truncated")
             elif footer is None and file.read(1):
-                footer = damaged("there are data behind the end of the stream")
+                footer = damaged("there is data after the end of the stream")
             break
         except Exception as raised:
             yield LostRows(None, reason_of(raised, content))

@@ -47,8 +47,8 @@ class FileStamp:
             raise unreadable(self.path.name, error) from error
         if not is_same:
             raise ChangedInputError(
-                f"{self.path.name} was changed while it was read",
-                remedy="Run again when nothing writes to it: it will be read again.",
+                f"{self.path.name} was changed while it was being read",
+                remedy="Run again when nothing is writing to it.",
             )
 
 

@@ -243,7 +243,7 @@ class InputStream:
         warning = PageError(
             component="source",
             category="repaired",
-            message=f"the file is damaged; the page was {note}, and may lack something",
+            message=f"the file is damaged; the page was {note}, and may be incomplete",
             remedy="Compare the page with another copy of the document.",
         )
         return self._references.of_pdf(source, copy.path, copy, whole, warning=warning)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,36 @@ async def test_every_tool(world: World, tmp_path: Path) -> None:
             await asyncio.gather(*world.server._tasks)
         for more in ({}, {"document": document}):
             hits = (await call("search", query="7", **more)).structured_content["hits"]
-            assert [hit["document"] for hit in hits] == [document] and len(hits[0]["box"]) == 4
+            assert [hit["document"].partition("/")[0] for hit in hits] == [document] and len(hits[0]["box"]) == 4
         assert (await client.call_tool("search", {"query": "7", "document": "x"})).is_error  # there is none
+
+
+async def test_every_document_of_an_archive_is_reached(world: World, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,v\nalpha,1\n")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.csv", "k,v\nalpha,1\n")
+        archive.writestr("b.csv", "k,v\nbeta,2\n")
+
+    async def call(tool: str, **arguments: Any) -> Any:
+        return await client.call_tool(tool, arguments)
+
+    async with Client(create_server(documents(world, tmp_path))) as client:
+        parsed = (await call("parse_document", source="a.zip")).structured_content
+        whole, (first, second) = parsed["document"], parsed["documents"]
+        assert first.startswith(f"{whole}/")
+        text = (await call("get_pages", document=whole)).content[0].text
+        assert f"<!-- document {second}, page 1 -->" in text and "alpha" in text
+        text = (await call("get_pages", document=second, pages="1-2")).content[0].text
+        assert "beta" in text and "alpha" not in text and "Not finished: pages 2:" in text
+        assert "beta" in (await call("get_table", document=second, page=1)).content[0].text
+        refused = await call("get_table", document=whole, page=1)
+        assert refused.is_error and second in refused.content[0].text
+        while world.server._tasks:
+            await asyncio.gather(*world.server._tasks)
+        (hit,) = (await call("search", query="beta", document=second)).structured_content["hits"]
+        assert hit["document"] == second
+        alone = (await call("parse_document", source="a.csv")).structured_content
+        assert "documents" not in alone
 
 
 async def test_a_search_in_one_document_is_not_among_the_best_pages_of_all(world: World) -> None:

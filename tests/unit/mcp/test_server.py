@@ -59,6 +59,9 @@ class FakeDocuments(Documents):
     async def finished(self, document: str) -> list[int]:
         return [1, 2]
 
+    async def inner(self, document: str) -> list[str]:
+        return []
+
     async def is_unfinished(self, document: str) -> bool:
         return self.cut_short
 
@@ -163,7 +166,9 @@ async def test_the_image_of_a_page() -> None:
 
 async def test_a_search() -> None:
     result = await call("search", query="한지")
-    assert result.structured_content["hits"][0]["snippet"] == "한지"
+    assert result.structured_content["hits"] == [
+        {"document": "d/1", "name": "mill.pdf", "page": 1, "score": 0.5, "snippet": "한지"}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -222,4 +222,4 @@ async def test_a_page_of_a_file_that_was_changed_fails_by_name(tmp_path: Path):
     assert (page.record.status, page.retryable) == (Status.FAILED, False)
     (error,) = page.record.errors
     assert (error.component, error.category) == ("decode", "changed")
-    assert "a.png was changed while it was read" in error.message
+    assert "a.png was changed while it was being read" in error.message

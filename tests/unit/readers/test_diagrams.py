@@ -36,10 +36,17 @@ def link(above: str, below: str, order: int, kind: str = "parOf") -> str:
     return f'<dgm:cxn modelId="x{above}{below}" type="{kind}" srcId="{above}" destId="{below}" srcOrd="{order}"/>'
 
 
-POINTS = point("0", kind="doc") + point("3", "Third") + point("1", "First") + point("2", "Second") + point("4", "Below")
+POINTS = (
+    point("0", kind="doc")
+    + point("3", "Third")
+    + point("1", "First")
+    + point("2", "Second")
+    + point("4", "Below")
+    + point("5", "Loose")
+)
 LINKS = link("0", "2", 1) + link("0", "1", 0) + link("0", "3", 2) + link("1", "4", 0) + link("1", "3", 0, "presOf")
 DATA = f"<dgm:dataModel {NAMES}><dgm:ptLst>{POINTS}</dgm:ptLst><dgm:cxnLst>{LINKS}</dgm:cxnLst></dgm:dataModel>"
-SAID = ["• First", "  • Below", "• Second", "• Third"]
+SAID = ["• First", "  • Below", "• Second", "• Third", "• Loose"]
 
 
 def shown(name: str) -> str:

@@ -117,7 +117,7 @@ def test_docx_running_heads_are_furniture_and_hidden_text_is_named(word: Documen
     (head,) = (block for block in blocks(word) if block.label is Label.HEADER)
     assert (head.content, head.furniture) == ("Running head", Furniture.PROVEN)
     assert "Seen" in texts(word)
-    assert word.parts[0].notes == ["1 runs of hidden text are not read"]
+    assert word.parts[0].notes == ["not read: 1 hidden run"]
 
 
 def test_docx_links_of_notes_are_those_of_their_part(tmp_path: Path):
@@ -191,7 +191,7 @@ def test_docx_diagrams_are_named(tmp_path: Path):
     drawing = f"<w:drawing><wp:inline>{made.SMART_ART}</wp:inline></w:drawing>"
     made.add(word.add_paragraph("Text"), f"<w:r {nsdecls('w', 'wp')}>{drawing}</w:r>")
     word.save(str(tmp_path / "a.docx"))
-    assert read(tmp_path / "a.docx", "docx:read").parts[0].notes == ["1 diagrams (SmartArt) are not read"]
+    assert read(tmp_path / "a.docx", "docx:read").parts[0].notes == ["not read: 1 SmartArt diagram"]
 
 
 def test_docx_metadata(word: Document):
@@ -259,7 +259,7 @@ def test_pptx_diagrams_are_named(tmp_path: Path):
     )
     slide.shapes._spTree.append(parse_xml(frame))
     deck.save(str(tmp_path / "a.pptx"))
-    assert read(tmp_path / "a.pptx", "pptx:read").parts[0].notes == ["1 diagrams (SmartArt) are not read"]
+    assert read(tmp_path / "a.pptx", "pptx:read").parts[0].notes == ["not read: 1 SmartArt diagram"]
 
 
 def test_pptx_links_to_the_next_slide_have_no_target(tmp_path: Path):
@@ -347,7 +347,7 @@ def test_hidden_rows_and_comments_are_found_in_linear_time():
 def test_xlsx_sheets_are_pages_and_hidden_ones_are_named(sheets: Document):
     assert [part.metadata for part in sheets.parts] == [{"sheet": "Sales"}, {"sheet": "Secret"}]
     assert headings(sheets) == [(2, "Sales"), (2, "Secret")]
-    assert sheets.parts[0].notes == ["1 rows of the sheet are hidden"]
+    assert sheets.parts[0].notes == ["hidden in the sheet: 1 row"]
     assert sheets.parts[1].notes == ["the sheet 'Secret' is hidden"]
 
 

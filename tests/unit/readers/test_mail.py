@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -64,6 +65,25 @@ def test_a_message_inside_of_another_is_an_attachment(tmp_path: Path):
     (inner,) = attached(read_message(eml(tmp_path, message)))
     assert inner.name == "점검 결과.eml"
     assert blocks(read(eml(tmp_path, inner.data)))[-1].content == "Inner."
+
+
+def test_an_encoded_message_inside_of_another_is_read(tmp_path: Path):
+    part = b'Content-Type: message/rfc822; name="x.docx"\nContent-Transfer-Encoding: base64\n\n' + base64.encodebytes(
+        bytes(letter("Inner."))
+    )
+    path = eml(tmp_path, b"Subject: a\nContent-Type: multipart/mixed; boundary=B\n\n--B\n" + part + b"\n--B--\n")
+    (inner,) = attached(read_message(path))
+    assert inner.name == "x.docx.eml"
+    assert blocks(read(eml(tmp_path, inner.data)))[-1].content == "Inner."
+
+
+def test_attachments_that_are_not_read_are_named(tmp_path: Path):
+    message = letter()
+    message.add_attachment(b"x", "application", "ms-tnef", filename="winmail.dat")
+    assert read(eml(tmp_path, message)).parts[0].notes == [
+        "attachments: winmail.dat",
+        "attachments of unsupported types: winmail.dat",
+    ]
 
 
 def test_headers_in_bytes_of_a_korean_mailer(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import re
 import zipfile
 from pathlib import Path
@@ -12,6 +13,7 @@ import made_documents as made
 import msgspec
 import pytest
 from hostile import BOMB, FILE, damaged, repacked
+from PIL import Image
 
 from pagemill import plugins
 from pagemill.document.labels import Label
@@ -148,6 +150,17 @@ def test_a_damaged_picture_costs_no_text(documents: dict[str, Path], tmp_path: P
     assert part.notes[-1].startswith("1 picture left out")
 
 
+def test_further_frames_of_a_picture_are_named(documents: dict[str, Path], tmp_path: Path):
+    data = io.BytesIO()
+    frame = Image.new("L", (60, 40))
+    frame.save(data, "TIFF", save_all=True, append_images=[frame])
+    path = repacked(
+        documents[".docx"], tmp_path / "a.docx", lambda name, old: data.getvalue() if name.endswith(".png") else old
+    )
+    (part,) = parts_of(path)
+    assert part.notes[-1].endswith("only the first of 2 frames is read; 1 left out")
+
+
 def test_pictures_become_jpegs_and_ornaments_are_left_out(tmp_path: Path):
     from docx import Document as Word
 
@@ -204,7 +217,7 @@ def test_web_pages_and_text_with_the_names_of_old_office_files_are_read(
             b'<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet"/>',
             "XML of Excel",
         ),
-        ("a.xls", b"\x09\x04\x06\0\0\0", "no file of Office"),
+        ("a.xls", b"\x09\x04\x06\0\0\0", "not an Office file"),
     ],
 )
 def test_other_files_with_the_names_of_old_office_files_are_named(tmp_path: Path, name: str, data: bytes, what: str):

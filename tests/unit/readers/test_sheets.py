@@ -62,5 +62,5 @@ def test_a_stray_cell_far_away_costs_no_sheet(tmp_path: Path):
     assert "Why?" in " ".join(text or "" for text in texts(found, Label.ASIDE_TEXT))
     assert (found.parts[0].warnings, found.parts[0].notes) == (
         [],
-        ["wide gaps between the cells of 1 sheets are left out"],
+        ["wide gaps between cells left out in 1 sheet"],
     )

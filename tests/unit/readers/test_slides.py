@@ -109,6 +109,19 @@ def test_categories_in_levels_are_joined(tmp_path: Path):
     assert rows[1:] == [["East / e1", "1.5"], ["East / e2", "2.5"], ["West / w1", "3.5"]]
 
 
+def test_typed_labels_are_behind_the_values(tmp_path: Path):
+    data = CategoryChartData()
+    data.categories = ("a", "b")
+    data.add_series("S", (1, 2))
+
+    def fill(page: Any) -> None:
+        made_ = page.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Inches(3), Inches(3), data).chart
+        made_.plots[0].series[0].points[1].data_label.text_frame.text = "best"
+
+    (table,) = texts(slide(tmp_path, fill), Label.TABLE)
+    assert table is not None and "<td>2 (best)</td>" in table and "<td>1</td>" in table
+
+
 def test_bubbles_have_their_sizes(tmp_path: Path):
     data = BubbleChartData()
     series = data.add_series("S")
@@ -140,3 +153,27 @@ def test_footers_of_slides_are_furniture(tmp_path: Path):
 
     (foot,) = blocks(slide(tmp_path, fill))
     assert (foot.content, foot.label, foot.furniture) == ("Confidential", Label.FOOTER, Furniture.PROVEN)
+
+
+def test_text_of_layouts_comments_and_covered_cells(tmp_path: Path):
+    from pptx.opc.package import Part
+    from pptx.opc.packuri import PackURI
+
+    def fill(page: Any) -> None:
+        box = '<p:nvSpPr><p:cNvPr id="9" name="x"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>'
+        layout = f"<p:sp {NAMES}>{box}<a:p><a:r><a:t>Confidential</a:t></a:r></a:p></p:txBody></p:sp>"
+        page.slide_layout.shapes._spTree.append(etree.fromstring(layout))
+        table = page.shapes.add_table(1, 2, 0, 0, Inches(3), Inches(1)).table
+        table.cell(0, 0).text, table.cell(0, 1).text = "a", "covered"
+        table.cell(0, 1)._tc.set("hMerge", "1")
+        comments = f"<p:cmLst {NAMES}><p:cm><p:text>Is it so?</p:text></p:cm></p:cmLst>".encode()
+        kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/comments"
+        page.part.relate_to(Part(PackURI("/ppt/c.xml"), "application/xml", page.part.package, comments), kind)
+
+        page.notes_slide.notes_text_frame.text = "notes"
+        page.notes_slide.shapes._spTree.append(etree.fromstring(layout))
+
+    found = slide(tmp_path, fill)
+    assert texts(found, Label.FOOTER) == ["Confidential"] and texts(found, Label.ASIDE_TEXT) == ["Is it so?"]
+    assert texts(found, Label.FOOTNOTE) == ["notes", "Confidential"]
+    assert found.parts[0].notes == ["not read: 1 covered cell"]

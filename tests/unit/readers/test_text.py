@@ -14,7 +14,7 @@ def test_one_bad_byte_does_not_destroy_a_file_in_utf_8(tmp_path: Path):
     (tmp_path / "a.txt").write_bytes("점검 대상은 \0본청과".encode().replace(b"\0", b"\xff"))
     found = read(tmp_path / "a.txt", "text:read_text")
     assert texts(found) == ["점검 대상은 \ufffd본청과"]
-    assert found.parts[0].warnings == ["1 places of the text are damaged: they are no UTF-8"]
+    assert found.parts[0].warnings == ["the text is damaged: invalid UTF-8 in 1 place"]
 
 
 @pytest.mark.parametrize(("text", "encoding"), [("점검 대상", "cp949"), ("un été à Nîmes", "cp1252")])
@@ -22,7 +22,7 @@ def test_a_guessed_encoding_is_named(tmp_path: Path, text: str, encoding: str):
     for name, reader in (("a.txt", "text:read_text"), ("a.csv", "text:read_separated"), ("a.md", "html:read_markdown")):
         (tmp_path / name).write_bytes(text.encode(encoding))
         found = read(tmp_path / name, reader).parts[0]
-        assert (found.notes, found.warnings) == ([f"the text is no UTF-8; its encoding was guessed: {encoding}"], [])
+        assert (found.notes, found.warnings) == ([f"the text is not UTF-8; guessed encoding: {encoding}"], [])
     (tmp_path / "a.html").write_bytes(f'<meta charset="{encoding}"><p>{text}'.encode(encoding))
     assert not read(tmp_path / "a.html", "html:read_html").parts[0].notes
 
@@ -30,6 +30,18 @@ def test_a_guessed_encoding_is_named(tmp_path: Path, text: str, encoding: str):
 def test_a_mark_of_utf_8_decides_even_before_bad_bytes(tmp_path: Path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfabc\xffd")
     assert texts(read(tmp_path / "a.txt", "text:read_text")) == ["abc\ufffdd"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said", "note"),
+    [
+        ("utf-8", "us-ascii", "the text is UTF-8, not us-ascii as declared"),
+        ("cp949", "iso-8859-1", "the text is not UTF-8; guessed encoding: cp949"),
+        ("iso-2022-kr", "ISO-2022-KR", ""),
+    ],
+)
+def test_an_encoding_that_is_declared_is_checked(encoding: str, said: str, note: str):
+    assert text_of("점검 대상은 본청".encode(encoding), said) == ("점검 대상은 본청", note, "")
 
 
 SAID = {
@@ -46,4 +58,4 @@ SAID = {
 def test_the_encoding_of_text_without_a_label_is_guessed(encoding: str):
     found = text_of(SAID[encoding].encode(encoding))
     assert found.text == SAID[encoding]
-    assert found.note == f"the text is no UTF-8; its encoding was guessed: {encoding}"
+    assert found.note == f"the text is not UTF-8; guessed encoding: {encoding}"

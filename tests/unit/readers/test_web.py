@@ -74,4 +74,4 @@ def test_an_open_tag_in_markdown_does_not_swallow_the_rest(tmp_path: Path, tag: 
 def test_what_a_page_hides_is_counted():
     found = of_markup('<p>a<span hidden>b</span></p><div style="display: none"> </div><div hidden>c</div>')
     assert [block.content for part in found.parts for block in part.blocks] == ["a"]
-    assert found.parts[0].notes == ["2 hidden elements with text are not read"]
+    assert found.parts[0].notes == ["not read: 2 hidden text elements"]

@@ -9,10 +9,14 @@ from typing import Any
 import docx
 import made_documents as made
 import pytest
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
+from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from test_formats import blocks, read, texts
 
 from pagemill.document.labels import Label
+from pagemill.document.page import Furniture
 from pagemill.readers.base import Document
 
 NAMES = f'{nsdecls("w", "r", "a", "pic", "wp")} xmlns:v="urn:schemas-microsoft-com:vml" ' + (
@@ -66,7 +70,6 @@ def test_a_picture_in_a_text_box_is_there_once(tmp_path: Path):
     document = docx.Document()
     document.add_picture(made.png())
     picture = document.paragraphs[0]._p
-    from docx.oxml import parse_xml
     from lxml import etree
 
     box = text_box(f"<w:p>{etree.tostring(picture[0]).decode()}</w:p>")
@@ -118,3 +121,74 @@ def test_content_controls_are_read_as_they_are_shown(tmp_path: Path):
         made.add(document.paragraphs[0], run.replace("<w:sdt>", f"<w:sdt {NAMES}>", 1))
 
     assert texts(word(tmp_path, markup, fill)) == ["Name: Kim ☒"]
+
+
+def _field(instruction: str) -> str:
+    ends = (f'<w:fldChar w:fldCharType="{kind}"/>' for kind in ("begin", "end"))
+    return f"<w:r {NAMES}>{f'<w:instrText>{instruction}</w:instrText>'.join(ends)}</w:r>"
+
+
+MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+
+
+@pytest.mark.parametrize(
+    ("markup", "shown"),
+    [
+        (f'<w:r {NAMES}><w:pict><v:shape><v:textpath string="Word art"/></v:shape></w:pict></w:r>', ["Word art"]),
+        (
+            f"<w:smartTag {NAMES} {MATH}><m:oMath><w:r><w:t>if</w:t></w:r><w:del><m:r><m:t>x</m:t></m:r></w:del>"
+            "</m:oMath><w:r><w:tab/><w:sym w:font='Wingdings' w:char='00FE'/></w:r></w:smartTag>",
+            ["$\\text{if}$\t☑"],
+        ),
+        (
+            f"<w:r {NAMES}><mc:AlternateContent><mc:Choice Requires='wpi'><w:drawing/></mc:Choice><mc:Fallback>"
+            "<w:t>ink</w:t></mc:Fallback></mc:AlternateContent></w:r>",
+            ["ink"],
+        ),
+        (f"<w:r {NAMES}><w:drawing><a:p><a:r><a:t>canvas</a:t></a:r></a:p></w:drawing></w:r>", ["canvas"]),
+        (_field(r"EQ \f(a,b)"), ["(a,b)"]),
+        (_field("MACROBUTTON x Click here"), ["Click here"]),
+        (_field("PAGE"), []),
+    ],
+)
+def test_text_in_odd_places_is_read(tmp_path: Path, markup: str, shown: list[str]):
+    assert texts(word(tmp_path, markup)) == shown
+
+
+def test_what_is_not_read_is_counted(tmp_path: Path):
+    ruby = "<w:ruby><w:rt/><w:rubyBase><w:r><w:t>base</w:t></w:r></w:rubyBase></w:ruby>"
+    names = f'{NAMES} xmlns:o="urn:schemas-microsoft-com:office:office"'
+    chart = '<cx:chart xmlns:cx="http://schemas.microsoft.com/office/drawing/2014/chartex"/>'
+    markup = f"<w:r {names}>{ruby}<w:object><o:OLEObject/>{chart}</w:object></w:r>"
+
+    def fill(document: Any) -> None:
+        merge, text = '<w:tcPr><w:vMerge w:val="{}"/></w:tcPr>', "<w:p><w:r><w:t>x</w:t></w:r></w:p>"
+        rows = (f"<w:tr><w:tc>{merge.format(kind)}{text}</w:tc></w:tr>" for kind in ("restart", "continue"))
+        document.element.body.insert(0, parse_xml(f"<w:tbl {NAMES}>{''.join(rows)}</w:tbl>"))
+
+    kinds = ("covered cell", "ruby reading", "chart", "embedded object")
+    assert word(tmp_path, markup, fill).parts[0].notes == [f"not read: 1 {kind}" for kind in kinds]
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("html", ["a chunk"]), ("plain", ["a <b>chunk</b>"]), ("rtf", [])])
+def test_embedded_pages_are_read_in_their_place(tmp_path: Path, kind: str, shown: list[str]):
+    def fill(document: Any) -> None:
+        part = Part(PackURI("/word/chunk"), f"text/{kind}", b"a <b>chunk</b>", document.part.package)
+        name = document.part.relate_to(part, f"{made.LINK.rpartition('/')[0]}/aFChunk")
+        document.element.body.insert(0, parse_xml(f'<w:altChunk {NAMES} r:id="{name}"/>'))
+
+    found = word(tmp_path, f"<w:r {NAMES}/>", fill)
+    assert (texts(found), bool(found.parts[0].notes)) == (shown, not shown)
+
+
+def test_feet_and_notes_keep_tables_pictures_and_deleted_text(tmp_path: Path):
+    def fill(document: Any) -> None:
+        foot = document.sections[0].footer
+        foot.paragraphs[0].add_run().add_picture(made.png())
+        foot.add_table(1, 2, 100).cell(0, 1).text = "cell"
+        made.footnotes(document, "x</w:t></w:r><w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:r><w:t>")
+
+    found = word(tmp_path, f'<w:r {NAMES}><w:footnoteReference w:id="2"/></w:r>', fill)
+    (picture,) = (block for block in blocks(found) if block.label is Label.FOOTER_IMAGE)
+    assert picture.picture is not None and picture.furniture is Furniture.PROVEN
+    assert texts(found, Label.FOOTER) == ["cell"] and texts(found, Label.ASIDE_TEXT) == ["gone"]

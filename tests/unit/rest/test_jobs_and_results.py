@@ -24,6 +24,7 @@ from pagemill.rest.results import JobResults
 from pagemill.rest.settings import LimitSettings
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.store import paths
+from pagemill.store.reading import RunReader
 
 
 def events_of(text: str) -> list[tuple[str, str | None, dict]]:
@@ -55,6 +56,18 @@ async def test_a_job_from_the_upload_to_the_archive(world):
     assert archive.testzip() is None
     assert "documents/page 2.md" in archive.namelist()
     assert str(world.server.settings.data).encode() not in b"".join(map(archive.read, archive.namelist()))
+
+
+async def test_an_archive_is_provisional_while_one_of_its_documents_is(world, monkeypatch):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("a.txt", "alpha")
+        archive.writestr("b.txt", "beta")
+    job = (await world.client.post("/v1/jobs", files=[("files", ("a.zip", data.getvalue()))])).json()
+    await world.client.get(f"/v1/jobs/{job['id']}?wait=30")
+    monkeypatch.setattr(RunReader, "is_provisional", lambda self, doc_id: doc_id == "b")
+    found = (await world.client.get(f"/v1/jobs/{job['id']}/documents/0001.json")).json()
+    assert found["provisional"] and "beta" in json.dumps(found)
 
 
 async def test_the_folder_of_a_job_without_urls_is_measured_once(world, monkeypatch):

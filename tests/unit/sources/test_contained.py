@@ -106,3 +106,31 @@ def test_an_office_file_under_the_name_of_an_archive_is_read_as_such(tmp_path: P
     (tmp_path / "a.zip").write_bytes(archive(**{"[Content_Types].xml": "", "word/document.xml": ""}))
     (item,) = found(tmp_path / "a.zip")
     assert item.content == tmp_path / "a.zip" and item.error is None
+
+
+@pytest.mark.parametrize("kind", ["[Content_Types].xml", "other.bin"])
+def test_documents_beside_the_parts_of_an_office_file_are_read(tmp_path: Path, kind: str):
+    (tmp_path / "a.zip").write_bytes(archive(**{kind: "", "xl/workbook.xml": "", "a.txt": "text"}))
+    path = tmp_path / "a.zip"
+    assert len(list(expand([path.read_bytes()], recursive=False))) == len(found(path))
+    names = [item.name for item in found(path)]
+    assert names == ["a.zip"] * (kind != "other.bin") + ["a.txt"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_members_with_odd_names_are_read_and_each_has_its_address(tmp_path: Path):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as made:
+        for name in ("a.txt", "a.txt", "a (2).txt", "folder.txt/", "..notes.txt"):
+            made.writestr(name, name)
+    (tmp_path / "a.zip").write_bytes(data.getvalue())
+    items = found(tmp_path / "a.zip")
+    names = ["a.txt", "a (2).txt", "a (2) (2).txt", "folder.txt/", "..notes.txt"]
+    assert [item.uri.partition("#")[2] for item in items] == names
+    assert [item.uri for item in found(items[1].uri)] == [items[1].uri]
+
+
+def test_the_first_of_two_joined_archives_is_not_lost_silently(tmp_path: Path):
+    (tmp_path / "a.zip").write_bytes(archive(**{"a.txt": "one"}) + archive(**{"b.txt": "two"}))
+    second, problem = found(tmp_path / "a.zip")
+    assert second.content == b"two" and isinstance(problem.error, CorruptInputError)

@@ -47,7 +47,7 @@ async def test_a_file_that_is_rewritten_in_place_is_changed(tmp_path: Path):
     before = path.stat()
     path.write_bytes(bmp(255))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    with pytest.raises(ChangedInputError, match=r"a\.bmp was changed while it was read"):
+    with pytest.raises(ChangedInputError, match=r"a\.bmp was changed while it was being read"):
         stamp.check()
     path.write_bytes(bmp(0) + b"\n")
     with pytest.raises(ChangedInputError):
