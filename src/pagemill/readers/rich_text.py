@@ -133,7 +133,7 @@ class _Edge(msgspec.Struct, frozen=True):
 
 
 class _Row(msgspec.Struct):
-    """What is said of a row before it ends. It holds for the next rows, until it is said anew."""
+    """The properties of a row. They hold for the next rows, until a new definition resets them."""
 
     left: int = 0
     edges: list[_Edge] = []
