@@ -83,7 +83,7 @@ OWN_DOCUMENTS: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".md", ".markdown"), ("html:read_markdown", _WEB)),
     ".epub": ("epub:read", _WEB),
     **dict.fromkeys((".odt", ".ods", ".odp"), ("opendocument:read", _WEB)),
-    ".rtf": ("rich_text:read", _OFFICE),
+    ".rtf": ("rich_text:read", ""),
     **dict.fromkeys((".eml", ".msg"), ("mail:read", "")),
     **dict.fromkeys((".csv", ".tsv"), ("text:read_separated", "")),
     **dict.fromkeys((".txt", ".text"), ("text:read_text", "")),

@@ -1,108 +1,711 @@
-"""Rich text (RTF), through striprtf, which gives text alone: signs in it tell headings, list items and cells."""
+"""Rich text (RTF): a stream of groups, control words and characters, each with the state of its group.
+
+The libraries for RTF give its text alone, without cells, notes, fonts or what is cut off, so the tokens are our own.
+Specification: Rich Text Format 1.9.1, https://www.microsoft.com/en-us/download/details.aspx?id=10725
+"""
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Iterator
-from importlib import import_module
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement
 
+import msgspec
+
+from pagemill.document.labels import Label
+from pagemill.document.marks import safe_target
+from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, TooLargeError
-from pagemill.readers.base import Block, Document, Inline, cell, heading, in_parts, list_item, tables
+from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
+from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.text import MOST_BYTES
+from pagemill.tables.table import Cell
 
-_ROW, _CELL, _END, _ITEM = "\ue010", "\ue011", "\ue012", "\ue013"
-_SIGNS = {"trowd": _ROW, "cell": _CELL, "nestcell": _CELL, "row": _END, "nestrow": _END, "listtext": _ITEM}
-_LEVELS = {f"outlinelevel{letter}": chr(0xE000 + level) for level, letter in enumerate("abcdefghi")}
-"""What stands for control words in the text: characters for private use."""
-_STYLE = re.compile(r"\\s(\d{1,5})(?!\d)")
-_STYLES = re.compile(r"\{\\s(\d{1,5})(?!\d)([^{};]*);\}")
-_OWN_LEVEL = re.compile(r"\\outlinelevel([0-8])(?!\d)")
-_NAMED = re.compile(r" (?:heading ([1-9])|(title))$", re.IGNORECASE)
-"""How the styles of headings are called, in every language of Word."""
-_LEVEL = re.compile("[\ue000-\ue008]")
-_SIGN = re.compile("[\ue000-\ue008\ue010-\ue013]")
-_TABLE = re.compile(f"{_ROW}[^{_END}]*{_END}")
-_CODE_PAGE = re.compile(rb"\\ansicpg(\d{1,5})")
-_LOST = {b"pict": "pictures", b"footnote": "notes", b"v": "runs of hidden text", b"deleted": "deleted texts"}
-_SYMBOLS = str.maketrans({0xF0B7: "•", 0xF0A7: "▪", 0xF0D8: "➢", 0xF0FC: "✓"})
-"""Bullets in fonts of symbols."""
+_TOKEN = re.compile(
+    rb"\\([A-Za-z]+)(-?\d{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\(.)|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\", re.DOTALL
+)
+_WORD, _NUMBER, _HEX, _SIGN, _BRACE, _TEXT = range(1, 7)
+"""Groups of a token."""
+_NO_HEX = re.compile("[^0-9A-Fa-f]+")
+_CONTROLS = dict.fromkeys(each for each in range(32) if chr(each) not in "\t\n")
+_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
+_HEADING = re.compile(r"(?:.* )?heading ([1-9])", re.IGNORECASE)
+_CODE_PAGES = {0: 1252, 77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258}
+_CODE_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250, 254: 437, 255: 437}
+"""By the number of a font's character set."""
+_SYMBOLS = 2
+"""The character set of fonts of symbols."""
+_MAC = 10000
+_KNOWN = {437, 720, 737, 775, 850, 852, *range(855, 859), *range(860, 867), 869, 874, *range(1250, 1259), 65001}
+_KNOWN |= set(_CODE_PAGES.values())
+_PAGES = {"mac": _MAC, "pc": 437, "pca": 850}
+_CHARACTERS = {"tab": "\t", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’", "line": "\n"}
+_CHARACTERS |= {"ldblquote": "“", "rdblquote": "”", "emspace": "\u2003", "enspace": "\u2002", "qmspace": "\u2005"}
+_CHARACTERS |= {"zwj": "\u200d", "zwnj": "\u200c", "softline": "\n"}
+_SIGNS = {"~": "\u00a0", "_": "\u2011", "\\": "\\", "{": "{", "}": "}", "\t": "\t"}
+_BULLETS = {0xF0B7: "•", 0xF0A7: "▪", 0xF0A8: "☐", 0xF0D8: "➢", 0xF0FC: "✓", 0xF0FB: "✗", 0xF0FD: "☒", 0xF0FE: "☑"}
+"""What fonts of symbols have beyond ASCII, by their private characters."""
+_GREEK = {
+    0xF000 + code: sign
+    for code, sign in zip(b"\xa3\xb0\xb1\xb3\xb4\xb8\xb9\xbb\xa5\xae\xd6", "≤°±≥×÷≠≈∞→√", strict=True)
+}
+_GREEK |= {
+    base + ord(letter): sign
+    for letter, sign in zip("abgdezhqiklmnxoprstufcywGDQLXPSUFYW", "αβγδεζηθικλμνξοπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ", strict=True)
+    for base in (0, 0xF000)
+}
+"""What the font Symbol has in their places."""
+_MARKS = {"b": Mark.BOLD, "i": Mark.ITALIC, "strike": Mark.STRIKE, "striked": Mark.STRIKE}
+_MARKS |= {"super": Mark.SUPERSCRIPT, "sub": Mark.SUBSCRIPT}
+_STORIES = {
+    **dict.fromkeys(("header", "headerl", "headerr", "headerf"), Label.HEADER),
+    **dict.fromkeys(("footer", "footerl", "footerr", "footerf"), Label.FOOTER),
+    **dict.fromkeys(("shptxt", "dptxbxtext"), Label.TEXT),
+    "footnote": Label.FOOTNOTE,
+    "annotation": Label.ASIDE_TEXT,
+}
+"""Texts beside the one that they are written in."""
+_KINDS = {
+    word: kind
+    for kind, words in (
+        ("format", "plain nosupersub pard v deleted mvf intbl itap li uc s outlinelevel f deff fcharset cpg ansicpg"),
+        ("format", "mac pc pca"),
+        ("begin", "field fldrslt upr ud moMath nestrow chftn"),
+        # Text that says something of the document:
+        (
+            "catch",
+            "info title author creatim revtim fonttbl stylesheet fldinst listtext pntext pict atnauthor sp sn sv",
+        ),
+        ("catch", "picprop formfield ffl nesttableprops"),
+        # Groups that are read though programs may ignore them:
+        ("through", "shppict shpinst do moMathPara"),
+        # What is shown nowhere, or is there once more:
+        ("skip", "colortbl filetbl listpicture nonesttables nonshppict shprslt xe rxe tc tcn mmathPict moMathParaPr"),
+        ("skip", "objdata objclass objname objtime datafield bkmkstart bkmkend atnid atndate atnref ffname ffdeftext"),
+        ("skip", "ffformat ftnsep ftnsepc ftncn aftnsep aftnsepc aftncn"),
+    )
+    for word in words.split()
+}
+_TIME = {"yr": "{:04}", "mo": "-{:02}", "dy": "-{:02}", "hr": "T{:02}", "min": ":{:02}"}
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_LOOKS = {
+    "scr": ("roman", "script", "fraktur", "double-struck", "sans-serif", "monospace"),
+    "sty": ("p", "b", "i", "bi"),
+}
+_TEXT_LEVEL = 9
+"""The outline level of what is no heading."""
+_BY_DEFAULT = 25
+"""The result of a form field that nobody has changed."""
+_MOST_DEPTH = 10_000
+"""Groups inside of each other; each takes some 200 bytes."""
+_MOST_COLUMNS = 1_000
+_LONGEST_NAME = 200
+_LONGEST_FIELD = 4_000
+_LONGEST_FORMULA = 10_000
+"""Elements and characters."""
+_SAME_EDGE = 40
+"""Twentieths of a point by which edges of cells may differ that are one: 0.7 mm. Not measured."""
 
 
 def read(path: Path, password: str | None = None) -> Document:
     """Read a rich text."""
-    striprtf: Any = import_module("striprtf.striprtf")
-    striprtf.specialchars.update(_SIGNS | _LEVELS)
-    striprtf.destinations |= {"v", "deleted"}
-    data = path.read_bytes()
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise TooLargeError(f"rich text of over {MOST_BYTES // 2**20} MB", remedy="Save it as .docx.")
     if not data.lstrip().startswith(b"{\\rtf"):
         raise CorruptInputError("the file is no rich text", remedy="Save it again.")
-    page = _CODE_PAGE.search(data)
-    encoding = f"cp{page[1].decode()}" if page else "cp1252"
-    try:
-        markup = data.decode(encoding, "replace")
-    except LookupError:
-        markup = data.decode("cp1252", "replace")
-    markup = markup.replace("\\v0", "")
-    levels = _levels(markup)
-    markup = _STYLE.sub(lambda match: levels.get(match[1], "") + match[0], markup)
-    parts = list(in_parts(_blocks(striprtf.rtf_to_text(markup, errors="replace"))))
-    counts = {what: len(re.findall(rb"\\%s\b" % word, data)) for word, what in _LOST.items()}
-    parts[0].notes += [f"{count:,} {what} are not read" for what, count in counts.items() if count]
-    if not data.rstrip(b"\0\r\n \t").endswith(b"}"):
-        parts[0].warnings.append("the file is cut off")
-    return Document(parts=parts)
+    return _Reader(data).read()
 
 
-def _levels(markup: str) -> dict[str, str]:
-    """Control words for the levels of heading styles, by their numbers."""
-    found: dict[str, int] = {}
-    title = None
-    for style, about in _STYLES.findall(markup):
-        named, own = _NAMED.search(about), _OWN_LEVEL.search(about)
-        if named and named[2]:
-            title = style
-        elif named or own:
-            found[style] = int(named[1]) - 1 if named else int(own[1]) if own else 0
-    has_title = title is not None and len(re.findall(rf"\\s{title}(?!\d)", markup)) > 1
-    found = {style: min(level + has_title, 8) for style, level in found.items()} | ({title: 0} if title else {})
-    return {style: f"\\outlinelevel{'abcdefghi'[level]} " for style, level in found.items()}
+class _Edge(msgspec.Struct, frozen=True):
+    """The right edge of a cell, and whether the cell is one with that before or above it."""
+
+    at: int
+    is_wide: bool
+    is_high: bool
 
 
-def _blocks(text: str) -> Iterator[Block]:
-    start = 0
-    rows: list[list[str]] = []
-    for match in _TABLE.finditer(text):
-        if between := text[start : match.start()].strip():
-            yield from _table(rows)
-            yield from _paragraphs(between)
-            rows = []
-        start = match.end()
-        rows.append(match[0].split(_CELL)[:-1])
-    yield from _table(rows)
-    yield from _paragraphs(text[start:])
+class _Row(msgspec.Struct):
+    """The properties of a row. They hold for the next rows, until a new definition resets them."""
+
+    left: int = 0
+    edges: list[_Edge] = []
+    is_head: bool = False
 
 
-def _paragraphs(text: str) -> Iterator[Block]:
-    for line in text.split("\n"):
-        level = _LEVEL.search(line)
-        is_item, (marker, _, text) = _ITEM in line, _SIGN.sub("", line).translate(_SYMBOLS).partition("\t")
-        inline = Inline(text if is_item and text else f"{marker}\t{text}".strip())
-        if level:
-            block = heading(inline, ord(level[0]) - 0xE000 + 1)
+@dataclass(slots=True)
+class _Cell:
+    text: Inline
+    row: int
+    column: int
+    rows: int
+    columns: int
+    is_head: bool
+
+
+@dataclass(slots=True)
+class _Story:
+    """A text: that of the document, of a header, of a note."""
+
+    label: Label | None = None
+    blocks: list[Block] = field(default_factory=list)
+    inline: Inline = field(default_factory=Inline)
+    deleted: Inline = field(default_factory=Inline)
+    marker: str = ""
+    formulas: list[str] = field(default_factory=list)
+    beside: list[Block] = field(default_factory=list)
+    """Pictures, notes and boxes of the paragraph or table."""
+    lines: list[Inline] = field(default_factory=list)
+    """Paragraphs of the cell."""
+    nested: list[str] = field(default_factory=list)
+    """Cells of the row of a table in the cell."""
+    cells: list[Inline] = field(default_factory=list)
+    rows: list[tuple[_Row, list[Inline]]] = field(default_factory=list)
+
+
+class _State(msgspec.Struct):
+    """What holds to the end of a group."""
+
+    story: _Story
+    to: str = ""
+    """Where text goes: into the story, or what catches it."""
+    caught: list[str] = []
+    field: list[str] = []
+    """Instruction of the field around it."""
+    node: Element | None = None
+    """Of a formula."""
+    is_fresh: bool = True
+    """No control word came yet."""
+    font: int = 0
+    fallback: int = 1
+    """Characters behind one in Unicode that say it once more."""
+    marks: Marks = ()
+    is_hidden: bool = False
+    is_deleted: bool = False
+    tables: int = 0
+    """Tables around the paragraph."""
+    style: int | None = None
+    level: int = _TEXT_LEVEL
+    indent: int = 0
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._state = _State(_Story())
+        self._stack: list[_State] = []
+        self._bytes = bytearray()
+        self._to_skip = self._high = self._default_font = self._font = self._style = 0
+        self._page = "cp1252"
+        self._pages: dict[int, str] = {}
+        """Code pages of fonts."""
+        self._names: dict[tuple[str, int], str] = {}
+        """Of fonts and styles."""
+        self._outlines: dict[int, int] = {}
+        """Levels of styles, from 0."""
+        self._headings: list[Block] = []
+        self._has_title = False
+        self._row = _Row()
+        self._merged: set[str] = set()
+        """How the next cell is merged."""
+        self._form: dict[str, int] = {}
+        self._entries: list[str] = []
+        self._indents: list[int] = []
+        """Of the items of the list."""
+        self._time: dict[str, int] = {}
+        self._info: dict[str, str] = {}
+        self._binary = b""
+        self._said: dict[str, str] = {}
+        """Author of a comment, name of a property of a shape, properties of shapes."""
+        self._running: list[Block] = []
+        self._heard: set[str | None] = set()
+        """Texts of headers and footers."""
+        self._note = self._undecoded = self._hidden = self._formula = self._formulas = 0
+        self._was_hidden = self._is_star = self._goes_on = False
+
+    def read(self) -> Document:
+        """The document."""
+        position, data = 0, self._data
+        while position < len(data):
+            token = _TOKEN.match(data, position)
+            assert token is not None
+            position, kind = token.end(), token.lastindex
+            if kind in (_TEXT, _HEX):
+                text = token[_TEXT] if kind == _TEXT else bytes.fromhex(token[_HEX].decode())
+                skipped = min(self._to_skip, len(text))
+                self._to_skip -= skipped
+                self._bytes += text[skipped:] if self._state.to != "skip" else b""
+            elif kind is not None:
+                self._decode()
+                if kind == _BRACE:
+                    self._to_skip = 0
+                    self._open() if token[_BRACE] == b"{" else self._close()
+                elif kind == _SIGN:
+                    self._sign(token[_SIGN].decode("latin-1"))
+                else:
+                    word, number = token[_WORD].decode(), int(token[_NUMBER]) if kind == _NUMBER else None
+                    if word == "bin":
+                        start, position = position, min(position + max(number or 0, 0), len(data))
+                        self._binary = data[start:position]
+                    elif self._state.to != "skip" or word == "ud":
+                        self._word(word, number)
+        self._decode()
+        is_open = bool(self._stack)
+        while self._stack:
+            self._close()
+        self._finish(self._state)
+        for each in self._headings if not self._has_title else ():
+            each.level = (each.level or 2) - 1
+            each.label = Label.DOC_TITLE if each.level == 1 else each.label
+        parts = list(in_parts([*self._running, *self._state.story.blocks]))
+        parts[0].notes += [f"not read: {count(self._hidden, 'run')} of hidden text"] if self._hidden else []
+        parts[0].notes += [f"not read: {count(self._formulas, 'formula')}"] if self._formulas else []
+        parts[0].warnings += [f"{count(self._undecoded, 'character')} cannot be decoded"] if self._undecoded else []
+        parts[0].warnings += ["the file is cut off"] if is_open else []
+        parts[0].warnings += ["text follows the end of the document; it is read, too"] if self._goes_on else []
+        return Document(parts=parts, info=msgspec.convert(self._info, DocumentInfo))
+
+    def _open(self) -> None:
+        if len(self._stack) >= _MOST_DEPTH:
+            raise TooLargeError("its groups are nested too deep", remedy="Save it again.")
+        self._goes_on |= not self._stack and bool(self._state.story.blocks)
+        self._stack.append(self._state)
+        self._state = copy.copy(self._state)
+        self._state.is_fresh, self._is_star = True, False
+
+    def _close(self) -> None:
+        old = self._state
+        if not self._stack:
+            self._goes_on = True
+            return
+        self._state = state = self._stack.pop()
+        if old.caught is not state.caught:
+            self._catch(old, "".join(old.caught).strip())
+        if old.field is not state.field:
+            self._formulas += "".join(old.field).split()[:1] == ["EQ"]
+        if old.story is not state.story:
+            self._end_story(old, state.story)
+        elif not self._stack:
+            self._finish(old)
+
+    def _sign(self, sign: str) -> None:
+        if sign == "*":
+            self._is_star = True
+        elif sign in "\r\n":
+            self._word("par", None)
+        elif self._to_skip and sign in _SIGNS:
+            self._to_skip -= 1
+        elif sign in _SIGNS and self._state.to != "skip":
+            self._say(_SIGNS[sign])
+
+    def _word(self, word: str, number: int | None) -> None:
+        state, is_star, is_fresh = self._state, self._is_star, self._state.is_fresh
+        state.is_fresh = self._is_star = False
+        if state.node is not None and word[0] == "m" and len(word) > 1:
+            self._math(state, word[1:], number, is_fresh)
+        elif word == "u":
+            self._unicode(state, number or 0)
+        elif word in _CHARACTERS:
+            if self._to_skip and word not in ("tab", "line"):
+                self._to_skip -= 1
+            else:
+                self._say(_CHARACTERS[word])
+        elif word in _ENDS:
+            if not state.to:
+                _ENDS[word](self, state)
+        elif word in _MARKS:
+            state.marks = _marked(state.marks, _MARKS[word], number != 0)
+        elif (kind := _KINDS.get(word)) == "format":
+            self._format(state, word, 1 if number is None else number)
+        elif kind == "begin":
+            self._begin(state, word)
+        elif word in _STORIES:
+            state.story, state.to, state.marks = _Story(_STORIES[word]), "", ()
+            state.is_hidden = state.is_deleted = False
+            self._format(state, "pard", 0)
+        elif kind == "catch":
+            state.to, state.caught = word, []
+            self._time, self._binary = {}, b""
+            if word == "formfield":
+                self._form, self._entries = {}, []
+            elif word == "pict":
+                self._said.pop("wzDescription", None)
+        elif kind == "skip" or (is_star and kind != "through"):
+            state.to = "skip"
+        elif word in _TIME:
+            self._time[word] = number or 0
+        elif word in ("fftype", "ffres", "ffdefres"):
+            self._form[word] = number or 0
+        elif not state.to:
+            self._shape_row(word, number or 0)
+
+    def _format(self, state: _State, word: str, number: int) -> None:
+        """How a text or paragraph looks; in the tables of fonts and styles, how theirs do."""
+        match word:
+            case "plain":
+                state.font, state.is_hidden, state.is_deleted = self._default_font, False, False
+                state.marks = tuple(each for each in state.marks if each[0] is Mark.LINK)
+            case "nosupersub":
+                state.marks = _marked(_marked(state.marks, Mark.SUPERSCRIPT, False), Mark.SUBSCRIPT, False)
+            case "pard":
+                state.style, state.level, state.tables, state.indent = None, _TEXT_LEVEL, 0, 0
+            case "v":
+                state.is_hidden = number != 0
+            case "deleted" | "mvf":
+                state.is_deleted = number != 0
+            case "intbl" | "itap":
+                state.tables = number
+            case "li":
+                state.indent = number
+            case "uc":
+                state.fallback = max(number, 0)
+            case "s" if state.to == "stylesheet":
+                self._style = number
+            case "s":
+                state.style = number
+            case "outlinelevel" if state.to == "stylesheet":
+                self._outlines[self._style] = number
+            case "outlinelevel":
+                state.level = number
+            case "f" if state.to == "fonttbl":
+                self._font = number
+            case "f":
+                state.font = number
+            case "deff":
+                self._default_font = state.font = number
+            case "fcharset":
+                self._pages[self._font] = "symbols" if number == _SYMBOLS else _page(_CODE_PAGES.get(number))
+            case "cpg":
+                self._pages[self._font] = _page(number)
+            case _:
+                self._page = _page(_PAGES.get(word, number)) or self._page
+
+    def _begin(self, state: _State, word: str) -> None:
+        """What begins with a word, and ends with its group."""
+        match word:
+            case "field":
+                state.field = []
+            case "fldrslt":
+                found = _LINK.match("".join(state.field))
+                target = safe_target(found[1]) if found else None
+                own = tuple(each for each in state.marks if each[0] is not Mark.LINK)
+                state.marks = (*own, (Mark.LINK, target)) if target else own
+            case "upr":  # the same text in Unicode follows
+                state.to = "skip"
+            case "ud":
+                state.to = self._stack[-2].to if len(self._stack) > 1 else ""
+            case "moMath":
+                state.to, state.caught = "skip" if state.to else "math", []
+                state.node = None if state.to == "skip" else Element(f"{_MATH}oMath")
+                self._formula = 0
+            case "nestrow":
+                self._end_nested_row(state)
+            case "chftn" if not state.to:
+                self._note += state.story.label is not Label.FOOTNOTE
+                marks, state.marks = state.marks, _marked(state.marks, Mark.SUPERSCRIPT, True)
+                self._say(str(self._note))
+                state.marks = marks
+
+    def _shape_row(self, word: str, number: int) -> None:
+        match word:
+            case "trowd":
+                self._row, self._merged = _Row(), set()
+            case "trleft":
+                self._row.left = number
+            case "trhdr":
+                self._row.is_head = True
+            case "clmrg" | "clvmrg":
+                self._merged.add(word)
+            case "cellx" if len(self._row.edges) < _MOST_COLUMNS:
+                self._row.edges.append(_Edge(number, "clmrg" in self._merged, "clvmrg" in self._merged))
+                self._merged = set()
+
+    def _math(self, state: _State, name: str, number: int | None, is_fresh: bool) -> None:
+        """A control word of a formula: an element of OMML for its group, or the look of its characters."""
+        node = state.node
+        assert node is not None
+        self._formula += 1
+        if self._formula > _LONGEST_FORMULA:
+            return
+        if is_fresh:
+            state.node = SubElement(node, _MATH + name)
+        elif node.tag == f"{_MATH}r":
+            looks, properties = _LOOKS.get(name, ()), node.find(f"{_MATH}rPr")
+            each = SubElement(SubElement(node, f"{_MATH}rPr") if properties is None else properties, _MATH + name)
+            each.set(f"{_MATH}val", looks[number] if number is not None and 0 <= number < len(looks) else "")
+
+    def _unicode(self, state: _State, code: int) -> None:
+        self._to_skip = state.fallback
+        code = code & 0xFFFF if code < 0x10000 else min(code, 0x10FFFF)
+        if 0xDC00 <= code < 0xE000:
+            code = 0x10000 + (self._high - 0xD800 << 10) + code - 0xDC00 if self._high else 0xFFFD
+            self._high = 0
+        if 0xD800 <= code < 0xDC00:
+            self._say("\ufffd" if self._high else "")
+            self._high = code
         else:
-            block = list_item(inline, 0, marker) if is_item and text else inline.block()
-        yield from (block,) if block else ()
+            self._say(self._of_symbols(chr(code)) if 0xF020 <= code <= 0xF0FF else chr(code))
+
+    def _decode(self) -> None:
+        if not self._bytes:
+            return
+        raw, self._bytes = bytes(self._bytes), bytearray()
+        page = self._pages.get(self._state.font) or self._page
+        if page == "symbols":
+            self._say(self._of_symbols(chr(code if code < 0x80 else 0xF000 + code) for code in raw))
+        else:
+            self._say(raw.decode(page, "replace"))
+
+    def _of_symbols(self, characters: Iterable[str]) -> str:
+        """Characters of a font of symbols as Unicode has them; others stay."""
+        name = self._names.get(("fonttbl", self._state.font), "").rstrip(";").strip().lower()
+        signs = _BULLETS | (_GREEK if name == "symbol" else {})
+        return "".join(signs.get(ord(each), "•" if "\uf020" <= each <= "\uf0ff" else each) for each in characters)
+
+    def _say(self, text: str) -> None:
+        if self._high:
+            self._high, text = 0, "\ufffd" + text
+        state, text = self._state, text.translate(_CONTROLS)
+        if not text:
+            return
+        self._goes_on |= not self._stack and bool(text.strip())
+        self._undecoded += text.count("\ufffd") if state.to in ("", "math") else 0
+        if state.to in ("fonttbl", "stylesheet"):
+            key = state.to, self._font if state.to == "fonttbl" else self._style
+            self._names[key] = (self._names.get(key, "") + text)[:_LONGEST_NAME]
+        elif state.node is not None:
+            self._formula += len(text)
+            if self._formula > _LONGEST_FORMULA:
+                return
+            if state.node.tag == f"{_MATH}r":
+                SubElement(state.node, f"{_MATH}t").text = text
+            else:
+                state.node.set(f"{_MATH}val", (state.node.get(f"{_MATH}val") or "") + text.strip())
+        elif state.to:
+            state.caught.append(text)
+        else:
+            self._hidden += state.is_hidden and not self._was_hidden
+            self._was_hidden = state.is_hidden
+            if state.is_deleted and not state.is_hidden:
+                state.story.deleted.add(text, [(Mark.STRIKE, None)])
+            elif not state.is_hidden:
+                state.story.inline.add(text, state.marks)
+
+    def _catch(self, old: _State, text: str) -> None:
+        """What was caught in a group that ends."""
+        state, kind = self._state, old.to
+        if kind in ("title", "author"):
+            self._info[kind] = text
+        elif kind in ("creatim", "revtim") and self._time.get("yr"):
+            shown = "".join(form.format(self._time[each]) for each, form in _TIME.items() if each in self._time)
+            self._info["created" if kind == "creatim" else "modified"] = shown
+        elif kind == "fldinst":
+            state.field += [] if state.field else [text[:_LONGEST_FIELD]]
+        elif kind in ("listtext", "pntext"):
+            state.story.marker = text
+        elif kind in ("atnauthor", "sn"):
+            self._said[kind] = text
+        elif kind == "sv":
+            name = self._said.get("sn", "")
+            self._said[name] = text
+            block = Inline(text if name == "gtextUNICODE" else "").block()
+            state.story.beside += [block] if block else []
+        elif kind == "pict" and state.to not in ("listtext", "pntext"):
+            digits = _NO_HEX.sub("", text)
+            data = self._binary or bytes.fromhex(digits[: len(digits) // 2 * 2])
+            picture = Picture(data, self._said.get("wzDescription", ""))
+            state.story.beside.append(Block(label=Label.IMAGE, picture=picture))
+        elif kind == "ffl":
+            self._entries.append(text)
+        elif kind == "formfield":
+            self._show_field(state)
+        elif kind == "math" and old.node is not None:
+            latex = latex_of_omml(old.node).strip() if self._formula <= _LONGEST_FORMULA else ""
+            self._formulas += not latex
+            if latex:
+                state.story.inline.formula(latex)
+                state.story.formulas.append(latex)
+
+    def _show_field(self, state: _State) -> None:
+        """A check box, or the entry of a list that is chosen; other fields have a result."""
+        chosen = self._form.get("ffres", _BY_DEFAULT)
+        chosen = self._form.get("ffdefres", 0) if chosen == _BY_DEFAULT else chosen
+        kind = self._form.get("fftype")
+        entry = self._entries[chosen] if 0 <= chosen < len(self._entries) else ""
+        state.story.inline.add({1: "☒" if chosen else "☐", 2: entry}.get(kind or 0, ""), state.marks)
+
+    def _level(self, state: _State) -> int | None:
+        """The level of a heading: 1 for the title, others are below it; :meth:`read` lifts them where there is none."""
+        key = "stylesheet", -1 if state.style is None else state.style
+        name = self._names.get(key, "").partition(";")[0].strip().lower()
+        if name == "title":
+            self._has_title = True
+            return 1
+        named = _HEADING.fullmatch(name)
+        level = int(named[1]) - 1 if named else min(state.level, self._outlines.get(key[1], _TEXT_LEVEL))
+        return level + 2 if 0 <= level < _TEXT_LEVEL else None
+
+    def _end_paragraph(self, state: _State) -> None:
+        story = state.story
+        deleted, story.deleted = story.deleted.block(label=Label.ASIDE_TEXT), Inline()
+        story.beside += [deleted] if deleted else []
+        if state.tables:
+            self._end_line(state) if state.tables == 1 else story.inline.end_line()
+            return
+        inline, marker, formulas = story.inline, story.marker, story.formulas
+        story.inline, story.marker, story.formulas = Inline(), "", []
+        self._end_table(state)
+        text = inline.text.strip()
+        level = self._level(state) if text else None
+        block: Block | None
+        if formulas and text.replace(" ", "") == "".join(f"${each}$" for each in formulas).replace(" ", ""):
+            told: dict[str, Any] = {"label": Label.DISPLAY_FORMULA, "content_format": ContentFormat.LATEX}
+            story.blocks += (Block(content=each, **told) for each in formulas)
+            block = None
+        elif level is not None:
+            numbered = Inline(f"{marker} " if text and marker.strip("•▪") else "")
+            numbered.extend(inline)
+            block = heading(numbered, level)
+            self._headings += [block] if block else []
+        else:
+            block = list_item(inline, self._depth(state.indent), marker) if marker and text else inline.block()
+            if text and not marker:
+                self._indents.clear()
+        story.blocks += [*([block] if block else []), *story.beside]
+        story.beside = []
+
+    def _depth(self, indent: int) -> int:
+        """How many levels an item is below the outermost of its list: by the indents of the items before it."""
+        while self._indents and self._indents[-1] > indent:
+            self._indents.pop()
+        if not self._indents or self._indents[-1] < indent:
+            self._indents.append(indent)
+        return len(self._indents) - 1
+
+    def _end_line(self, state: _State) -> None:
+        """End a paragraph of a cell."""
+        story = state.story
+        line = Inline(f"{story.marker} " if story.marker else "")
+        line.extend(story.inline)
+        story.lines += [line] if story.inline.text.strip() else []
+        story.inline, story.marker = Inline(), ""
+
+    def _end_cell(self, state: _State) -> None:
+        self._end_nested_row(state)
+        self._end_line(state)
+        text, lines = Inline(), state.story.lines
+        for line in lines:
+            text.add("\n" if text.last else "")
+            text.extend(line)
+        state.story.lines = []
+        state.story.cells.append(text)
+
+    def _end_nested_cell(self, state: _State) -> None:
+        state.story.nested.append(state.story.inline.text.strip())
+        state.story.inline = Inline()
+
+    def _end_nested_row(self, state: _State) -> None:
+        story = state.story
+        story.lines += [Inline("\t".join(story.nested))] if story.nested else []
+        story.nested = []
+
+    def _end_row(self, state: _State) -> None:
+        story = state.story
+        if story.inline.text.strip() or story.lines or story.nested:
+            self._end_cell(state)
+        story.inline = Inline()
+        story.rows += [(self._row, story.cells)] if story.cells else []
+        story.cells = []
+
+    def _end_table(self, state: _State) -> None:
+        story = state.story
+        self._end_row(state)
+        if story.rows:
+            story.blocks += [*tables([*_grid(story.rows)]), *story.beside]
+            story.rows, story.beside = [], []
+
+    def _finish(self, state: _State) -> None:
+        """End what is open in a story."""
+        self._end_paragraph(state)
+        self._end_table(state)
+        state.story.blocks += state.story.beside
+        state.story.beside = []
+
+    def _end_story(self, old: _State, parent: _Story) -> None:
+        self._finish(old)
+        label, beside = old.story.label or Label.TEXT, parent.beside
+        author = self._said.pop("atnauthor", "") if label is Label.ASIDE_TEXT else ""
+        text, others = Inline(f"{author}: " if author else ""), []
+        for each in old.story.blocks:
+            if label is not Label.TEXT and each.label in (Label.TEXT, Label.DOC_TITLE, Label.PARAGRAPH_TITLE):
+                text.add("\n" if text.last not in ("", " ") else "")
+                text.extend(Inline(each.content or "", each.spans, each.content_format is ContentFormat.MARKDOWN))
+            else:
+                others.append(each)
+        is_running = label in (Label.HEADER, Label.FOOTER)
+        block = text.block(label=label, furniture=Furniture.PROVEN if is_running else None)
+        if is_running:
+            beside = self._running
+            block = None if block and block.content in self._heard else block
+            self._heard.add(text.text.strip())
+        beside += [*([block] if block else []), *others]
 
 
-def _table(rows: list[list[str]]) -> Iterator[Block]:
-    yield from tables(
-        [
-            cell(Inline(_SIGN.sub("", text).strip()), row, column)
-            for row, line in enumerate(rows)
-            for column, text in enumerate(line)
-        ]
-    )
+def _marked(marks: Marks, mark: Mark, is_on: bool) -> Marks:
+    return (*(each for each in marks if each[0] is not mark), *(((mark, None),) if is_on else ()))
+
+
+def _page(number: int | None) -> str:
+    """The name of a code page; empty where there is none."""
+    return "mac_roman" if number == _MAC else f"cp{number}" if number in _KNOWN else ""
+
+
+def _grid(rows: list[tuple[_Row, list[Inline]]]) -> Iterator[Cell]:
+    """The cells of a table, in the columns that the edges of all rows make together."""
+    columns: list[int] = []
+    said = {id(row): row for row, _ in rows}.values()
+    for at in sorted({at for row in said for at in (row.left, *(each.at for each in row.edges))}):
+        columns += [at] if not columns or at - columns[-1] > _SAME_EDGE else []
+    columns = columns if len(columns) <= _MOST_COLUMNS else []
+    cells: list[_Cell] = []
+    above: dict[int, _Cell] = {}
+    for number, (row, texts) in enumerate(rows):
+        left, column, last = row.left, 0, None
+        for at, text in enumerate(texts):
+            edge = row.edges[at] if at < len(row.edges) else _Edge(left, False, False)
+            start = max(column, bisect_right(columns, left) - 1)
+            column, left = max(bisect_right(columns, edge.at) - 1, start + 1), edge.at
+            up = above.get(start)
+            if edge.is_wide and last is not None:
+                last.columns += column - start
+            elif edge.is_high and up is not None and up.row + up.rows == number:
+                up.rows += 1
+                last = None
+            else:
+                above[start] = last = _Cell(Inline(), number, start, 1, column - start, row.is_head)
+                cells.append(last)
+            into = (last or up or cells[-1]).text
+            into.add("\n" if into.last and text.last else "")
+            into.extend(text)
+    return (cell(each.text, each.row, each.column, each.rows, each.columns, header=each.is_head) for each in cells)
+
+
+def _break_page(reader: _Reader, state: _State) -> None:
+    state.story.inline.add("\n" if state.story.inline.last else "")
+
+
+_ENDS: dict[str, Callable[[_Reader, _State], None]] = {
+    **dict.fromkeys(("par", "sect"), _Reader._end_paragraph),
+    "cell": _Reader._end_cell,
+    "nestcell": _Reader._end_nested_cell,
+    "row": _Reader._end_row,
+    "page": _break_page,
+}
+"""What ends with a word."""

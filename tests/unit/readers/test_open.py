@@ -1,4 +1,4 @@
-"""OpenDocument and rich text, from files written by hand."""
+"""OpenDocument, from files written by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pagemill.errors import CorruptInputError, EncryptedError
 from pagemill.readers.base import Block, Document
 from pagemill.readers.opendocument import read
 from pagemill.readers.reading import kind_of
-from pagemill.readers.rich_text import read as read_rich_text
 
 _SPACES = (
     "".join(
@@ -167,36 +166,3 @@ def test_encrypted_and_damaged_files_are_refused(tmp_path: Path):
         content = f"<office:document-content{_SPACES}><office:body><office:text><text:p>a&x;b</text:p></office:text>"
         package.writestr("content.xml", f"{entity}{content}</office:body></office:document-content>")
     assert [block.content for block in blocks(read(path))] == ["ab"]
-
-
-RICH = (
-    r"{\rtf1\ansi\ansicpg949{\fonttbl{\f0 Arial;}}{\stylesheet{\s1\outlinelevel0 heading 1;}{\s9 Title;}}"
-    r"\pard\s9 The title\par\pard\s1 First part\par\pard{\listtext \u8226?\tab}one\par\pard Plain \'c7\'d1 text"
-    r"{\v unseen}{\deleted gone}{\footnote note}\par"
-    r"\trowd\cellx1\cellx2\intbl a | b\cell c\par d\cell\row\trowd 1\cell\cell\row\pard After\par}"
-)
-
-
-def test_rich_text(tmp_path: Path):
-    (tmp_path / "a.rtf").write_bytes(RICH.encode("ascii"))
-    document = read_rich_text(tmp_path / "a.rtf")
-    found = blocks(document)
-    assert [(block.level, block.content) for block in found] == [
-        (1, "The title"),
-        (2, "First part"),
-        (None, "• one"),
-        (None, "Plain 한 text"),
-        (None, "<table><tr><td>a | b</td><td>c<br>d</td></tr><tr><td>1</td><td></td></tr></table>"),
-        (None, "After"),
-    ]
-    assert found[2].list_item
-    lost = ["1 notes are not read", "1 runs of hidden text are not read", "1 deleted texts are not read"]
-    assert document.parts[0].notes == lost and not document.parts[0].warnings
-
-
-def test_rich_text_that_is_cut_off_has_a_warning(tmp_path: Path):
-    (tmp_path / "a.rtf").write_bytes(RICH.encode("ascii")[:-30])
-    assert read_rich_text(tmp_path / "a.rtf").parts[0].warnings == ["the file is cut off"]
-    (tmp_path / "b.rtf").write_bytes(b"no rich text")
-    with pytest.raises(CorruptInputError):
-        read_rich_text(tmp_path / "b.rtf")
