@@ -18,6 +18,7 @@ from pagemill.document.page import (
     Region,
     TextLine,
 )
+from pagemill.document.shown import count
 from pagemill.imaging.page import TextLayer
 from pagemill.parsing.formula_reading import unread_formulas
 from pagemill.parsing.lines import is_mostly_vertical
@@ -47,6 +48,11 @@ def left_out_notes(layer: TextLayer | None) -> list[str]:
             said = " ".join(lines[0].text.split())[:_SAID]
             notes.append(f"{what} left out: «{said}»" + (f" and {len(lines) - 1} more lines" if len(lines) > 1 else ""))
     return notes
+
+
+def notes_of(read: ReadPage) -> list[str]:
+    """What recognition left out because it is no text of the page."""
+    return [f"{count(read.mirrored, 'line')} left out that shine through from the back"] if read.mirrored else []
 
 
 def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:

@@ -26,6 +26,7 @@ from pagemill.parsing.doubts import (
     doubts_of_layer,
     left_out_notes,
     lost_lines,
+    notes_of,
     plain_formulas,
     unmapped_characters,
     unsaid_text,
@@ -268,12 +269,14 @@ async def _read_formulas(run: PageRun, record: PageResult, pixels: Pixels) -> li
 async def _add_doubts(run: PageRun, record: PageResult, found: _Found, lines: Sequence[TextLine]) -> None:
     """Add to a record what speaks against its text: signals and warnings."""
     read = found.read
+    notes = notes_of(read) if read is not None else []
     if run.judgement is not None and run.verdict != UNSOUND:
         record.signals |= signals_of_layer(run.judgement, alone=read is None)
-        if notes := left_out_notes(_used_layer(run)):
-            log.info("%s", "; ".join(notes))
-            record.metadata["notes"] = [*record.metadata.get("notes", ()), *notes]
+        notes += left_out_notes(_used_layer(run))
         record.errors += doubts_of_layer(run.judgement, alone=read is None)
+    if notes:
+        log.info("%s", "; ".join(notes))
+        record.metadata["notes"] = [*record.metadata.get("notes", ()), *notes]
     if read is not None:
         record.signals |= signals_of_reading(read)
         record.errors += doubts_of(read, found.lines, record)

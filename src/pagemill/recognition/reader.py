@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import compress
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -45,6 +46,7 @@ from pagemill.recognition.verdict import (
     is_latin,
     is_long,
     is_mostly_unread,
+    is_poor_snippet,
     looks_like,
     may_be_mixed,
     may_hold_more,
@@ -68,6 +70,7 @@ _ENGINES_TRIED = 3  # on a sample: the languages of one script among them
 _SCRIPTS_OF_PAGE = 3  # in scripts that the primary does not read
 _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
+_SHORT = 4  # characters that may read well in a mirror by chance
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
 _IDEOGRAPHIC = frozenset({"CJK"})
 _MOST_HANJA = 0.7  # share of the Chinese characters that the primary saw in a Korean line which are in its text
@@ -117,6 +120,8 @@ class ReadPage(NamedTuple):
     """Whether the user named the languages: an installed engine may read the script if its language is named, too."""
     signs: int = 0
     """Characters of lines that run down the page of which only the ink was found."""
+    mirrored: int = 0
+    """Lines left out that shine through from the back of the sheet."""
 
 
 class PageReader:
@@ -139,7 +144,7 @@ class PageReader:
             rotation = await self._rotation(page, found, (90, 270))
             page, found = await self._turned(page, rotation)
         lines, shares = await self._first_reading(page, found)
-        head_down = is_head_down(shares) and reads_below(lines, UNSURE)
+        head_down = is_head_down(shares) and (reads_below(lines, UNSURE) or is_poor_snippet(lines))
         # Upside down, no reading is evidence for a script: other engines are asked once the text stands upright.
         if not head_down:
             await self._read_others(lines, shares)
@@ -151,10 +156,26 @@ class PageReader:
             lines, shares = await self._first_reading(page, found)
         if flip or head_down:
             await self._read_others(lines, shares)
+        mirrored = await self._mirrored(lines)
+        lines = [line for line in lines if line not in mirrored]
         signs = await self._read_signs(lines) if rotation % 180 else 0
         script, foreign = self._unread_script(lines, shares)
         read = await self._services.compute(_finish, lines, self._plan)
-        return read._replace(rotation=rotation, script=script, foreign=foreign, signs=signs)
+        return read._replace(rotation=rotation, script=script, foreign=foreign, signs=signs, mirrored=len(mirrored))
+
+    async def _mirrored(self, lines: list[Line]) -> list[Line]:
+        """The lines that read well in a mirror alone, on a page whose text reads well without."""
+        doubtful = [line for line in lines if is_long(line) and line.text.confidence < DOUBTFUL]
+        sure = [line for line in lines if line.text.confidence >= UNSURE]
+        if len(doubtful) > 2 * len(sure):  # handwriting, another script, a page in a mirror
+            return []
+        found: list[Line] = []
+        for engine in {line.engine: None for line in doubtful}:
+            own = [line for line in doubtful if line.engine == engine]
+            texts = await self._services.recognize(engine, [np.ascontiguousarray(line.image[:, ::-1]) for line in own])
+            legible = (text.confidence >= UNSURE and len(text.text) > _SHORT for text in texts)
+            found += compress(own, legible)
+        return found
 
     async def _read_signs(self, lines: list[Line]) -> int:
         """Add the signs that the primary leaves out in lines that run down the page; how many are still missing."""

@@ -115,6 +115,11 @@ def reads_below(lines: list[Line], least: float) -> bool:
     return quality is not None and quality < least
 
 
+def is_poor_snippet(lines: list[Line]) -> bool:
+    """Whether there are too few lines for a verdict on a text, and none of them reads well."""
+    return len(lines) < ENOUGH_LINES and all(line.text.confidence < DOUBTFUL for line in lines)
+
+
 def quality_of(lines: list[Line]) -> float | None:
     """See :attr:`ReadPage.quality`."""
     return _mean(lines, [line.text.confidence * (1 - line.unread) for line in lines])

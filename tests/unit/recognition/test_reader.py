@@ -15,6 +15,7 @@ from pagemill.recognition.verdict import POORLY_READ
 LATIN_INK, CHINESE_INK, KOREAN_INK, LOOKALIKE_INK = 100, 140, 20, 160
 LIKE_IDEOGRAPHS_INK, HANJA_INK = 80, 120  # the primary reads both as ideographs, and Tesseract both as Hangul
 THAI_INK = 50
+MIRRORED_INK = 90  # shines through from the back
 MIXED_INK = 40  # Hanja among Hangul: each engine reads a part
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
 QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
@@ -75,6 +76,9 @@ class RuleEngines:
             real = ink == HANJA_INK
             text, confidence = ("月是" * 20, 0.99 if real else 0.94) if engine == "rapidocr" else ("구분" * 20, 0.96)
             return RecognizedText(text=text, confidence=confidence, centers=tuple(np.linspace(0.01, 0.99, 40)))
+        if ink == MIRRORED_INK:
+            text, confidence = ("txet nital", 0.6) if upright else ("latin text", 0.98)
+            return RecognizedText(text=text, confidence=confidence)
         if ink == THAI_INK:
             text = "กขคงจฉช ญฐณดต" * 3 if engine.endswith("th") else ""
             return RecognizedText(text=text, confidence=0.9 if text else 0.0)
@@ -99,6 +103,19 @@ class RuleEngines:
 async def read(page, plan=KOREAN):
     engines = RuleEngines()
     return await PageReader(plan, engines).read(page), engines.calls
+
+
+async def test_lines_that_read_well_in_a_mirror_shine_through_from_the_back():
+    result, _ = await read(page_of(*[LATIN_INK] * 3, *[MIRRORED_INK] * 4))
+    assert (len(result.lines), result.mirrored) == (3, 4)
+    result, _ = await read(page_of(LATIN_INK, *[MIRRORED_INK] * 6))  # no page of ours
+    assert (len(result.lines), result.mirrored) == (7, 0)
+
+
+async def test_a_snippet_is_turned_though_it_is_too_short_for_a_verdict(script):
+    script.shares = {"~LATIN": 0.9}
+    result, _ = await read(np.rot90(page_of(LATIN_INK, LATIN_INK), 2))
+    assert (result.rotation, {line.text[:5] for line in result.lines}) == (180, {"latin"})
 
 
 async def test_an_upright_page_the_primary_reads_costs_one_pass():
