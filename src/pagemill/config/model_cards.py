@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from pagemill.config.builtin import builtin
+from pagemill.config.languages import FILES, PREFIX, URL
 from pagemill.config.modes import ReadingMode
-from pagemill.config.tessdata import FILES, PREFIX, URL
 from pagemill.errors import UsageError
 
 _PROMPTS = ("text", "table", "formula", "page")

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pagemill.config.file_download import fetch_file, network_reason
+from pagemill.config.languages import PREFIX
 from pagemill.config.model_cards import ModelCard, ModelKind, card_names, load_card
-from pagemill.config.tessdata import PREFIX
 from pagemill.errors import (
     MissingInputError,
     NetworkError,

@@ -8,88 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pagemill.config.tessdata import FILES, PREFIX
+from pagemill.config.languages import FILES, LANGUAGES, PREFIX
 from pagemill.errors import LanguageError
 
-ALPHABETS: dict[str, str] = {
-    # Letters a language needs beyond a-z (Unicode CLDR main exemplar characters, upper case derived);
-    # for scripts with thousands of characters, common ones that every engine for the language must know.
-    "af": "áâèéêëîïôöûú",
-    "am": "አበገደሀወዘየከለመነሰፈቀረተ",
-    "ar": "ابتثجحخدذرزسشصضطظعغفقكلمنهوي",
-    "az": "çəğıöşü",
-    "be": "абвгдеёжзійклмнопрстуўфхцчшыьэюя",
-    "bg": "абвгдежзийклмнопрстуфхцчшщъьюя",
-    "bn": "অআইঈউঊএকখগঘচছজঝটঠডঢতথদধনপফবভমযরলশষসহ",
-    "bs": "čćđšž",
-    "ca": "àçéèíïóòúü",
-    "cs": "áčďéěíňóřšťúůýž",
-    "cy": "âêîôûŵŷ",
-    "da": "æøå",
-    "de": "äöüß",
-    "el": "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώ",
-    "en": "",
-    "es": "áéíñóúü",
-    "et": "äõöüšž",
-    "eu": "ñç",
-    "fa": "ابپتثجچحخدذرزژسشصضطظعغفقکگلمنوهی",
-    "fi": "äö",
-    "fr": "àâæçéèêëîïôœùûüÿ",
-    "ga": "áéíóú",
-    "gl": "áéíñóúü",
-    "gu": "અઆઇઈઉઊએકખગઘચછજઝટઠડઢતથદધનપફબભમયરલવશષસહ",
-    "he": "אבגדהוזחטיכלמנסעפצקרשת",
-    "hi": "अआइईउऊएऐओऔकखगघचछजझटठडढतथदधनपफबभमयरलवशषसह",
-    "hr": "čćđšž",
-    "hu": "áéíóöőúüű",
-    "hy": "աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ",
-    "id": "",
-    "is": "áðéíóúýþæö",
-    "it": "àèéìòù",
-    "ja": "あいうえおかきくけこさしすせそたちつてとなにぬねのはひふへほまみむめもやゆよらりるれろわをんアイウエオ日本",
-    "ka": "აბგდევზთიკლმნოპჟრსტუფქღყშჩცძწჭხჯჰ",
-    "kk": "аәбвгғдеёжзийкқлмнңоөпрстуұүфхһцчшщъыіьэюя",
-    "km": "កខគឃងចឆជឈញដឋឌឍណតថទធនបផពភមយរលវសហឡអ",
-    "kn": "ಅಆಇಈಉಊಎಏಕಖಗಘಚಛಜಝಟಠಡಢತಥದಧನಪಫಬಭಮಯರಲವಶಷಸಹ",
-    "ko": "가나다라마바사아자차카타파하이의은는을를에서한국어대회정보",
-    "la": "",
-    "lo": "ກຂຄງຈຊຍດຕຖທນບປຜຝພຟມຢຣລວສຫອຮ",
-    "lt": "ąčęėįšųūž",
-    "lv": "āčēģīķļņšūž",
-    "mk": "абвгдѓежзѕијклљмнњопрстќуфхцчџш",
-    "ml": "അആഇഈഉഊഎഏകഖഗഘചഛജഝടഠഡഢതഥദധനപഫബഭമയരലവശഷസഹ",
-    "mn": "абвгдеёжзийклмноөпрстуүфхцчшщъыьэюя",
-    "mr": "अआइईउऊएऐओऔकखगघचछजझटठडढतथदधनपफबभमयरलवशषसहळ",
-    "ms": "",
-    "mt": "àċġħż",
-    "my": "ကခဂဃငစဆဇဈညတထဒဓနပဖဗဘမယရလဝသဟအ",
-    "nb": "æøå",
-    "ne": "अआइईउऊएऐओऔकखगघचछजझटठडढतथदधनपफबभमयरलवशषसह",
-    "nl": "áéëíïóöúü",
-    "no": "æøå",
-    "pa": "ਅਆਇਈਉਊਏਕਖਗਘਚਛਜਝਟਠਡਢਤਥਦਧਨਪਫਬਭਮਯਰਲਵਸਹ",
-    "pl": "ąćęłńóśźż",
-    "pt": "áâãàçéêíóôõú",
-    "ro": "ăâîșț",
-    "ru": "абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
-    "si": "අආඉඊකගඟචජටඩණතදනපබමයරලවසහළ",
-    "sk": "áäčďéíĺľňóôŕšťúýž",
-    "sl": "čšž",
-    "sq": "çë",
-    "sr": "абвгдђежзијклљмнњопрстћуфхцчџш",
-    "sv": "åäö",
-    "sw": "",
-    "ta": "அஆஇஈஉஊஎஏகஙசஞடணதநபமயரலவழளறன",
-    "te": "అఆఇఈఉఊఎఏకఖగఘచఛజఝటఠడఢతథదధనపఫబభమయరలవశషసహ",
-    "th": "กขคงจฉชซญฐณดตถทธนบปผฝพฟภมยรลวศษสหอ",
-    "tl": "ñ",
-    "tr": "çğıöşü",
-    "uk": "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя",
-    "ur": "ابپتٹثجچحخدڈذرڑزژسشصضطظعغفقکگلمنوہھءیے",
-    "uz": "",
-    "vi": "ăâđêôơưàảãáạằẳẵắặầẩẫấậèẻẽéẹềểễếệìỉĩíịòỏõóọồổỗốộờởỡớợùủũúụừửữứựỳỷỹýỵ",
-    "zh": "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动",
-}
+ALPHABETS = {code: language.letters for code, language in LANGUAGES.items()}
 """Characters a language needs, by BCP-47 primary subtag."""
 
 _LATIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
@@ -107,18 +29,7 @@ def languages_covered_by(characters: frozenset[str]) -> frozenset[str]:
     )
 
 
-TESSDATA_NAMES: dict[str, str] = {
-    "af": "afr", "am": "amh", "ar": "ara", "az": "aze", "be": "bel", "bg": "bul", "bn": "ben", "bs": "bos", "ca": "cat",
-    "cs": "ces", "cy": "cym", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "et": "est",
-    "eu": "eus", "fa": "fas", "fi": "fin", "fr": "fra", "ga": "gle", "gl": "glg", "gu": "guj", "he": "heb",
-    "hi": "hin", "hr": "hrv", "hu": "hun", "hy": "hye", "id": "ind", "is": "isl", "it": "ita", "ja": "jpn",
-    "ka": "kat", "kk": "kaz", "km": "khm", "kn": "kan", "ko": "kor", "la": "lat", "lo": "lao", "lt": "lit",
-    "lv": "lav", "mk": "mkd", "ml": "mal", "mn": "mon", "mr": "mar", "ms": "msa", "mt": "mlt", "my": "mya",
-    "nb": "nor", "ne": "nep", "nl": "nld", "no": "nor", "pa": "pan", "pl": "pol", "pt": "por", "ro": "ron",
-    "ru": "rus", "si": "sin", "sk": "slk", "sl": "slv", "sq": "sqi", "sr": "srp", "sv": "swe", "sw": "swa", "ta": "tam",
-    "te": "tel", "th": "tha", "tl": "fil", "tr": "tur", "uk": "ukr", "ur": "urd", "uz": "uzb", "vi": "vie",
-    "zh": "chi_sim",
-}  # fmt: skip
+TESSDATA_NAMES = {code: language.tessdata for code, language in LANGUAGES.items()}
 """Tesseract's file name for each language."""
 
 
