@@ -102,16 +102,6 @@ def test_what_a_run_wrote_is_what_it_exports(parsed: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_status_of_a_finished_run(parsed: Path) -> None:
-    result = pagemill("status", parsed, "--json")
-    status = json.loads(result.stdout)
-    assert status["state"] == "finished"
-    assert (status["pages"]["done"], status["pages"]["failed"]) == (3, 1)
-    shown = pagemill("status", parsed).stdout
-    assert status["failures"][0]["category"] in shown
-
-
-@pytest.mark.slow
 def test_exports_of_a_run_that_is_being_written_and_then_killed(tmp_path: Path) -> None:
     out = tmp_path / "run"
     writer = subprocess.Popen(

@@ -121,29 +121,3 @@ def test_an_input_that_is_not_there_is_told_before_a_server_is_started(mill: Mil
     assert "does not exist" in mill.said
     assert not served(mill)
     assert not mill.out.exists()
-
-
-def test_a_directory_in_use_is_told_before_a_server_is_started(mill: Mill):
-    from pagemill.store.lock import RunLock
-
-    (mill.out / ".pagemill").mkdir(parents=True)
-    lock = RunLock(mill.out / ".pagemill" / "lock")
-    try:
-        assert mill.run() == ExitCode.OUTPUT
-    finally:
-        lock.release()
-    assert "is in use by process" in mill.said
-    assert not served(mill)
-
-
-def test_an_output_that_cannot_be_a_directory_is_told_before_a_server_is_started(mill: Mill):
-    mill.out.write_text("a letter")
-    assert mill.run() == ExitCode.OUTPUT
-    assert not served(mill)
-    assert mill.out.read_text() == "a letter"
-
-
-def test_vectors_of_nothing_are_told_before_a_server_is_started(mill: Mill):
-    assert mill.run(*mill.arguments("--step", "embed")) == ExitCode.OUTPUT
-    assert "holds no run" in mill.said
-    assert not served(mill)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from forked_command import run_forked
 from pagemill_process import PATIENCE_S, wait_for
 from serving_world import World, own_ports
 
@@ -186,24 +185,3 @@ def test_the_flags_of_the_plan_the_card_and_the_user_reach_the_server(world: Wor
         assert argv[len(argv) - argv[::-1].index(flag)] == value  # the last one counts
     assert "--enforce-eager" in argv
     assert "--speculative-config" in argv
-
-
-def test_a_dry_run_prints_the_commands_and_starts_nothing(world: World):
-    with serve_model(world, "--replicas", "2", "--dry-run") as command:
-        assert command.wait() == ExitCode.OK
-        first, second = command.out.splitlines()
-    assert first.startswith("CUDA_VISIBLE_DEVICES=4 ")
-    assert second.startswith("CUDA_VISIBLE_DEVICES=7 ")
-    assert f"--port {command.port + 1}" in second
-    assert not world.lives()
-
-
-def test_a_dry_run_needs_no_vllm(tmp_path: Path):
-    environment = {**os.environ, "PATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
-    for name in ("PAGEMILL_VLLM", "CUDA_VISIBLE_DEVICES"):
-        environment.pop(name, None)
-    told = run_forked("serve-model", "--profile", "b200", "--dry-run", env=environment)
-    assert told.stdout.startswith("vllm serve zai-org/GLM-OCR ")
-    assert "NVIDIA B200" in told.stderr
-    assert "vLLM is not installed" in told.stderr
-    assert "pip install vllm" in told.stderr

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from coded_pages import Corpus, mixed_corpus
-from pagemill_process import kill_when_written, lines_written, run
+from pagemill_process import run
 from PIL import Image
-from run_contents import contents, differences, leftovers, records
+from run_contents import records
 from stub_process import StubProcess
 
 from pagemill.errors import ExitCode
@@ -98,27 +98,6 @@ def test_every_page_is_one_request_and_tells_its_regions(undisturbed: Path, stub
     described = json.loads((undisturbed / "run.json").read_text())
     assert described["identity"]["reading"] == "pages"
     assert "Figure 1" in (undisturbed / "report.html").read_text()
-
-
-def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
-    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
-):
-    out, log = tmp_path / "out", tmp_path / "log"
-    arguments = ["parse", *corpus.paths, "-o", out, "--quiet", *MODEL, "--server", stub.url]
-    kill_when_written(4, out, [*arguments, "--workers", "2"], surroundings, log)
-    assert 4 <= lines_written(out) < PAGES
-    assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
-    assert differences(contents(out), contents(undisturbed)) == []
-    assert leftovers(out) == []
-
-
-def test_another_way_of_reading_is_another_run(
-    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
-):
-    log = tmp_path / "log"
-    arguments = ["parse", *corpus.paths, "-o", undisturbed, "--quiet", *MODEL, "--server", stub.url]
-    assert run([*arguments, "--reading", "regions"], surroundings, log) == ExitCode.OUTPUT
-    assert "reading was pages and is regions" in log.read_text()
 
 
 def test_a_model_without_a_prompt_for_pages_is_refused(

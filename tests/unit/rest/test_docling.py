@@ -6,13 +6,12 @@ import base64
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from docling_core.types.doc.document import DoclingDocument
-from rest_world import FastEngines, World, animation, image, rest_world, rows
+from rest_world import World, animation, image, rest_world, rows
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -22,18 +21,6 @@ from pagemill.rest import docling, sending
 from pagemill.rest.app import create_app
 from pagemill.rest.docling_options import conversion
 from pagemill.rest.settings import ServeSettings
-from pagemill.runtime import engines
-
-
-@pytest.fixture(autouse=True)
-def fast_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "load", FastEngines().load)
-
-
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with rest_world(tmp_path) as world:
-        yield world
 
 
 def files(*shades: int) -> list[Any]:

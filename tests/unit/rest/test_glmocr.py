@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from rest_world import FastEngines, World, animation, image, rest_world, rows
+from rest_world import World, animation, image, rows
 
 from pagemill.rest import glmocr
-from pagemill.runtime import engines
-
-
-@pytest.fixture(autouse=True)
-def fast_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "load", FastEngines().load)
-
-
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with rest_world(tmp_path) as world:
-        yield world
 
 
 def uri(shade: int) -> str:

@@ -11,15 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rest_world import FastEngines, World, image, rest_world
+from rest_world import World, image, rest_world
 
 from pagemill.retrieval.library import Library
-from pagemill.runtime import engines
-
-
-@pytest.fixture(autouse=True)
-def fast_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "load", FastEngines().load)
 
 
 async def indexed(world: World) -> None:

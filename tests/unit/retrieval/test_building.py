@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import importlib.util
 import sqlite3
-import sys
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+import retrieval_runs as runs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_run import damage_record
@@ -26,11 +25,6 @@ from pagemill.retrieval.index import SearchIndex
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
-
-_spec = importlib.util.spec_from_file_location("retrieval_runs", Path(__file__).with_name("runs.py"))
-assert _spec and _spec.loader
-runs = sys.modules.setdefault("retrieval_runs", importlib.util.module_from_spec(_spec))
-_spec.loader.exec_module(runs)
 
 
 def contents_of(out: Path) -> dict[str, object]:

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import shutil
 import sqlite3
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import retrieval_runs as runs
 from synthetic_run import page, region, write_run
 
 from pagemill.document.labels import Label
@@ -24,11 +23,6 @@ from pagemill.retrieval.building import build_index
 from pagemill.retrieval.hits import Filters, IndexPart
 from pagemill.retrieval.index import SearchIndex
 from pagemill.retrieval.tokens import TOKENIZER
-
-_spec = importlib.util.spec_from_file_location("retrieval_runs", Path(__file__).with_name("runs.py"))
-assert _spec and _spec.loader
-runs = sys.modules.setdefault("retrieval_runs", importlib.util.module_from_spec(_spec))
-_spec.loader.exec_module(runs)
 
 
 @pytest.fixture(scope="module")

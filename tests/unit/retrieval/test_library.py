@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
+import retrieval_runs as runs
 from small_run import damage_record
 from synthetic_run import open_run, page, region, write, write_run
 
@@ -15,11 +14,6 @@ from pagemill.retrieval import building, database
 from pagemill.retrieval.library import Library
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
-
-_spec = importlib.util.spec_from_file_location("retrieval_runs", Path(__file__).with_name("runs.py"))
-assert _spec and _spec.loader
-runs = sys.modules.setdefault("retrieval_runs", importlib.util.module_from_spec(_spec))
-_spec.loader.exec_module(runs)
 
 
 def put(library: Library, name: str, out: Path, *, owner: str = "", collection: str = "") -> list[str]:
