@@ -130,7 +130,7 @@ class _Writer:
         reads = bool(children) and not (closed and not opening)
         outside = opening[-1:] or before, closing[:1] or after
         inside = self.write(children, *(outside if sign[0] == "*" else "~~")) if reads else ""
-        bare = inside.strip("*")  # signs in a row are read as one
+        bare = inside.strip("*") if sign[0] == "*" else inside  # equal signs in a row are read as one
         if not bare or not _opens(outside[0], bare[0]) or not _opens(outside[1], bare[-1]):
             return self._tagged(node), False
         return f"{self._literal(opening)}{sign}{inside}{sign}{self._literal(closing)}", not closing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,14 +31,17 @@ FORMAT = ExportFormat(
 
 
 @pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def plugin(tmp_path: Path) -> Iterator[None]:
     """A package with the format ``shout``, and one that is broken."""
     metadata = tmp_path / "site" / "acme_shout-1.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata.parent / "acme_shout.py").write_text(SHOUT)
     points = "[pagemill.export_formats]\nshout = acme_shout:FORMAT\nbroken = acme_nowhere:FORMAT\n"
     (metadata / "entry_points.txt").write_text(points)
-    monkeypatch.syspath_prepend(str(metadata.parent))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(metadata.parent))
+        yield
+    importlib.reload(export)  # its choices are those of the start: the next tests get ours alone
 
 
 def test_each_format_of_ours_has_what_writes_it() -> None:
@@ -53,7 +57,7 @@ def test_each_format_of_ours_has_what_writes_it() -> None:
 
 def test_a_format_of_another_package_is_a_file_and_a_line(plugin: None, tmp_path: Path) -> None:
     write_run(tmp_path / "run", sample_pages())
-    command = importlib.reload(export).command  # its choices are those of the start
+    command = importlib.reload(export).command
     assert command.main([str(tmp_path / "run"), "-f", "shout", "-q"], standalone_mode=False) == 0
     assert "DEAR MILLER" in (tmp_path / "run-shout" / "letter.shout").read_text()
 

@@ -98,6 +98,7 @@ SPANS = st.lists(
 @settings(max_examples=400)
 @example("a“b”c d", [Span(1, 4, Mark.BOLD), Span(0, 7, Mark.ITALIC)])
 @example("ab", [Span(0, 1, Mark.BOLD), Span(1, 2, Mark.ITALIC)])
+@example("77", [Span(0, 2, Mark.STRIKE), Span(1, 2, Mark.BOLD)])
 @given(st.text(st.sampled_from(list("ab7 한“(*_`~[]<!\\&$.-")), min_size=1, max_size=14), SPANS)
 def test_what_a_reader_sees_is_what_is_printed(text, given_spans):
     text = "x" + " ".join(text.split())  # no block of another kind, no white space that Markdown drops
