@@ -181,5 +181,5 @@ class _Describing:
                     raise
         problems = [answer for answer in answers.values() if isinstance(answer, Problem)]
         room = max(0, MAX_FAILURES - len(self.outcome.failures))
-        self.outcome.failures += [(page.page_id, each.message, each.remedy) for each in problems[:room]]
+        self.outcome.failures += [(page.page_id, problem.message, problem.remedy) for problem in problems[:room]]
         step()

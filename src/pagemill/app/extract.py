@@ -107,7 +107,7 @@ class ExtractOutcome:
 
     def count(self, status: ExtractionStatus) -> int:
         """Documents that ended so."""
-        return sum(each is status for each in self.results.values())
+        return sum(result is status for result in self.results.values())
 
     @property
     def exit_code(self) -> ExitCode:

@@ -201,13 +201,13 @@ def _refuse(options: RunOptions) -> None:
 
 def commands(steps: Sequence[PlannedStep]) -> Iterator[str]:
     """Lines for a shell that do the same."""
-    for each in steps:
+    for step in steps:
         urls = []
-        if each.serving is not None:
+        if step.serving is not None:
             yield "# In a terminal of its own; wait until it answers, and stop it with Ctrl-C after the next command:"
-            yield from server_commands(each.serving)
-            urls = [base_url(spec.host, spec.port or spec.preferred_port) for spec in each.serving.specs]
-        yield shlex.join(each.command(urls))
+            yield from server_commands(step.serving)
+            urls = [base_url(spec.host, spec.port or spec.preferred_port) for spec in step.serving.specs]
+        yield shlex.join(step.command(urls))
 
 
 def server_commands(serving: Serving) -> list[str]:
@@ -234,8 +234,8 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
         InputError: The file of queries cannot be read.
     """
     lacking = []
-    areas = dict.fromkeys(area for each in steps for area in each.areas)
-    servers = dict.fromkeys(url for each in steps for url in each.asked)
+    areas = dict.fromkeys(area for step in steps for area in step.areas)
+    servers = dict.fromkeys(url for step in steps for url in step.asked)
     for finding in examine(areas, servers=list(servers)):
         report(finding)
         if finding.verdict is Readiness.MISSING:

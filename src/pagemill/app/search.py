@@ -133,7 +133,7 @@ class Searcher(ExitStack):
                 return loaded
         made_by = info.identity
         settings = EngineSettings(folder=self.index.path / FOLDER, dimension=made_by.dimension)
-        others = any(each.identity.engine != DEFAULT_ENGINE for each in self.index.vectors.values())
+        others = any(vector.identity.engine != DEFAULT_ENGINE for vector in self.index.vectors.values())
         if made_by.engine != DEFAULT_ENGINE or not others:  # it needs no server: those given are for the others
             settings = replace(
                 settings,

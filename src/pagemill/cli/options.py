@@ -43,7 +43,7 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options to a formatter."""
         rows: dict[str, list[tuple[str, str]]] = {}
-        options = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
+        options = (param for param in self.get_params(ctx) if isinstance(param, click.Option))
         for option in sorted(options, key=lambda each: not isinstance(each, GroupedOption)):  # --help comes last
             if row := option.get_help_record(ctx):
                 rows.setdefault(getattr(option, "heading", "Other options"), []).append(row)
@@ -172,10 +172,10 @@ def takes(
                 raise
             return function(**values, **objects)
 
-        for each in reversed(options.values()):
-            alias = (aliases or {}).get(each.key)
-            names = [*([alias] if alias else []), *_names(each)]
-            click.option(*names, **(_details(each) | dict((changes or {}).get(each.key, {}))))(command)
+        for option in reversed(options.values()):
+            alias = (aliases or {}).get(option.key)
+            names = [*([alias] if alias else []), *_names(option)]
+            click.option(*names, **(_details(option) | dict((changes or {}).get(option.key, {}))))(command)
         return command  # type: ignore[return-value]
 
     return decorate

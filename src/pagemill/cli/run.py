@@ -111,11 +111,11 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     for note in notes:
         console.note(f"Note: {note}")
     steps = plan(wanted, dry=dry_run)
-    for note in dict.fromkeys(note for each in steps for note in each.notes):
+    for note in dict.fromkeys(note for step in steps for note in step.notes):
         console.note(f"Note: {note}")
     if dry_run:
-        lacking = [error for each in steps for error in each.lacking]
-        print_plans([each.serving for each in steps if each.serving], console, lacking)
+        lacking = [error for step in steps for error in step.lacking]
+        print_plans([step.serving for step in steps if step.serving], console, lacking)
         for line in commands(steps):
             click.echo(line)
         return ExitCode.OK

@@ -53,7 +53,7 @@ def body_of(
         UsageError: There is no source, or there are URLs and files.
         InputError: A file cannot be read.
     """
-    urls = [each for each in sources if isinstance(each, str) and each.startswith(_URLS)]
+    urls = [source for source in sources if isinstance(source, str) and source.startswith(_URLS)]
     if not sources:
         raise UsageError("a job needs files", remedy="Name at least one.")
     if urls and len(urls) < len(sources):
@@ -61,11 +61,11 @@ def body_of(
     if urls:
         return {"json": {"sources": [{"url": url} for url in urls], "options": options, "collection": collection}}
     files: list[tuple[str, tuple[str, Any]]] = []
-    for each in sources:
-        if isinstance(each, tuple):
-            files.append(("files", (_plain(each[0]), each[1])))
+    for source in sources:
+        if isinstance(source, tuple):
+            files.append(("files", (_plain(source[0]), source[1])))
             continue
-        path = Path(each)
+        path = Path(source)
         try:
             files.append(("files", (_plain(path.name), stack.enter_context(path.open("rb")))))
         except IsADirectoryError as error:

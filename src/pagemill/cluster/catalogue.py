@@ -25,7 +25,9 @@ class UnitCatalogue(Catalogue):
     def remembered_digest(self, path: Path, size: int, modified_ns: int) -> str | None:
         """The digest of a file that was not changed since the driver read it."""
         sources = self._sources.get(os.path.abspath(path), ())  # noqa: PTH100 - Path.resolve would follow links
-        return next((each.digest for each in sources if (each.size, each.modified_ns) == (size, modified_ns)), None)
+        return next(
+            (source.digest for source in sources if (source.size, source.modified_ns) == (size, modified_ns)), None
+        )
 
     def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """The pages of the unit; none of a source whose content has changed since it was planned."""

@@ -106,7 +106,9 @@ class Block(TextPart):
         start = len(self.text) - len(rest.text)
         last = self.pieces[-1]  # it may have lost a hyphen
         self.pieces[-1] = Piece(last.page, last.region, last.start, min(last.end, start))
-        self.pieces += [Piece(each.page, each.region, start + each.start, start + each.end) for each in rest.pieces]
+        self.pieces += [
+            Piece(piece.page, piece.region, start + piece.start, start + piece.end) for piece in rest.pieces
+        ]
 
 
 def blocks(pages: Iterable[PageResult], *, furniture: bool = False) -> Iterator[Block]:

@@ -149,7 +149,7 @@ def _arrow_type(kind: Any) -> pa.DataType:
     if isinstance(kind, msgspec.inspect.UnionType):
         kind = next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
     if isinstance(kind, msgspec.inspect.StructType):
-        return pa.struct({each.name: _arrow_type(each.type) for each in kind.fields if each.name not in _LEFT_OUT})
+        return pa.struct({field.name: _arrow_type(field.type) for field in kind.fields if field.name not in _LEFT_OUT})
     if isinstance(kind, msgspec.inspect.TupleType):
         return pa.list_(_arrow_type(kind.item_types[0]))
     if isinstance(kind, msgspec.inspect.CollectionType):

@@ -107,7 +107,7 @@ def _source(place: Place, page: PageText) -> Source:
     x1, y1, x2, y2 = union_box(place.boxes)
     width, height = page.size
     thousandths = [x1 / width, y1 / height, x2 / width, y2 / height]
-    left, top, right, bottom = (min(1000, max(0, round(1000 * each))) for each in thousandths)
+    left, top, right, bottom = (min(1000, max(0, round(1000 * thousandth))) for thousandth in thousandths)
     return Source(
         page=page.number,
         page_id=page.page_id,

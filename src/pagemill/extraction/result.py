@@ -114,7 +114,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unfounded(self) -> list[ExtractedField]:
         """Values that are on no page that the model saw."""
-        return [each for each in self.fields if not each.founded]
+        return [field for field in self.fields if not field.founded]
 
     def to(self, kind: type[T]) -> T:
         """The values as an object of a pydantic model, a msgspec struct or a dataclass.

@@ -162,7 +162,7 @@ class Documents:
         """Ids of the documents that a document holds, as an archive or mail does; empty where it is one."""
         id, inner = _checked(document)
         files = [] if inner else (await self._client.job(id)).documents
-        if len(files) < 2 and not any(_may_hold_several(each.name) for each in files):
+        if len(files) < 2 and not any(_may_hold_several(file.name) for file in files):
             return []
         async with aclosing(self._client.pages(id)) as found:
             ids = list(dict.fromkeys([f"{id}/{page.document}" async for page in found]))

@@ -301,11 +301,11 @@ async def _missing(documents: Documents, document: str, pages: PageRanges | None
 def _shortened(numbers: list[int]) -> str:
     """Page numbers as ranges."""
     ranges: list[tuple[int, int]] = []
-    for each in numbers:
-        if ranges and each == ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], each)
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
         else:
-            ranges.append((each, each))
+            ranges.append((number, number))
     return str(PageRanges(tuple(ranges[:100]))) + (" …" if len(ranges) > 100 else "") or "none"
 
 

@@ -24,7 +24,9 @@ _PACKAGES = (
 
 def machine() -> dict[str, Any]:
     """What a figure depends on."""
-    installed = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
+    installed = {
+        distribution.name.lower().replace("_", "-"): distribution.version for distribution in metadata.distributions()
+    }
     found: dict[str, Any] = {
         "system": platform.system(),
         "processor": platform.machine(),

@@ -118,7 +118,7 @@ class Profile(msgspec.Struct, kw_only=True):
     def project(self, pages: int) -> Projection:
         """Project the time of ``pages`` such pages."""
         done = max(self.pages, 1)
-        hours = {each.name: each.busy_s / done * pages / 3600 for each in self.stages if each.name != LOAD}
+        hours = {stage.name: stage.busy_s / done * pages / 3600 for stage in self.stages if stage.name != LOAD}
         return Projection(pages=pages, hours=pages / max(self.pages_per_s, 1e-9) / 3600, stages=hours)
 
 

@@ -236,17 +236,17 @@ async def _take_source(job: Sending, body: bytes, chunker: str) -> JobRow:
         raise UsageError("callbacks are not supported", remedy="Poll the status of the task.")
     if len(sent.sources) > job.server.settings.limits.max_files:
         raise UsageError("the request has too many sources", remedy="Send several.")
-    for each in sent.sources:
-        if each.kind == "http" and each.url is not None:
-            if each.headers:
+    for source in sent.sources:
+        if source.kind == "http" and source.url is not None:
+            if source.headers:
                 raise UsageError("headers of a source are not supported", remedy="Send the file.")
-            job.add_url(each.url)
-        elif each.kind == "file" and each.base64_string is not None:
-            content = from_base64(each.base64_string)
-            each.base64_string = None
-            await job.add_file(each.filename or "", content)
+            job.add_url(source.url)
+        elif source.kind == "file" and source.base64_string is not None:
+            content = from_base64(source.base64_string)
+            source.base64_string = None
+            await job.add_file(source.filename or "", content)
         else:
-            raise UsageError(f"a source of kind {each.kind[:100]!r} is not supported", remedy="Use http or file.")
+            raise UsageError(f"a source of kind {source.kind[:100]!r} is not supported", remedy="Use http or file.")
     target = str(sent.target.get("kind", "inbody"))
     if not isinstance(sent, ChunkRequest):
         return await _submit(job, conversion(sent.options, target))
@@ -315,13 +315,13 @@ def _members(documents: list[ConvertedDocument]) -> Iterator[tuple[str, Iterator
     """The files of the archive: those of each document, and what went wrong."""
     names = documents[0].results.file_names("status")  # as that of the errors
     statuses = {}
-    for each in documents:
-        name = names[each.results.documents[each.number].id]
-        status = each.status()
+    for document in documents:
+        name = names[document.results.documents[document.number].id]
+        status = document.status()
         # By the name in the archive: two documents of a request may have one name.
-        statuses[name + PurePosixPath(each.name).suffix] = {"status": status, "errors": each.errors()}
+        statuses[name + PurePosixPath(document.name).suffix] = {"status": status, "errors": document.errors()}
         if status != "failure":
-            for suffix, content in each.files(each.conversion.formats):
+            for suffix, content in document.files(document.conversion.formats):
                 yield f"{name}.{suffix}", content
     yield "status.json", iter([msgspec.json.encode(statuses)])
 

@@ -139,7 +139,7 @@ class ConvertedDocument:
 
     def errors(self) -> list[dict[str, Any]]:
         """What went wrong on pages, and the options without effect."""
-        warnings = [_item("user_input", "options", each, "policy") for each in self.conversion.warnings]
+        warnings = [_item("user_input", "options", warning, "policy") for warning in self.conversion.warnings]
         if self.results.row.state is not JobState.FINISHED:
             reason = failure(self.results)
             return [_item("pipeline", "job", reason["message"], reason["category"]), *warnings]
@@ -164,8 +164,8 @@ class ConvertedDocument:
         if self.conversion.images == "placeholder":
             page.image_crops = []
         page.image_crops = [
-            msgspec.structs.replace(each, path=f"{self._token}-{PurePosixPath(each.path).name}")
-            for each in page.image_crops
+            msgspec.structs.replace(crop, path=f"{self._token}-{PurePosixPath(crop.path).name}")
+            for crop in page.image_crops
         ]
 
     def _with_pictures(self, text: str) -> str:

@@ -106,10 +106,10 @@ def _answer(results: JobResults) -> dict[str, Any]:
     texts: list[str] = []
     count = 0
     with reader:
-        for each in results.documents:
+        for document in results.documents:
             pages = []
             markdown = []
-            for page in results.pages_of(reader, each):
+            for page in results.pages_of(reader, document):
                 count += 1
                 if count > MAX_PAGES:
                     raise UsageError(

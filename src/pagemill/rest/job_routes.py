@@ -156,8 +156,8 @@ async def _accept(server: Server, request: Request, owner: str, idempotency: str
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
             body = b"".join([chunk async for chunk in body_of(request, _MAX_JSON)])
             sent = _decoded(body, NewJob, "the body is not a job", "See /openapi.json.")
-            for each in sent.sources:
-                job.add_url(each.url)
+            for source in sent.sources:
+                job.add_url(source.url)
             options, collection = sent.options, sent.collection
         else:
             fields = await job.form(request, _FIELDS)

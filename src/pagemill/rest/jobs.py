@@ -181,7 +181,7 @@ class JobTable:
             ).fetchone()[0]
             connection.executemany(
                 "INSERT INTO documents (job, number, name, file, url) VALUES (?, ?, ?, ?, ?)",
-                [(job, each.number, _plain(each.name), each.file, each.url) for each in documents],
+                [(job, document.number, _plain(document.name), document.file, document.url) for document in documents],
             )
             row = self.get(id)
         assert row is not None

@@ -122,7 +122,10 @@ def job_model(row: JobRow, documents: Sequence[JobFile], active: ActiveJob | Non
         pages=JobPages(total=total, finished=ended, failed=failed),
         pages_per_second=rate and round(rate, 3),
         eta_seconds=None if left is None else round(left, 1),
-        documents=[JobDocument(id=each.id, name=each.name, pages=pages.get(each.id, each.pages)) for each in documents],
+        documents=[
+            JobDocument(id=document.id, name=document.name, pages=pages.get(document.id, document.pages))
+            for document in documents
+        ],
         error=row.error,
     )
 

@@ -329,9 +329,11 @@ class JobResults:
         page.source = self._plain(page.source)
         page.errors = [
             msgspec.structs.replace(
-                each, message=self._plain(each.message), remedy=each.remedy and for_clients(self._plain(each.remedy))
+                error,
+                message=self._plain(error.message),
+                remedy=error.remedy and for_clients(self._plain(error.remedy)),
             )
-            for each in page.errors
+            for error in page.errors
         ]
         return page
 
@@ -340,17 +342,19 @@ class JobResults:
 
     def name_of(self, doc_id: str) -> str:
         """The client's name of a document of the run: by the name of its file, or by the id that a row of it gives."""
-        return next((each.name for each in self.documents if each.id == doc_id), doc_id)
+        return next((document.name for document in self.documents if document.id == doc_id), doc_id)
 
     def file_names(self, *reserved: str) -> dict[str, str]:
         """By document, a name for its files in an archive: the client's where it is safe and nobody else's."""
         taken = set(reserved)
-        stems = {each.id: safe_name(each.name.rpartition(".")[0] or each.name) for each in self.documents}
+        stems = {
+            document.id: safe_name(document.name.rpartition(".")[0] or document.name) for document in self.documents
+        }
         return {id: _unique(stem, f"-{id}", taken) for id, stem in stems.items()}
 
     def _document_names(self, reader: RunReader) -> dict[str, str]:
         """By document of the run, a name for its files: of its file, else its id, which rows of a dataset may give."""
-        files = {each.file: each.id for each in self.documents}
+        files = {document.file: document.id for document in self.documents}
         of_files = self.file_names()
         names: dict[str, str] = {}
         taken: set[str] = set()

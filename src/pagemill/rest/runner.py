@@ -236,7 +236,7 @@ class Runner:
         await self._conclude(job, outcome, folder / "inputs", documents)
 
     async def _fetch(self, job: ActiveJob, inputs: Path, documents: list[JobFile]) -> None:
-        missing = [(each.url, inputs / each.file) for each in documents if each.url is not None]
+        missing = [(document.url, inputs / document.file) for document in documents if document.url is not None]
         missing = [(url, path) for url, path in missing if not path.exists()]
         if not missing:
             return
@@ -266,7 +266,7 @@ class Runner:
                 job.failed = writer.outcome.summary.failed
                 if job.stopped is not None:
                     writer.stop()
-                return await writer.parse([folder / "inputs" / each.file for each in documents], options)
+                return await writer.parse([folder / "inputs" / document.file for document in documents], options)
 
     async def _conclude(self, job: ActiveJob, outcome: RunOutcome, inputs: Path, documents: list[JobFile]) -> None:
         summary = outcome.summary
@@ -284,7 +284,9 @@ class Runner:
             place, message, remedy = outcome.failures[0] if outcome.failures else ("", "no page could be read", None)
             error = _with_names(InputError(message, remedy=remedy), inputs, documents)
             error.category = next(iter(summary.failures_by_kind), "input")
-            name = next((each.name for each in documents if PurePath(place).name.startswith(each.id)), job.row.name)
+            name = next(
+                (document.name for document in documents if PurePath(place).name.startswith(document.id)), job.row.name
+            )
             if name not in error.message:
                 error.message = f"{name}: {error.message}"
             await self._end(job, JobState.FAILED, error)
@@ -391,7 +393,7 @@ def folder_size(folder: Path) -> int:
 
 def with_names(text: str, inputs: Path, documents: list[JobFile]) -> str:
     """A message with the client's names of files, and without the folders of the server."""
-    names = {each.file: each.name for each in documents}
+    names = {document.file: document.name for document in documents}
     for folder in (f"{inputs}/", str(inputs), str(inputs.parent)):
         text = text.replace(folder, "")
     # All in one go: a client may call its file as another one is called here.

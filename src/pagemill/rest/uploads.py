@@ -168,7 +168,7 @@ class _Parts:
         """Write the rest, and wait until all is on the disk."""
         self.write()
         self.close()
-        sync_files([self._folder / each.file for each in self.upload.files])
+        sync_files([self._folder / file.file for file in self.upload.files])
         sync_directory(self._folder)
 
     def close(self) -> None:

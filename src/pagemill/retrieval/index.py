@@ -254,7 +254,7 @@ class SearchIndex(PageIndex, ExitStack):
                     f"the vectors of {info.part.plural} have changed since the index was built",
                     remedy=f"Bring it up to date: pagemill index {self.path}",
                 )
-            pages, regions = (np.frombuffer(each, dtype="<i8") for each in numbers)
+            pages, regions = (np.frombuffer(array, dtype="<i8") for array in numbers)
             array = np.load(files.vectors, mmap_mode="r" if len(pages) else None, allow_pickle=False)
             self._mapped[part] = MappedVectors(np.asarray(array), pages, regions)
         return (self._mapped[part],)

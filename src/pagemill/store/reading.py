@@ -318,8 +318,8 @@ class RunReader(Database):
         facts = [self._facts(record) for record in records]
         # With the version: another one may derive another structure from the same facts.
         digest = hashlib.sha256(__version__.encode() + msgspec.json.encode(info))
-        for each in facts:
-            digest.update(len(each).to_bytes(4) + each)
+        for fact in facts:
+            digest.update(len(fact).to_bytes(4) + fact)
         return digest.digest(), facts, info
 
     def _keep(self, document: int, digest: bytes, overlay: Overlay) -> None:

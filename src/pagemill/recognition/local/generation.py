@@ -104,7 +104,7 @@ class Generator:
 
         while not self._model.computing.acquire(timeout=_LOOK_EVERY_S):
             check()
-        stacks = (each for each in self._model.model.modules() if isinstance(each, torch.nn.ModuleList))
+        stacks = (module for module in self._model.model.modules() if isinstance(module, torch.nn.ModuleList))
         hooks = [layer.register_forward_pre_hook(check) for stack in stacks for layer in stack]
         try:
             yield
