@@ -21,7 +21,7 @@ ROOMS = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path
     "__main__",
 }
 
-EVERYWHERE = {"errors", "installation", "model_cache", "plugins", "blocking"}
+EVERYWHERE = {"errors", "installation", "model_cache", "plugins", "blocking", "whole_files"}
 """What every package may import."""
 
 

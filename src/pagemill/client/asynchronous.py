@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 import warnings
-from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -37,6 +37,7 @@ from pagemill.document.jobs import (
 )
 from pagemill.document.page import PageResult
 from pagemill.errors import UsageError, lacks_extra, unwritable
+from pagemill.whole_files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -229,22 +230,20 @@ class AsyncClient:
             OutputError: It cannot be written.
         """
         path = Path(path)
-        temporary = path.with_name(f".{uuid.uuid4().hex}.part")  # another download may be on its way to the same path
         try:
             for attempt in range(self._retries + 1):
                 try:
-                    await self._save(f"/v1/jobs/{id}/download.zip", temporary)
+                    with whole_file(path, shared=True) as file:
+                        async with self._streaming(f"/v1/jobs/{id}/download.zip") as answer:
+                            async for chunk in answer.aiter_bytes():
+                                await asyncio.to_thread(file.write, chunk)
                     break
                 except self._errors as error:
                     if attempt == self._retries:
                         raise unreached(self.url, error) from error
                 await asyncio.sleep(delay(attempt, None))
-            await asyncio.to_thread(temporary.replace, path)
         except OSError as error:
             raise unwritable(path, error, remedy="Check the folder.", no_space_remedy="Free some space.") from error
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
         return path
 
     async def search(
@@ -329,12 +328,6 @@ class AsyncClient:
         answer = await self._request("GET", path, stream=True, **arguments)
         async with aclosing(answer):
             yield answer
-
-    async def _save(self, path: str, file: Path) -> None:
-        with file.open("wb") as opened:
-            async with self._streaming(path) as answer:
-                async for chunk in answer.aiter_bytes():
-                    await asyncio.to_thread(opened.write, chunk)
 
     async def _events(self, id: str, after: str) -> AsyncGenerator[tuple[str | None, PageEvent | Job]]:
         parser = EventParser()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from socket import gaierror
@@ -14,6 +13,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 from pagemill.errors import NetworkError, unwritable
+from pagemill.whole_files import whole_file
 
 _CHUNK = 2**20
 _MOST_BYTES = 2 * 2**30
@@ -43,25 +43,15 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
     digest = hashlib.sha256()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # A name of its own, in the folder of the target: two processes may fetch the same file, and a rename is only
-        # atomic within a file system.
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-        part = Path(name)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                for block in _blocks(address):
-                    digest.update(block)
-                    file.write(block)
+        with whole_file(target, shared=True) as file:
+            for block in _blocks(address):
+                digest.update(block)
+                file.write(block)
             if digest.hexdigest() != sha256:
                 raise NetworkError(
                     f"{address} is not the file that was expected (sha256 {digest.hexdigest()}, not {sha256})",
                     remedy="Nothing was kept. Try it again, or another --mirror; if it stays so, report it.",
                 )
-            # mkstemp makes files that only their owner reads; a cache may be shared.
-            part.chmod(0o644)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
         remedy = "Make sure that you may write there, or name another folder with --to."
         no_space_remedy = "Free some space, or name another disk with --to."

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pagemill.embedding.base import EngineIdentity
 from pagemill.errors import DamagedRunError, MissingInputError
 from pagemill.store.files import reading_errors
-from pagemill.store.paths import TEMPORARY_SUFFIX
+from pagemill.whole_files import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     import pyarrow as pa

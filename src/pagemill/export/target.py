@@ -13,10 +13,10 @@ from typing import Any, BinaryIO
 import msgspec
 
 from pagemill.errors import OutputError, unwritable
+from pagemill.whole_files import TEMPORARY_SUFFIX
 
 MANIFEST = "export.json"
 """In every exported folder: what it is made of, and the names of its files."""
-_TEMPORARY_SUFFIX = ".pagemill-tmp"
 
 
 @contextlib.contextmanager
@@ -127,13 +127,13 @@ def _files(folder: Path) -> Iterator[str]:
 def _temporary(path: Path) -> Iterator[Path]:
     """A name beside the target, of which nothing is left in the end; nor of exports to it that were killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*{_TEMPORARY_SUFFIX}*"):
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*{TEMPORARY_SUFFIX}*"):
         owner = left.name.removeprefix(f"{path.name}.").partition(".")[0]
         # Same pid means a recycled pid, as in containers: we have not started yet.
         if owner.isdecimal() and (int(owner) == os.getpid() or not _is_alive(int(owner))):
             _remove(left)
     # The process id keeps two exports apart that write to one place at once.
-    temporary = path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY_SUFFIX}")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         yield temporary
     finally:

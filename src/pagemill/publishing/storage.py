@@ -30,7 +30,7 @@ from pagemill.publishing.manifest import (
     read_manifest,
 )
 from pagemill.publishing.public import public_source
-from pagemill.store.paths import TEMPORARY_SUFFIX
+from pagemill.whole_files import TEMPORARY_SUFFIX
 
 _CHUNK = 4 * 2**20
 _DEPTH = 2

@@ -16,7 +16,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from pagemill.errors import InputError, TooLargeError
 from pagemill.rest.errors import FetchError, ForbiddenError
 from pagemill.store.files import output_errors, sync_directory
-from pagemill.store.paths import TEMPORARY_SUFFIX
+from pagemill.whole_files import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from pathlib import Path

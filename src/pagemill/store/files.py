@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from pagemill.errors import OutputError, unwritable
-from pagemill.store.paths import TEMPORARY_SUFFIX
+from pagemill.whole_files import whole_file
 
 NO_SPACE_REMEDY = "Free some space and run the same command again: it resumes where it stopped."
 _MANY_FILES = 1_000
@@ -71,20 +71,8 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
     Raises:
         OutputError: The file cannot be written; NoSpaceError when the disk is full.
     """
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    try:
-        with output_errors(path):
-            with temporary.open("wb") as stream:
-                stream.writelines(chunks)
-                # The rename may reach the disk before the content: after a power cut the file would be empty.
-                if durable:
-                    stream.flush()
-                    os.fsync(stream.fileno())
-            temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+    with output_errors(path), whole_file(path, durable=durable) as stream:
+        stream.writelines(chunks)
 
 
 def size_of(path: Path) -> int:

@@ -24,6 +24,7 @@ from pagemill.store.rebuilding import holds_pages, rebuild_database, written_pag
 from pagemill.store.rows import PageState
 from pagemill.store.run_database import RunDatabase
 from pagemill.store.summary import RunSummary
+from pagemill.whole_files import TEMPORARY_SUFFIX
 
 _DATABASES = (paths.DATABASE, paths.EARLIER_LEDGER, paths.DESCRIPTIONS)
 _FIXED_FILES = (
@@ -199,7 +200,7 @@ def discard(out: Path) -> None:
         # The database goes last: a process that dies before that still finds the names of the files.
         for name in _FIXED_FILES:
             (out / name).unlink(missing_ok=True)
-            (out / f"{name}{paths.TEMPORARY_SUFFIX}").unlink(missing_ok=True)
+            (out / f"{name}{TEMPORARY_SUFFIX}").unlink(missing_ok=True)
         for folder in (out / paths.CROPS, out / paths.DOCUMENTS):
             clear_folder(folder)
             if folder.is_dir() and not any(folder.iterdir()):
@@ -245,7 +246,7 @@ def crops_of(out: Path, page_ids: Iterable[str]) -> list[str]:
 
 def clear_folder(folder: Path) -> None:
     """Delete files in a folder that were being written when a process died."""
-    for leftover in folder.glob(f"*{paths.TEMPORARY_SUFFIX}"):
+    for leftover in folder.glob(f"*{TEMPORARY_SUFFIX}"):
         leftover.unlink(missing_ok=True)
 
 

@@ -36,9 +36,6 @@ EARLIER_LEDGER = f"{FOLDER}/ledger.sqlite"
 DISCARDING = f"{FOLDER}/discarding"
 """Marker of a run that is being deleted."""
 
-TEMPORARY_SUFFIX = ".pagemill-tmp"
-"""Suffix of files that are still being written."""
-
 _CROP_PATH = re.compile(rf"{CROPS}/[^/\\\0]+")
 _CROP_NAME = re.compile(r"(.+)_crop_\d+\.[a-z]+")
 

@@ -20,6 +20,7 @@ from pagemill.store.reading import RunReader
 from pagemill.store.records import MAX_LINE_BYTES, decode_page, decompress, encode_line
 from pagemill.store.run_database import RunDatabase, recounted, remove_record
 from pagemill.store.summary import Counters, RunSummary
+from pagemill.whole_files import TEMPORARY_SUFFIX
 
 _JOURNAL = ("-wal", "-shm")
 
@@ -44,7 +45,7 @@ def rebuild_database(out: Path) -> None:
             f"{out} has lost both its database and its {paths.RUN_JSON}, so that it cannot be resumed",
             remedy=f"Keep {paths.RESULTS}, which holds what was parsed, and start over with --fresh or another -o.",
         )
-    temporary = final.with_name(final.name + paths.TEMPORARY_SUFFIX)
+    temporary = final.with_name(final.name + TEMPORARY_SUFFIX)
     _delete(temporary, "", *_JOURNAL)
     # Counted again from the records that are found: those of the old database may be of records that are lost.
     summary.restore(Counters())

@@ -26,6 +26,7 @@ from pagemill.store.reading import HAS_RECORD, RunReader
 from pagemill.store.records import decode_page, decompress
 from pagemill.store.rows import PageRow, PageState
 from pagemill.store.summary import Counters, RunSummary
+from pagemill.whole_files import TEMPORARY_SUFFIX
 
 _TRIES = 3
 """Checks of a directory in use before a finding is reported: the run may have changed it during the first ones."""
@@ -313,7 +314,7 @@ class Examination:
                 path = f"{folder}/{name}".lstrip("/")
                 if path in garbage:
                     continue
-                if is_file and name.endswith(paths.TEMPORARY_SUFFIX):
+                if is_file and name.endswith(TEMPORARY_SUFFIX):
                     self._orphan(Kind.LEFT_OVER, path)
                 elif folder == paths.CROPS and reader.one("SELECT 1 FROM crops WHERE path = ?", (path,)) is None:
                     stem = (paths.stem_of_crop(name) if is_file else None) or ""

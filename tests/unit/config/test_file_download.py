@@ -8,6 +8,7 @@ import io
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from ssl import SSLError
 from urllib.error import HTTPError, URLError
 
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 from tiny_formulanet import FRACTION, write
 
 from pagemill.cli.models import command
-from pagemill.config import file_download, model_files
+from pagemill.config import model_files
 from pagemill.config.file_download import fetch_file
 from pagemill.config.model_cards import ModelKind, card_names, load_card
 from pagemill.config.model_files import MODELS_VARIABLE, download_model, find_model
@@ -121,7 +122,7 @@ def test_what_breaks_in_the_middle_is_told_apart(monkeypatch, tmp_path, broken, 
 
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Answer())
     if broken == "write":
-        monkeypatch.setattr(file_download.os, "fdopen", lambda *_: Full())
+        monkeypatch.setattr(Path, "open", lambda *_: Full())
     with pytest.raises(kind):
         fetch_file(URL, tmp_path / "tiny.onnx", SHA256)
     assert list(tmp_path.iterdir()) == []
