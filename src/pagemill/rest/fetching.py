@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
-import os
 import socket
 import ssl
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import quote, urljoin, urlsplit
 
 from pagemill.errors import InputError, TooLargeError
 from pagemill.rest.errors import FetchError, ForbiddenError
 from pagemill.store.files import output_errors, sync_directory
-from pagemill.whole_files import TEMPORARY_SUFFIX
+from pagemill.whole_files import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,27 +126,22 @@ def fetch(url: str, path: Path, max_bytes: int, *, limit_s: float = FETCH_S, by:
         OutputError: The file cannot be written.
     """
     deadline, by = time.monotonic() + limit_s, by or Fetch()
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    try:
+    with output_errors(path), whole_file(path, durable=True) as file:
         for _ in range(_REDIRECTS + 1):
             check_url(url)
-            target = _fetch_once(url, temporary, max_bytes, deadline, by)
+            target = _fetch_once(url, path, file, max_bytes, deadline, by)
             if target is None:
-                with output_errors(path):
-                    temporary.replace(path)
-                sync_directory(path.parent)
-                return
+                break
             try:
                 url = urljoin(url, target)
             except ValueError as error:
                 raise _unreached(error) from error
-        raise FetchError("a URL redirects too often", remedy="Check the URL.")
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+        else:
+            raise FetchError("a URL redirects too often", remedy="Check the URL.")
+    sync_directory(path.parent)
 
 
-def _fetch_once(url: str, temporary: Path, max_bytes: int, deadline: float, by: Fetch) -> str | None:
+def _fetch_once(url: str, path: Path, file: BinaryIO, max_bytes: int, deadline: float, by: Fetch) -> str | None:
     """Where the URL redirects to; None when its content is in the file."""
     parts = urlsplit(url)
     host, secure = (parts.hostname or "").encode("idna").decode(), parts.scheme == "https"
@@ -169,7 +163,7 @@ def _fetch_once(url: str, temporary: Path, max_bytes: int, deadline: float, by: 
             return quote(location.encode("latin-1"), safe=_KEPT)
         if response.status != 200:
             raise FetchError(f"a URL answered with status {response.status}", remedy="Check the URL.")
-        _save(response, temporary, max_bytes)
+        _save(response, path, file, max_bytes)
         if connection.aborted:  # an answer without a length ends with the connection
             raise FetchError("a URL took too long to be fetched", remedy="Send the file itself.")
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -181,22 +175,16 @@ def _fetch_once(url: str, temporary: Path, max_bytes: int, deadline: float, by: 
     return None
 
 
-def _save(response: http.client.HTTPResponse, temporary: Path, max_bytes: int) -> None:
+def _save(response: http.client.HTTPResponse, path: Path, file: BinaryIO, max_bytes: int) -> None:
     size = 0
-    with output_errors(temporary):
-        file = temporary.open("wb")
-    with file:
-        while chunk := response.read(_CHUNK):
-            size += len(chunk)
-            if size > max_bytes:
-                raise TooLargeError(f"a file to be fetched is over {max_bytes:,} bytes")
-            with output_errors(temporary):
-                file.write(chunk)
-        if response.length:  # it announced more than it sent
-            raise FetchError("the connection broke before a file was whole", remedy="Try again.")
-        with output_errors(temporary):
-            file.flush()
-            os.fsync(file.fileno())
+    while chunk := response.read(_CHUNK):
+        size += len(chunk)
+        if size > max_bytes:
+            raise TooLargeError(f"a file to be fetched is over {max_bytes:,} bytes")
+        with output_errors(path):
+            file.write(chunk)
+    if response.length:  # it announced more than it sent
+        raise FetchError("the connection broke before a file was whole", remedy="Try again.")
 
 
 def _connect(host: str, port: int, deadline: float, by: Fetch) -> socket.socket:
