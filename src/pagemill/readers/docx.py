@@ -143,6 +143,8 @@ class _Reader:
         self._field: list[str] = []
         """Instruction of each field that is open."""
         self._has_title = any(self._style_name(each) == "title" for each in self._body.iter(f"{_W}p"))
+        self._initial = ""
+        """A letter over several lines, which is in a paragraph before that of its word."""
         self.lost: Counter[str] = Counter()
         """What is not read, by its noun."""
         if self._body is None:
@@ -153,6 +155,8 @@ class _Reader:
         yield from self._running("header", Label.HEADER, Label.HEADER_IMAGE)
         yield from self._running("footer", Label.FOOTER, Label.FOOTER_IMAGE)
         yield from self._container(self._body, 0)
+        last = Inline(self._initial).block()
+        yield from (last,) if last else ()
 
     def _running(self, kind: str, label: Label, picture: Label) -> Iterator[Block]:
         said: set[object] = set()
@@ -211,7 +215,13 @@ class _Reader:
     def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
         found = _Found()
         marker = self._marker(node)
-        inline = self._text(node, found, depth)
+        inline = Inline(self._initial)
+        inline.extend(self._text(node, found, depth))
+        self._initial = ""
+        frame = node.find(f"{_W}pPr/{_W}framePr")
+        if frame is not None and frame.get(f"{_W}dropCap") in ("drop", "margin") and not found.after:
+            self._initial = inline.text.strip()
+            return
         level = self._heading_level(node)
         block: Block | None
         if found.formulas and _is_formulas(inline.text, found.formulas):

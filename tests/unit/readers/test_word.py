@@ -170,6 +170,15 @@ def test_what_is_not_read_is_counted(tmp_path: Path):
     assert word(tmp_path, markup, fill).parts[0].notes == [f"not read: 1 {kind}" for kind in kinds]
 
 
+def test_a_drop_cap_belongs_to_its_word(tmp_path: Path):
+    def fill(document: Any) -> None:
+        paragraph = '<w:p {}><w:pPr><w:framePr w:dropCap="drop"/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>'
+        document.element.body.insert(0, parse_xml(paragraph.format(NAMES, "O")))
+        document.element.body[-1].addprevious(parse_xml(paragraph.format(NAMES, "end")))
+
+    assert texts(word(tmp_path, f"<w:r {NAMES}><w:t>nce upon a time</w:t></w:r>", fill)) == ["Once upon a time", "end"]
+
+
 @pytest.mark.parametrize(("kind", "shown"), [("html", ["a chunk"]), ("plain", ["a <b>chunk</b>"]), ("rtf", [])])
 def test_embedded_pages_are_read_in_their_place(tmp_path: Path, kind: str, shown: list[str]):
     def fill(document: Any) -> None:
