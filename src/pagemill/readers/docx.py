@@ -392,7 +392,8 @@ class _Reader:
             text = art.get("string") or "".join(each.text or "" for each in art.iter(f"{_A}t"))
             block = None if _is_fallback(art, node) else Inline(text).block()
             yield from (block,) if block else ()
-        self.lost["embedded object"] += sum(1 for each in node.iter(f"{_O}OLEObject") if not _is_fallback(each, node))
+        objects = node.iter(f"{_O}OLEObject", f"{_W}objectEmbed", f"{_W}control")
+        self.lost["embedded object"] += sum(not _is_fallback(each, node) for each in objects)
         for box in node.iter(f"{_W}txbxContent"):
             if not _is_fallback(box, node):
                 yield from self._container(box, depth + 1)

@@ -57,6 +57,9 @@ _CHART = "Chart type: "
 _LOCKED = "암호"
 """In all messages of dochan about passwords."""
 _CORE = "docProps/core.xml"
+_WORKBOOK = "xl/workbook.xml"
+_OF_EXCEL = re.compile(r"Defined name: (_FilterDatabase|Print_Titles|Print_Area) ")
+"""Names that Excel gives to the cells that it filters and prints."""
 _SUMMARY = "\x05SummaryInformation"
 _INFO = (_CORE, "Contents/content.hpf")
 _NAMES = {"title": "title", "creator": "author", "created": "created", "modified": "modified", "language": "language"}
@@ -175,6 +178,8 @@ def _blocks(elements: Iterable[Any]) -> Iterator[Block]:
     for element in elements:
         if _place(element) in (_CORE, _SUMMARY):
             continue  # metadata, which are no part of the text
+        if _place(element) == _WORKBOOK and _OF_EXCEL.match(element.text):
+            continue
         kind = type(element).__name__
         if kind == "Paragraph":
             inline = _text(element)
