@@ -29,7 +29,7 @@ from pagemill.readers.base import (
     tables,
     unread,
 )
-from pagemill.readers.charts import chart_blocks
+from pagemill.readers.charts import CHARTS, chart_blocks
 from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
 from pagemill.readers.html import of_markup, ordinal
 from pagemill.readers.omml import latex_of_omml
@@ -41,15 +41,13 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _V = "{urn:schemas-microsoft-com:vml}"
 _O = "{urn:schemas-microsoft-com:office:office}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
-_CONTENT = (f"{_W}t", f"{_M}t", f"{_A}t", f"{_A}blip", f"{_C}chart", f"{_CX}chart", RELATIONS)
+_CONTENT = (f"{_W}t", f"{_M}t", f"{_A}t", f"{_A}blip", *CHARTS, RELATIONS)
 """Elements of which an alternative has one, unless it is ink, whose picture is the other alternative."""
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
 _SWITCH = re.compile(r"\\[A-Za-z*]+ ?-?\d*")
@@ -380,14 +378,13 @@ class _Reader:
             data = part.blob if part is not None else b""
             shown = (said or blip.getparent().get("alt") or "").strip()
             yield Block(label=Label.IMAGE, picture=Picture(data, shown, str(part.partname) if part else "linked"))
-        for chart in node.iter(f"{_C}chart"):
+        for chart in node.iter(CHARTS):
             part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
             yield from chart_blocks(_root(part)) if part is not None else ()
         for diagram in node.iter(RELATIONS):
             part = self._story.related_parts.get(diagram.get(DATA) or "")
             self.lost["SmartArt diagram"] += part is None
             yield from diagram_blocks(_root(part)) if part is not None else ()
-        self.lost["chart"] += sum(1 for _ in node.iter(f"{_CX}chart"))
         for art in node.iter(f"{_V}textpath", f"{_A}p"):
             text = art.get("string") or "".join(each.text or "" for each in art.iter(f"{_A}t"))
             block = None if _is_fallback(art, node) else Inline(text).block()
