@@ -127,7 +127,7 @@ def test_charts_of_office_2016_are_read(tmp_path: Path):
         name = page.part.relate_to(part, "http://schemas.microsoft.com/office/2014/relationships/chartEx")
         add(
             page,
-            f'<mc:AlternateContent {NAMES}><mc:Choice Requires="cx1"><p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="5"'
+            f'<mc:AlternateContent {NAMES}><mc:Choice Requires="x"><p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="5"'
             ' name="O"/><p:cNvGraphicFramePr/><p:nvPr/></p:nvGraphicFramePr><p:xfrm/><a:graphic><a:graphicData uri="x">'
             f'<cx:chart {space} r:id="{name}"/></a:graphicData></a:graphic></p:graphicFrame></mc:Choice>'
             f"<mc:Fallback>{picture(page)}</mc:Fallback></mc:AlternateContent>",
