@@ -141,8 +141,8 @@ class _Reader:
         self._field: list[str] = []
         """Instruction of each field that is open."""
         self._has_title = any(self._style_name(each) == "title" for each in self._body.iter(f"{_W}p"))
-        self._initial = ""
-        """A letter over several lines, which is in a paragraph before that of its word."""
+        self._begun = Inline()
+        """Text of a paragraph that goes on in the next one."""
         self.lost: Counter[str] = Counter()
         """What is not read, by its noun."""
         if self._body is None:
@@ -153,8 +153,6 @@ class _Reader:
         yield from self._running("header", Label.HEADER, Label.HEADER_IMAGE)
         yield from self._running("footer", Label.FOOTER, Label.FOOTER_IMAGE)
         yield from self._container(self._body, 0)
-        last = Inline(self._initial).block()
-        yield from (last,) if last else ()
 
     def _running(self, kind: str, label: Label, picture: Label) -> Iterator[Block]:
         said: set[object] = set()
@@ -196,6 +194,9 @@ class _Reader:
                 yield from self._container(child, depth + 1)
             elif child.tag == f"{_W}altChunk":
                 yield from self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
+        if node.tag not in _THROUGH and (last := self._begun.block()) is not None:
+            self._begun = Inline()
+            yield last
 
     def _chunk(self, part: Any) -> Iterator[Block]:
         """A document that Word puts in this place when it opens the file: programs embed web pages so."""
@@ -213,12 +214,12 @@ class _Reader:
     def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
         found = _Found()
         marker = self._marker(node)
-        inline = Inline(self._initial)
+        inline, self._begun = self._begun, Inline()
         inline.extend(self._text(node, found, depth))
-        self._initial = ""
-        frame = node.find(f"{_W}pPr/{_W}framePr")
-        if frame is not None and frame.get(f"{_W}dropCap") in ("drop", "margin") and not found.after:
-            self._initial = inline.text.strip()
+        if _goes_on(node):
+            self._begun = inline
+            yield from _deleted(found.deleted)
+            yield from found.after
             return
         level = self._heading_level(node)
         block: Block | None
@@ -357,8 +358,10 @@ class _Reader:
             said.extend(text)
             block = said.block(label=Label.ASIDE_TEXT)
         else:
-            self._numbered[kind] += 1
-            number = str(self._numbered[kind]) if kind == "footnote" else ordinal(self._numbered[kind], "i")
+            has_mark = _is_on(node.get(f"{_W}customMarkFollows"))  # of its own, which is text
+            self._numbered[kind] += not has_mark
+            number = ordinal(self._numbered[kind], "1" if kind == "footnote" else "i")
+            number = "" if has_mark else number
             inline.add(number, [(Mark.SUPERSCRIPT, None)])
             said = Inline()
             said.add(number, [(Mark.SUPERSCRIPT, None)])
@@ -424,7 +427,7 @@ class _Reader:
                     at = open_cells[column]
                     old = cells[at]
                     if old.row + old.row_span == row and old.column_span == wide:
-                        self.lost["covered cell"] += bool(self._cell_text(each, [], depth + 1).text.strip())
+                        self.lost["covered cell"] += any((text.text or "").strip() for text in each.iter(f"{_W}t"))
                         inline = Inline(old.text, list(old.spans))
                         cells[at] = cell(inline, old.row, column, old.row_span + 1, wide, header=old.header)
                         column += wide
@@ -607,6 +610,13 @@ def _gone(node: Any) -> str:
     return "".join(each.text or "" for each in node.iter(f"{_W}delText", f"{_W}t", f"{_M}t"))
 
 
+def _goes_on(paragraph: Any) -> bool:
+    """Whether the text goes on in the next paragraph: after a drop cap, or as someone has deleted the mark between."""
+    frame = paragraph.find(f"{_W}pPr/{_W}framePr")
+    is_drop_cap = frame is not None and frame.get(f"{_W}dropCap") in ("drop", "margin")
+    return is_drop_cap or paragraph.find(f"{_W}pPr/{_W}rPr/{_W}del") is not None
+
+
 def _is_formulas(text: str, formulas: list[str]) -> bool:
     """Whether a text is formulas alone."""
     alone = Inline()
@@ -640,7 +650,11 @@ def _choice(field: Any) -> str:
 def _switch(sources: list[Any], name: str) -> bool:
     """Whether a property is on: by the first that says."""
     found = next((each for source in sources if (each := source.find(f"{_W}{name}")) is not None), None)
-    return found is not None and found.get(f"{_W}val") not in ("0", "false", "off")
+    return found is not None and _is_on(found.get(f"{_W}val") or "1")
+
+
+def _is_on(value: str | None) -> bool:
+    return value not in (None, "0", "false", "off")
 
 
 def _level(node: Any) -> _Level:
