@@ -214,8 +214,11 @@ class _Reader:
     def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
         found = _Found()
         marker = self._marker(node)
-        inline, self._begun = self._begun, Inline()
-        inline.extend(self._text(node, found, depth))
+        begun, self._begun = self._begun, Inline()
+        inline = self._text(node, found, depth)
+        if begun.last:
+            begun.extend(inline)
+            inline = begun
         if _goes_on(node):
             self._begun = inline
             yield from _deleted(found.deleted)
@@ -612,9 +615,11 @@ def _gone(node: Any) -> str:
 
 def _goes_on(paragraph: Any) -> bool:
     """Whether the text goes on in the next paragraph: after a drop cap, or as someone has deleted the mark between."""
-    frame = paragraph.find(f"{_W}pPr/{_W}framePr")
+    if (properties := paragraph.find(f"{_W}pPr")) is None:
+        return False
+    frame = properties.find(f"{_W}framePr")
     is_drop_cap = frame is not None and frame.get(f"{_W}dropCap") in ("drop", "margin")
-    return is_drop_cap or paragraph.find(f"{_W}pPr/{_W}rPr/{_W}del") is not None
+    return is_drop_cap or properties.find(f"{_W}rPr/{_W}del") is not None
 
 
 def _is_formulas(text: str, formulas: list[str]) -> bool:
