@@ -9,6 +9,7 @@ import warnings
 from contextlib import ExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -219,7 +220,8 @@ class AsyncClient:
             document: Its id, as in ``job.documents``.
             format: ``md``, ``json`` (DocJSON), ``html``, ``docling.json``, or another one that the server offers.
         """
-        return (await self._request("GET", f"/v1/jobs/{id}/documents/{document}.{format}")).text
+        name = quote(f"{document}.{format}", safe="")  # as a member of an archive may be called
+        return (await self._request("GET", f"/v1/jobs/{id}/documents/{name}")).text
 
     async def download(self, id: str, path: str | Path) -> Path:
         """Write all documents, pictures and records of a job into a zip file, which is whole or not there.

@@ -9,6 +9,9 @@ from pagemill.readers.base import Block, Inline, cell, tables
 from pagemill.tables.table import Cell
 
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
+CHARTS = (f"{_C}chart", f"{_CX}chart")
+"""Elements that stand for a chart, which the attribute ``r:id`` names."""
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _MOST_POINTS = 10_000
 
@@ -17,8 +20,10 @@ def chart_blocks(root: Any) -> list[Block]:
     """A chart's title and its data: a column of categories, and one for each series.
 
     Args:
-        root: Element ``c:chartSpace``.
+        root: Element ``c:chartSpace``, or ``cx:chartSpace`` of the kinds that came with Office 2016.
     """
+    if root.tag.startswith(_CX):
+        return _of_2016(root)
     blocks: list[Block] = []
     axes = [each for each in root.iter(f"{_C}title") if (each.getparent().tag or "").endswith("Ax")]
     for heading in [*root.iterfind(f".//{_C}chart/{_C}title"), *axes]:
@@ -49,6 +54,25 @@ def chart_blocks(root: Any) -> list[Block]:
             break
     if columns:
         cells += [cell(Inline(""), 0, 0, header=True), *(cell(Inline(text), at + 1, 0) for at, text in names.items())]
+        blocks += tables(cells)
+    return blocks
+
+
+def _of_2016(root: Any) -> list[Block]:
+    """Funnels, waterfalls, trees and their like: a table for each series, as their categories need not be the same."""
+    blocks: list[Block] = []
+    for heading in root.iter(f"{_CX}title"):
+        title = Inline("".join(each.text or "" for each in heading.iter(f"{_A}t"))).block(label=Label.FIGURE_TITLE)
+        blocks += [title] if title else []
+    series = {each.get("val"): each.getparent() for each in root.iter(f"{_CX}dataId")}
+    for data in root.iter(f"{_CX}data"):
+        owner = series.get(data.get("id"))
+        name = "" if owner is None else next((each.text or "" for each in owner.iterfind(f"{_CX}tx//{_CX}v")), "")
+        cells = [cell(Inline(""), 0, 0, header=True), cell(Inline(name), 0, 1, header=True)]
+        for column, kind in enumerate(("strDim", "numDim")):
+            levels = [_values(each) for each in data.iterfind(f"{_CX}{kind}/{_CX}lvl")]
+            points = _joined(levels) if levels else []
+            cells += (cell(Inline(text), at + 1, column, header=False) for at, text in points)
         blocks += tables(cells)
     return blocks
 
@@ -84,9 +108,6 @@ def _joined(levels: list[list[tuple[int, str]]]) -> list[tuple[int, str]]:
 
 
 def _values(node: Any) -> list[tuple[int, str]]:
-    points = list(node.iter(f"{_C}pt"))[:_MOST_POINTS]
-    return [
-        (int(point.get("idx") or 0), value.text or "")
-        for point in points
-        if (value := point.find(f"{_C}v")) is not None and (point.get("idx") or "0").isdecimal()
-    ]
+    points = list(node.iter(f"{_C}pt", f"{_CX}pt"))[:_MOST_POINTS]
+    found = ((point.get("idx") or "0", point.find(f"{_C}v") if point.tag == f"{_C}pt" else point) for point in points)
+    return [(int(at), value.text or "") for at, value in found if value is not None and at.isdecimal()]

@@ -29,7 +29,7 @@ from pagemill.readers.base import (
     tables,
     unread,
 )
-from pagemill.readers.charts import chart_blocks
+from pagemill.readers.charts import CHARTS, chart_blocks
 from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
 from pagemill.readers.html import of_markup, ordinal
 from pagemill.readers.omml import latex_of_omml
@@ -41,15 +41,13 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _V = "{urn:schemas-microsoft-com:vml}"
 _O = "{urn:schemas-microsoft-com:office:office}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
-_CONTENT = (f"{_W}t", f"{_M}t", f"{_A}t", f"{_A}blip", f"{_C}chart", f"{_CX}chart", RELATIONS)
+_CONTENT = (f"{_W}t", f"{_M}t", f"{_A}t", f"{_A}blip", *CHARTS, RELATIONS)
 """Elements of which an alternative has one, unless it is ink, whose picture is the other alternative."""
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
 _SWITCH = re.compile(r"\\[A-Za-z*]+ ?-?\d*")
@@ -143,6 +141,8 @@ class _Reader:
         self._field: list[str] = []
         """Instruction of each field that is open."""
         self._has_title = any(self._style_name(each) == "title" for each in self._body.iter(f"{_W}p"))
+        self._begun = Inline()
+        """Text of a paragraph that goes on in the next one."""
         self.lost: Counter[str] = Counter()
         """What is not read, by its noun."""
         if self._body is None:
@@ -194,6 +194,9 @@ class _Reader:
                 yield from self._container(child, depth + 1)
             elif child.tag == f"{_W}altChunk":
                 yield from self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
+        if node.tag not in _THROUGH and (last := self._begun.block()) is not None:
+            self._begun = Inline()
+            yield last
 
     def _chunk(self, part: Any) -> Iterator[Block]:
         """A document that Word puts in this place when it opens the file: programs embed web pages so."""
@@ -211,7 +214,16 @@ class _Reader:
     def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
         found = _Found()
         marker = self._marker(node)
+        begun, self._begun = self._begun, Inline()
         inline = self._text(node, found, depth)
+        if begun.last:
+            begun.extend(inline)
+            inline = begun
+        if _goes_on(node):
+            self._begun = inline
+            yield from _deleted(found.deleted)
+            yield from found.after
+            return
         level = self._heading_level(node)
         block: Block | None
         if found.formulas and _is_formulas(inline.text, found.formulas):
@@ -349,8 +361,10 @@ class _Reader:
             said.extend(text)
             block = said.block(label=Label.ASIDE_TEXT)
         else:
-            self._numbered[kind] += 1
-            number = str(self._numbered[kind]) if kind == "footnote" else ordinal(self._numbered[kind], "i")
+            has_mark = _is_on(node.get(f"{_W}customMarkFollows"))  # of its own, which is text
+            self._numbered[kind] += not has_mark
+            number = ordinal(self._numbered[kind], "1" if kind == "footnote" else "i")
+            number = "" if has_mark else number
             inline.add(number, [(Mark.SUPERSCRIPT, None)])
             said = Inline()
             said.add(number, [(Mark.SUPERSCRIPT, None)])
@@ -370,19 +384,19 @@ class _Reader:
             data = part.blob if part is not None else b""
             shown = (said or blip.getparent().get("alt") or "").strip()
             yield Block(label=Label.IMAGE, picture=Picture(data, shown, str(part.partname) if part else "linked"))
-        for chart in node.iter(f"{_C}chart"):
+        for chart in node.iter(CHARTS):
             part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
             yield from chart_blocks(_root(part)) if part is not None else ()
         for diagram in node.iter(RELATIONS):
             part = self._story.related_parts.get(diagram.get(DATA) or "")
             self.lost["SmartArt diagram"] += part is None
             yield from diagram_blocks(_root(part)) if part is not None else ()
-        self.lost["chart"] += sum(1 for _ in node.iter(f"{_CX}chart"))
         for art in node.iter(f"{_V}textpath", f"{_A}p"):
             text = art.get("string") or "".join(each.text or "" for each in art.iter(f"{_A}t"))
             block = None if _is_fallback(art, node) else Inline(text).block()
             yield from (block,) if block else ()
-        self.lost["embedded object"] += sum(1 for each in node.iter(f"{_O}OLEObject") if not _is_fallback(each, node))
+        objects = node.iter(f"{_O}OLEObject", f"{_W}objectEmbed", f"{_W}control")
+        self.lost["embedded object"] += sum(not _is_fallback(each, node) for each in objects)
         for box in node.iter(f"{_W}txbxContent"):
             if not _is_fallback(box, node):
                 yield from self._container(box, depth + 1)
@@ -416,7 +430,7 @@ class _Reader:
                     at = open_cells[column]
                     old = cells[at]
                     if old.row + old.row_span == row and old.column_span == wide:
-                        self.lost["covered cell"] += bool(self._cell_text(each, [], depth + 1).text.strip())
+                        self.lost["covered cell"] += any((text.text or "").strip() for text in each.iter(f"{_W}t"))
                         inline = Inline(old.text, list(old.spans))
                         cells[at] = cell(inline, old.row, column, old.row_span + 1, wide, header=old.header)
                         column += wide
@@ -599,6 +613,15 @@ def _gone(node: Any) -> str:
     return "".join(each.text or "" for each in node.iter(f"{_W}delText", f"{_W}t", f"{_M}t"))
 
 
+def _goes_on(paragraph: Any) -> bool:
+    """Whether the text goes on in the next paragraph: after a drop cap, or as someone has deleted the mark between."""
+    if (properties := paragraph.find(f"{_W}pPr")) is None:
+        return False
+    frame = properties.find(f"{_W}framePr")
+    is_drop_cap = frame is not None and frame.get(f"{_W}dropCap") in ("drop", "margin")
+    return is_drop_cap or properties.find(f"{_W}rPr/{_W}del") is not None
+
+
 def _is_formulas(text: str, formulas: list[str]) -> bool:
     """Whether a text is formulas alone."""
     alone = Inline()
@@ -632,7 +655,11 @@ def _choice(field: Any) -> str:
 def _switch(sources: list[Any], name: str) -> bool:
     """Whether a property is on: by the first that says."""
     found = next((each for source in sources if (each := source.find(f"{_W}{name}")) is not None), None)
-    return found is not None and found.get(f"{_W}val") not in ("0", "false", "off")
+    return found is not None and _is_on(found.get(f"{_W}val") or "1")
+
+
+def _is_on(value: str | None) -> bool:
+    return value not in (None, "0", "false", "off")
 
 
 def _level(node: Any) -> _Level:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,7 @@ from pagemill.readers.base import (
     heading,
     in_parts,
     tables,
+    unread,
 )
 from pagemill.readers.far_cells import without_gaps
 from pagemill.readers.packages import MOST_MEMBER, check_package, wrong_password
@@ -55,12 +57,18 @@ _CHART = "Chart type: "
 _LOCKED = "암호"
 """In all messages of dochan about passwords."""
 _CORE = "docProps/core.xml"
+_WORKBOOK = "xl/workbook.xml"
+_OF_EXCEL = re.compile(r"Defined name: (_FilterDatabase|Print_Titles|Print_Area) ")
+"""Names that Excel gives to the cells that it filters and prints."""
 _SUMMARY = "\x05SummaryInformation"
 _INFO = (_CORE, "Contents/content.hpf")
 _NAMES = {"title": "title", "creator": "author", "created": "created", "modified": "modified", "language": "language"}
 _HWP_NAMES = {"CreatedDate": "created", "ModifiedDate": "modified", "creator": "author"}
 _MOST_INFO = 2**20
 _HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\b[^<>]*\bhidden=\"(?:1|true)\"")
+_UNREAD_MEMBERS = {"xl/embeddings/": "embedded object", "xl/diagrams/data": "SmartArt diagram"}
+_UNREAD_ELEMENTS = {b"textart": "word art text", b"ole": "embedded object"}
+_UNREAD = re.compile(rb"<(?:\w+:)?(textart|ole)\b")
 _TOO_FAR = "dense cell limit exceeded"
 """What dochan says of a sheet that has too many places for cells, most of them empty maybe."""
 _MOST_ERRORS = 20
@@ -105,6 +113,7 @@ def read(path: Path, password: str | None = None) -> Document:
     parts[0].warnings += warnings
     parts[0].notes += [f"dochan: {each}" for each in told[:_MOST_ERRORS]]
     parts[0].notes += [f"wide gaps between cells left out in {count(len(gaps), 'sheet')}"] if gaps else []
+    parts[0].notes += unread(_left_out(path) if is_package else {})
     return Document(parts=parts, info=_info(path) if is_package else _summary(found))
 
 
@@ -169,6 +178,8 @@ def _blocks(elements: Iterable[Any]) -> Iterator[Block]:
     for element in elements:
         if _place(element) in (_CORE, _SUMMARY):
             continue  # metadata, which are no part of the text
+        if _place(element) == _WORKBOOK and _OF_EXCEL.match(element.text):
+            continue
         kind = type(element).__name__
         if kind == "Paragraph":
             inline = _text(element)
@@ -284,6 +295,17 @@ def _as_header(each: Cell) -> Cell:
     return cell(
         Inline(each.text, list(each.spans)), each.row, each.column, each.row_span, each.column_span, header=True
     )
+
+
+def _left_out(path: Path) -> dict[str, int]:
+    """How much of a package dochan leaves out without a word, by its noun."""
+    counts = Counter[str]()
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            counts.update(noun for start, noun in _UNREAD_MEMBERS.items() if name.startswith(start))
+            if name.startswith("Contents/section"):
+                counts.update(_UNREAD_ELEMENTS[each] for each in _UNREAD.findall(archive.read(name)))
+    return counts
 
 
 def _hidden_cells(path: Path, found: Any) -> dict[str, dict[str, int]]:

@@ -29,7 +29,7 @@ from pagemill.readers.base import (
     tables,
     unread,
 )
-from pagemill.readers.charts import chart_blocks
+from pagemill.readers.charts import CHARTS, chart_blocks
 from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
 from pagemill.readers.docx import info_of
 from pagemill.readers.html import ordinal
@@ -37,12 +37,13 @@ from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _HOLDERS = frozenset({f"{_P}spTree", f"{_P}grpSp", f"{_A}p"})
 """Elements whose alternatives python-pptx would skip; those elsewhere, as in embedded objects, hold pictures."""
+_CONTENT = (f"{_A}t", f"{_M}t", *CHARTS)
 _EMU_PER_PIXEL = 914_400 / DPI
 _MOST_DEPTH = 20
 """Groups inside of groups."""
@@ -93,7 +94,6 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     names = [each.get(DATA) for each in slide._element.iter(RELATIONS)]
     lost["SmartArt diagram"] += sum(name not in slide.part.rels for name in names)
     lost["embedded object"] += len({each.get("spid") or each for each in slide._element.iter(f"{_P}oleObj")})
-    lost["chart"] += sum(1 for _ in slide._element.iter(f"{_CX}chart"))
     part.notes += unread(lost)
     return part
 
@@ -134,7 +134,7 @@ def _choose_alternatives(opened: Any) -> None:
             if parent is None or parent.tag not in _HOLDERS:
                 continue
             chosen = next(group.iterchildren(f"{_MC}Choice"), None)
-            if chosen is None or not any(each.text for each in chosen.iter(f"{_A}t", f"{_M}t")):
+            if chosen is None or not any(each.text or each.tag in CHARTS for each in chosen.iter(*_CONTENT)):
                 chosen = next(group.iterchildren(f"{_MC}Fallback"), chosen)
             for each in list(chosen) if chosen is not None else []:
                 group.addprevious(each)
@@ -173,6 +173,10 @@ def _content(shape: Any, lost: Counter[str], kind: str, depth: int) -> Iterator[
         yield from chart_blocks(shape.chart._chartSpace)
     elif shape.has_text_frame:
         yield from _paragraphs(shape.text_frame, kind)
+    else:
+        for chart in shape._element.iter(CHARTS):
+            if (name := chart.get(f"{_R}id")) in shape.part.rels:
+                yield from chart_blocks(parse_xml(shape.part.rels[name].target_part.blob))
     for diagram in shape._element.iter(RELATIONS):
         if (name := diagram.get(DATA)) in shape.part.rels:
             yield from diagram_blocks(parse_xml(shape.part.rels[name].target_part.blob))

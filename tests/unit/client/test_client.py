@@ -222,6 +222,12 @@ async def test_events_of_a_server_that_stays_away_are_an_error() -> None:
         [event async for event in client.events("a")]
 
 
+async def test_a_document_may_have_any_name() -> None:
+    client, seen = answering(httpx.Response(200, text="text"))
+    await client.document("a", "50 % #1")
+    assert seen[0].url.raw_path == b"/v1/jobs/a/documents/50%20%25%20%231.md"
+
+
 async def test_what_lacks_pages_comes_with_a_warning(tmp_path: Path) -> None:
     client, _ = answering(httpx.Response(200, text="text", headers={"Pagemill-Incomplete": "1 of 2 pages failed"}))
     with pytest.warns(IncompleteResultsWarning, match=r"/v1/jobs/a/documents/0001\.md: 1 of 2 pages failed"):

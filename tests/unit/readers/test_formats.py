@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -620,3 +621,12 @@ def test_old_files_that_are_cut_off_are_no_success(tmp_path: Path, make: Callabl
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(PagemillError):
         read(path, "hangul:read")
+
+
+def test_what_hangul_and_sheets_hold_and_dochan_leaves_out_is_counted(tmp_path: Path):
+    body = made._in_paragraph('<hp:textart text="art"/>') + made._in_paragraph("<hp:ole/>")
+    notes = read(made.hangul(tmp_path / "a.hwpx", body), "hangul:read").parts[0].notes
+    assert notes == ["not read: 1 word art text", "not read: 1 embedded object"]
+    with zipfile.ZipFile(made.sheets(tmp_path / "a.xlsx"), "a") as archive:
+        archive.writestr("xl/embeddings/a.docx", "")
+    assert "not read: 1 embedded object" in read(tmp_path / "a.xlsx", "hangul:read").parts[0].notes

@@ -64,3 +64,17 @@ def test_a_stray_cell_far_away_costs_no_sheet(tmp_path: Path):
         [],
         ["wide gaps between cells left out in 1 sheet"],
     )
+
+
+def test_names_that_excel_gives_are_no_text(tmp_path: Path):
+    from openpyxl import Workbook
+    from openpyxl.workbook.defined_name import DefinedName
+
+    book = Workbook()
+    book.active.append(["k", "v"])
+    book.active.auto_filter.ref = "A1:B1"
+    book.active.print_title_rows = "1:1"
+    book.defined_names["rate"] = DefinedName("rate", attr_text="Sheet!$A$1")
+    book.save(tmp_path / "a.xlsx")
+    (name,) = texts(read(tmp_path / "a.xlsx", "hangul:read"))
+    assert (name or "").startswith("Defined name: rate")

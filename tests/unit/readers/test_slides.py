@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pptx
 from lxml import etree
 from pptx.chart.data import BubbleChartData, CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
+from pptx.opc.package import Part
+from pptx.opc.packuri import PackURI
 from pptx.util import Inches
 from test_formats import blocks, read, texts
 
@@ -109,6 +112,31 @@ def test_categories_in_levels_are_joined(tmp_path: Path):
     assert rows[1:] == [["East / e1", "1.5"], ["East / e2", "2.5"], ["West / w1", "3.5"]]
 
 
+def test_charts_of_office_2016_are_read(tmp_path: Path):
+    space = 'xmlns:cx="http://schemas.microsoft.com/office/drawing/2014/chartex"'
+    points = '<cx:lvl><cx:pt idx="0">{}</cx:pt><cx:pt idx="1">{}</cx:pt></cx:lvl>'
+    outer = '<cx:lvl><cx:pt idx="0">Fruit</cx:pt></cx:lvl>'
+    data = (
+        f'<cx:chartSpace {space}><cx:chartData><cx:data id="0"><cx:strDim>{points.format("fig", "plum")}{outer}'
+        f"</cx:strDim><cx:numDim>{points.format(3, 4)}</cx:numDim></cx:data></cx:chartData><cx:chart><cx:series><cx:tx>"
+        '<cx:txData><cx:v>Sales</cx:v></cx:txData></cx:tx><cx:dataId val="0"/></cx:series></cx:chart></cx:chartSpace>'
+    )
+
+    def fill(page: Any) -> None:
+        part = Part(PackURI("/ppt/charts/x.xml"), "application/xml", page.part.package, data.encode())
+        name = page.part.relate_to(part, "http://schemas.microsoft.com/office/2014/relationships/chartEx")
+        add(
+            page,
+            f'<mc:AlternateContent {NAMES}><mc:Choice Requires="x"><p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="5"'
+            ' name="O"/><p:cNvGraphicFramePr/><p:nvPr/></p:nvGraphicFramePr><p:xfrm/><a:graphic><a:graphicData uri="x">'
+            f'<cx:chart {space} r:id="{name}"/></a:graphicData></a:graphic></p:graphicFrame></mc:Choice>'
+            f"<mc:Fallback>{picture(page)}</mc:Fallback></mc:AlternateContent>",
+        )
+
+    (table,) = texts(slide(tmp_path, fill), Label.TABLE)
+    assert re.findall("<t[hd]>(.*?)</t", table or "") == ["", "Sales", "Fruit / fig", "3", "Fruit / plum", "4"]
+
+
 def test_typed_labels_are_behind_the_values(tmp_path: Path):
     data = CategoryChartData()
     data.categories = ("a", "b")
@@ -156,9 +184,6 @@ def test_footers_of_slides_are_furniture(tmp_path: Path):
 
 
 def test_text_of_layouts_comments_and_covered_cells(tmp_path: Path):
-    from pptx.opc.package import Part
-    from pptx.opc.packuri import PackURI
-
     def fill(page: Any) -> None:
         box = '<p:nvSpPr><p:cNvPr id="9" name="x"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>'
         layout = f"<p:sp {NAMES}>{box}<a:p><a:r><a:t>Confidential</a:t></a:r></a:p></p:txBody></p:sp>"

@@ -158,16 +158,31 @@ def test_text_in_odd_places_is_read(tmp_path: Path, markup: str, shown: list[str
 def test_what_is_not_read_is_counted(tmp_path: Path):
     ruby = "<w:ruby><w:rt/><w:rubyBase><w:r><w:t>base</w:t></w:r></w:rubyBase></w:ruby>"
     names = f'{NAMES} xmlns:o="urn:schemas-microsoft-com:office:office"'
-    chart = '<cx:chart xmlns:cx="http://schemas.microsoft.com/office/drawing/2014/chartex"/>'
-    markup = f"<w:r {names}>{ruby}<w:object><o:OLEObject/>{chart}</w:object></w:r>"
+    markup = f"<w:r {names}>{ruby}<w:object><o:OLEObject/></w:object></w:r>"
 
     def fill(document: Any) -> None:
         merge, text = '<w:tcPr><w:vMerge w:val="{}"/></w:tcPr>', "<w:p><w:r><w:t>x</w:t></w:r></w:p>"
         rows = (f"<w:tr><w:tc>{merge.format(kind)}{text}</w:tc></w:tr>" for kind in ("restart", "continue"))
         document.element.body.insert(0, parse_xml(f"<w:tbl {NAMES}>{''.join(rows)}</w:tbl>"))
 
-    kinds = ("covered cell", "ruby reading", "chart", "embedded object")
+    kinds = ("covered cell", "ruby reading", "embedded object")
     assert word(tmp_path, markup, fill).parts[0].notes == [f"not read: 1 {kind}" for kind in kinds]
+
+
+@pytest.mark.parametrize("properties", ['<w:framePr w:dropCap="drop"/>', "<w:rPr><w:del/></w:rPr>"])
+def test_text_that_goes_on_in_the_next_paragraph_is_one_text(tmp_path: Path, properties: str):
+    def fill(document: Any) -> None:
+        paragraph = "<w:p {}><w:pPr>{}</w:pPr><w:r><w:t>{}</w:t></w:r></w:p>"
+        document.element.body.insert(0, parse_xml(paragraph.format(NAMES, properties, "O")))
+        document.element.body[-1].addprevious(parse_xml(paragraph.format(NAMES, properties, "end")))
+
+    assert texts(word(tmp_path, f"<w:r {NAMES}><w:t>nce upon a time</w:t></w:r>", fill)) == ["Once upon a time", "end"]
+
+
+def test_a_note_with_a_mark_of_its_own_has_no_number(tmp_path: Path):
+    mark = '<w:footnoteReference w:id="2" w:customMarkFollows="1"/><w:t>*</w:t>'
+    found = word(tmp_path, f"<w:r {NAMES}>{mark}</w:r>", lambda made_: made.footnotes(made_, "Text."))
+    assert (texts(found), texts(found, Label.FOOTNOTE)) == (["*"], ["Text."])
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("html", ["a chunk"]), ("plain", ["a <b>chunk</b>"]), ("rtf", [])])
