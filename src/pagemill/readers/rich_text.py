@@ -22,7 +22,19 @@ from pagemill.document.marks import safe_target
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
 from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, TooLargeError
-from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
+from pagemill.readers.base import (
+    Block,
+    Document,
+    Inline,
+    Marks,
+    Picture,
+    cell,
+    heading,
+    in_parts,
+    list_item,
+    tables,
+    unread,
+)
 from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.text import MOST_BYTES
 from pagemill.tables.table import Cell
@@ -265,8 +277,7 @@ class _Reader:
             each.level = (each.level or 2) - 1
             each.label = Label.DOC_TITLE if each.level == 1 else each.label
         parts = list(in_parts([*self._running, *self._state.story.blocks]))
-        parts[0].notes += [f"not read: {count(self._hidden, 'run')} of hidden text"] if self._hidden else []
-        parts[0].notes += [f"not read: {count(self._formulas, 'formula')}"] if self._formulas else []
+        parts[0].notes += unread({"hidden run": self._hidden, "formula": self._formulas})
         parts[0].warnings += [f"{count(self._undecoded, 'character')} cannot be decoded"] if self._undecoded else []
         parts[0].warnings += ["the file is cut off"] if is_open else []
         parts[0].warnings += ["text follows the end of the document; it is read, too"] if self._goes_on else []

@@ -124,7 +124,7 @@ def test_tables(tmp_path: Path, body: str, rows: str):
 def test_what_is_not_read_is_named(tmp_path: Path):
     body = r"\f1\'98{\v a}{\v b}{\field{\*\fldinst EQ \\f(1;2)}{\fldrslt }}\'8f\par"
     part = opened(tmp_path / "a.rtf", body).parts[0]
-    assert part.notes == ["not read: 1 run of hidden text", "not read: 1 formula"]
+    assert part.notes == ["not read: 1 hidden run", "not read: 1 formula"]
     assert part.warnings == ["1 character cannot be decoded"]
 
 
