@@ -252,6 +252,8 @@ class _Writer:
             if kind in _FALLBACKS or (kind == "draw:object" and not inside):
                 lost += 1
             elif not kind.startswith("svg:"):
+                if inside.startswith("<math"):
+                    return inside
                 inside = inside or self._write(each, depth + 1)
                 return f"<h2>{inside}</h2>" if _get(node, "presentation:class") == "title" else f"<div>{inside}</div>"
         self.lost["embedded object"] += lost > 0
@@ -347,7 +349,7 @@ class _Writer:
         return f"<sup>{escape(mark)}</sup>" if mark else ""
 
     def _object(self, node: Any, depth: int) -> str:
-        """A formula, as LibreOffice's own language has it, which stores no LaTeX, or the data of a chart."""
+        """A formula, or the data of a chart."""
         from lxml import etree
 
         root = next(node.iterchildren("*"), None)
@@ -358,8 +360,7 @@ class _Writer:
             except etree.XMLSyntaxError:
                 return ""
         if _name(root.tag) == "math:math":
-            written = next((each.text for each in root.iter("{*}annotation")), None)
-            return escape(written or " ".join("".join(root.itertext()).split()))
+            return _markup(root)
         titles = (_plain(each).strip() for each in root.iter(*map(_tag, ("chart:title", "chart:subtitle"))))
         tables = (self._write(each, depth + 1) for each in root.iterfind(".//chart:chart/table:table", _SPACES))
         return "".join(f"<figcaption>{escape(each)}</figcaption>" for each in titles if each) + "".join(tables)
@@ -391,6 +392,16 @@ def _tag(name: str) -> str:
 
 def _get(node: Any, name: str) -> str:
     return str(node.get(_tag(name)) or "")
+
+
+def _markup(node: Any) -> str:
+    """A formula as a web page has it."""
+    if not isinstance(node.tag, str):
+        return ""
+    name = str(node.tag).rpartition("}")[2]
+    about = "".join(f' {key}="{escape(value)}"' for key, value in node.attrib.items() if key.isalpha())
+    inside = "".join(f"{_markup(each)}{escape(each.tail or '')}" for each in node)
+    return f"<{name}{about}>{escape(node.text or '')}{inside}</{name}>"
 
 
 def _plain(node: Any) -> str:
