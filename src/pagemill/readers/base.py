@@ -7,6 +7,7 @@ untrusted files, and fetches nothing. Readers of others are entry points of the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -207,12 +208,13 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
     ordered = sorted((each for each in cells), key=lambda each: (each.row, each.column))
     if not any(each.text for each in ordered):
         return
+    wide = Counter(each.row for each in ordered)
     pieces: list[list[Cell]] = [[]]
     reach = rows = 0
     columns: set[int] = set()
     for each in ordered:
         piece = pieces[-1]
-        is_large = len(piece) >= TABLE_CELLS or rows * len(columns) >= _TABLE_SLOTS
+        is_large = len(piece) >= TABLE_CELLS or rows * max(len(columns), wide[each.row]) >= _TABLE_SLOTS
         if is_large and each.row >= reach and each.row > piece[-1].row:
             pieces.append(piece := [])
             columns, rows = set(), 0

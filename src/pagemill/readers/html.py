@@ -27,6 +27,7 @@ from pagemill.readers.base import (
     tables,
     unread,
 )
+from pagemill.readers.mathml import latex_of_mathml
 from pagemill.readers.text import decoded
 from pagemill.tables.html import MAX_COLUMN_SPAN
 from pagemill.tables.table import Cell
@@ -101,6 +102,9 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")
 _MOST_DEPTH = 200
 """Nested elements that are looked into; a page has some tens."""
 _FORMULA = re.compile(r"\$\$[^$]+\$\$|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d)")
+_DISPLAYED = re.compile(r"\s*\$\$([^$]+)\$\$\s*")
+_ALONE = re.compile(r"\s*\$([^$]+)\$\s*")
+"""A formula that is all of a paragraph: in Markdown, and in MathML."""
 _MOST_SLOTS = 200_000
 _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
@@ -397,6 +401,11 @@ class _Walk:
         if tag in ("img", "picture"):
             pictures.append(node)
             return
+        if tag == "math":
+            latex = latex_of_mathml(node)
+            if latex:
+                inline.formula(latex)
+            return
         if tag in _MARKS:
             marks = (*marks, (_MARKS[tag], None))
         elif tag == "a" and safe_target(target := (node.attributes.get("href") or "").strip()):
@@ -422,7 +431,8 @@ class _Walk:
             inline.has_formula = True
 
     def _flushed(self, inline: Inline, items: int) -> Iterator[Block]:
-        display = re.fullmatch(r"\s*\$\$([^$]+)\$\$\s*", inline.text) if self._formulas else None
+        pattern = _DISPLAYED if self._formulas else _ALONE
+        display = pattern.fullmatch(inline.text) if self._formulas or inline.has_formula else None
         if display:
             yield Block(label=Label.DISPLAY_FORMULA, content=display[1].strip(), content_format=ContentFormat.LATEX)
         elif block := inline.block(list_depth=items):

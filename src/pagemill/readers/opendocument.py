@@ -9,6 +9,7 @@ import posixpath
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,22 +17,29 @@ from typing import Any
 from pagemill.document.labels import Label
 from pagemill.document.page import DocumentInfo, Furniture, Mark
 from pagemill.errors import CorruptInputError, EncryptedError, TooLargeError
-from pagemill.readers.base import Block, Document, Inline, Part, in_parts
+from pagemill.readers.base import Block, Document, Inline, Part, Picture, in_parts, unread
 from pagemill.readers.html import of_markup
-from pagemill.readers.packages import check_package
+from pagemill.readers.packages import DAMAGED, check_package
 
 _NAMES = {
     "urn:oasis:names:tc:opendocument:xmlns:" + name: short
     for name, short in (
         *(("text:1.0", "text"), ("table:1.0", "table"), ("drawing:1.0", "draw"), ("style:1.0", "style")),
         *(("office:1.0", "office"), ("xsl-fo-compatible:1.0", "fo"), ("svg-compatible:1.0", "svg")),
-        *(("presentation:1.0", "presentation"), ("meta:1.0", "meta")),
+        *(("presentation:1.0", "presentation"), ("meta:1.0", "meta"), ("form:1.0", "form"), ("chart:1.0", "chart")),
     )
 } | {"http://purl.org/dc/elements/1.1/": "dc", "http://www.w3.org/1999/xlink": "xlink"}
+_NAMES |= {"http://www.w3.org/XML/1998/namespace": "xml", "http://www.w3.org/1998/Math/MathML": "math"}
 _SPACES = {short: name for name, short in _NAMES.items()}
 _INFO = {"title": "dc:title", "author": "meta:initial-creator", "created": "meta:creation-date"}
 _INFO |= {"modified": "dc:date", "language": "dc:language"}
 _SILENT = frozenset(("office:forms", "text:tracked-changes", "text:table-of-content-source", "presentation:notes"))
+_SILENT |= {"office:binary-data", "text:ruby-text", "table:shapes"}
+_VALUES = ("string-value", "value", "date-value", "time-value", "boolean-value")
+"""What a cell without a text has."""
+_FALLBACKS = ("draw:object-ole", "draw:plugin", "draw:applet", "draw:floating-frame")
+"""Contents of other programs, of which a frame also has a picture."""
+_BREAKS = {"text:s": " ", "text:tab": "\t", "text:line-break": "\n"}
 _MARKS = (
     ("b", "fo:font-weight", ("bold", "600", "700", "800", "900")),
     ("i", "fo:font-style", ("italic", "oblique")),
@@ -40,9 +48,12 @@ _MARKS = (
 _MOST_DEPTH = 100
 _MOST_BASES = 20
 """Styles that are based on each other."""
+_NO_FIELDS = ("form:hidden", "form:option", "form:item", "form:password")
 _MOST_REPEATED = 1_000
 """Cells or rows that are alike."""
 _MOST_CELLS = 600_000
+_MOST_MARKUP = 32 * 2**20
+"""Characters of HTML that rows and cells which are alike may become. Not measured."""
 
 
 def read(path: Path, password: str | None = None) -> Document:
@@ -58,13 +69,17 @@ def read(path: Path, password: str | None = None) -> Document:
                 raise EncryptedError("the document is encrypted", remedy="Save it without a password.")
             found = {name: f"{name}.xml" for name in ("styles", "content", "meta") if f"{name}.xml" in names}
             roots: dict[str, Any] = {key: etree.fromstring(archive.read(name), parser) for key, name in found.items()}
-            members = {name: archive.read(name) for name in names if name.startswith(("Pictures/", "Object"))}
+            members: dict[str, bytes] = {}
+            for name in names:
+                with suppress(*DAMAGED):  # a warning names it already
+                    members |= {name: archive.read(name)} if name.startswith(("Pictures/", "Object")) else {}
         writer = _Writer(roots, members, parser)
         parts = list(writer.parts()) or [Part()]
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, etree.XMLSyntaxError) as error:
         raise CorruptInputError(f"the document is damaged: {error}", remedy="Save it again.") from error
+    writer.lost["form field"] += sum(map(bool, writer.fields.values()))
     parts[0].warnings += warnings
-    parts[0].notes += [f"{writer.hidden:,} runs of hidden text are not read"] if writer.hidden else []
+    parts[0].notes += unread(writer.lost)
     meta = roots.get("meta")
     told = {key: meta.findtext(f".//{name}", "", _SPACES) for key, name in _INFO.items()} if meta is not None else {}
     return Document(parts=parts, info=DocumentInfo(**{key: value.strip() for key, value in told.items()}))
@@ -83,22 +98,29 @@ class _Writer:
         self._styles = {
             (_name(each.tag), each.get(f"{{{_SPACES['style']}}}name")): each
             for root in roots.values()
-            for each in root.iter(
-                *(f"{{{_SPACES[space]}}}{kind}" for space, kind in (("style", "style"), ("text", "list-style")))
-            )
+            for each in root.iter(*map(_tag, ("style:style", "text:list-style")))
         }
         self._deleted = {
-            _get(each, "text:id"): each.find("text:deletion", _SPACES)
+            _get(each, "text:id") or _get(each, "xml:id"): each.find("text:deletion", _SPACES)
             for each in roots["content"].iterfind(".//text:changed-region", _SPACES)
         }
         self._has_title = any(
             _get(each, "text:style-name") == "Title" for each in self._body.iterfind("text:p", _SPACES)
         )
+        self._masters = {_get(each, "style:name"): each for each in self._designs("style:master-page")}
         self._beside: list[Block] = []
         """Notes, comments and deleted text of the page."""
         self._counts: Counter[tuple[str, int]] = Counter()
         """Items so far of each numbering."""
-        self._cells = self.hidden = 0
+        self.fields = {
+            _get(each, "xml:id") or _get(each, "form:id") or str(number): _field(each)
+            for forms in roots["content"].iterfind(".//office:forms", _SPACES)
+            for number, each in enumerate(forms.iter("{*}*"))
+            if _name(each.tag) not in _NO_FIELDS
+        }
+        """What fields of forms show, until their place in the text is found."""
+        self.lost: Counter[str] = Counter()
+        self._cells = self._repeated = 0
 
     def parts(self) -> Iterator[Part]:
         """The pages: slides, sheets, or pieces of a text."""
@@ -107,13 +129,8 @@ class _Writer:
             yield from in_parts([*self._running(), *self._blocks(self._body)])
         for page in self._body.iterfind("draw:page", _SPACES):
             notes = page.find("presentation:notes", _SPACES)
-            said = Inline(
-                "\n".join("".join(each.itertext()) for each in notes.iterfind(".//text:p", _SPACES))
-                if notes is not None
-                else ""
-            )
-            note = said.block(label=Label.FOOTNOTE)
-            part = Part(blocks=[*self._blocks(page), *([note] if note else [])])
+            note = Inline("" if notes is None else "".join(map(_plain, notes))).block(label=Label.FOOTNOTE)
+            part = Part(blocks=[*self._of_master(page), *self._blocks(page), *([note] if note else [])])
             part.notes += ["the slide is hidden"] if self._style(page, "presentation:visibility") == "hidden" else []
             yield part
         sheets = self._body.findall("table:table", _SPACES) if kind == "office:spreadsheet" else ()
@@ -133,10 +150,42 @@ class _Writer:
 
     def _running(self) -> Iterator[Block]:
         for kind, label in (("header", Label.HEADER), ("footer", Label.FOOTER)):
-            nodes = self._roots["styles"].iterfind(f".//style:{kind}", _SPACES) if "styles" in self._roots else ()
-            for text in dict.fromkeys("\n".join("".join(p.itertext()) for p in node) for node in nodes):
+            names = (f"style:{kind}{of}" for of in ("", "-left", "-first"))
+            nodes = [each for name in names for each in self._designs(name)]
+            for text in dict.fromkeys(map(_plain, nodes)):
                 block = Inline(text).block(label=label, furniture=Furniture.PROVEN)
                 yield from (block,) if block else ()
+            pictures = (each for node in nodes for each in self._pictures(node))
+            yield from {each.picture and each.picture.name: each for each in pictures}.values()
+
+    def _pictures(self, node: Any) -> Iterator[Block]:
+        for each in node.iter(_tag("draw:image")):
+            name = posixpath.normpath(_get(each, "xlink:href"))
+            yield Block(label=Label.IMAGE, picture=Picture(self._members.get(name, b""), name=name))
+
+    def _designs(self, name: str) -> Iterator[Any]:
+        """Elements of the file of styles."""
+        if "styles" in self._roots:
+            yield from self._roots["styles"].iterfind(f".//{name}", _SPACES)
+
+    def _of_master(self, page: Any) -> Iterator[Block]:
+        """The header and footer of a slide, and, where its master is used first, what that shows on all slides."""
+        for kind, label in (("header", Label.HEADER), ("footer", Label.FOOTER), ("date-time", Label.FOOTER)):
+            name, is_shown = (
+                _get(page, f"presentation:use-{kind}-name"),
+                self._style(page, f"presentation:display-{kind}"),
+            )
+            texts = [
+                _plain(each)
+                for each in self._body.iterfind(f"presentation:{kind}-decl", _SPACES)
+                if name and is_shown != "false" and _get(each, "presentation:name") == name
+            ]
+            block = Inline("\n".join(texts)).block(label=label, furniture=Furniture.PROVEN)
+            yield from (block,) if block else ()
+        master = self._masters.pop(_get(page, "draw:master-page-name"), ())
+        own = (each for each in master if _name(each.tag).startswith("draw:") and not _get(each, "presentation:class"))
+        block = Inline("".join(map(_plain, own))).block(label=Label.HEADER, furniture=Furniture.PROVEN)
+        yield from (block,) if block else ()
 
     def _inside(self, node: Any, depth: int) -> str:
         if depth > _MOST_DEPTH:
@@ -154,22 +203,27 @@ class _Writer:
         if name in ("text:s", "text:tab", "text:line-break"):
             return "<br>" if name == "text:line-break" else " "
         if name == "table:table":
-            return f"<table>{''.join(self._rows(node, depth + 1, 'td'))}</table>"
-        if name == "draw:object":
-            return self._formula(posixpath.normpath(f"{_get(node, 'xlink:href')}/content.xml"))
-        if name in ("text:note", "office:annotation", "text:change"):
-            return self._note(node, name, depth)
-        inside = self._inside(node, depth + 1)
-        if name == "text:h" or (name == "text:p" and _get(node, "text:style-name") == "Title"):
-            level = min(int(_get(node, "text:outline-level") or 1) + self._has_title, 6) if name == "text:h" else 1
-            return f"<h{level}>{inside}</h{level}>"
+            shapes = "".join(self._inside(each, depth + 1) for each in node.iterfind("table:shapes", _SPACES))
+            return f"<table>{''.join(self._rows(node, depth + 1, 'td', []))}</table>{shapes}"
         if name == "draw:frame":
-            return self._frame(node, inside)
+            return self._frame(node, depth)
+        if name == "draw:control":
+            return escape(self.fields.pop(_get(node, "draw:control"), ""))
+        if name in ("text:note", "office:annotation", "text:change"):
+            return self._note(node, name)
+        inside = self._inside(node, depth + 1)
+        is_hidden = name == "text:section" and _get(node, "text:display") == "none"
+        if is_hidden or (name == "text:hidden-text" and not inside and _get(node, "text:string-value")):
+            self.lost["hidden run"] += 1
+            return ""
+        if name == "text:h" or (name == "text:p" and _get(node, "text:style-name") == "Title"):
+            level = min(_count(node, "text:outline-level") + self._has_title, 6) if name == "text:h" else 1
+            return f"<h{level}>{inside}</h{level}>"
         if name == "text:list":
             return self._list(node, inside)
         if name == "text:span":
             if self._style(node, "text:display") == "none":
-                self.hidden += 1
+                self.lost["hidden run"] += 1
                 return ""
             for tag in self._marks(node):
                 inside = f"<{tag}>{inside}</{tag}>"
@@ -181,16 +235,29 @@ class _Writer:
         value = f' value="{start}"' if tag == "li" and start.isdecimal() else ""
         return f"<{tag}{value}>{inside}</{tag}>" if tag else inside
 
-    def _frame(self, node: Any, inside: str) -> str:
-        """A frame shows the first of its contents; the others are the same for other programs."""
+    def _frame(self, node: Any, depth: int) -> str:
+        """The first content of a frame that can be shown; the others are the same for other programs."""
         said = " ".join(
             each.text or "" for each in node.iterchildren("*") if _name(each.tag) in ("svg:title", "svg:desc")
         )
-        picture = node.find("draw:image", _SPACES)
-        if picture is not None and node.find("draw:object", _SPACES) is None:
-            source = posixpath.normpath(_get(picture, "xlink:href") or "linked")
-            return f'<img src="{escape(source)}" alt="{escape(said.strip())}">'
-        return f"<h2>{inside}</h2>" if _get(node, "presentation:class") == "title" else f"<div>{inside}</div>"
+        lost = 0
+        for each in node.iterchildren("*"):
+            kind = _name(each.tag)
+            if kind == "draw:image":
+                data = each.findtext("office:binary-data", "", _SPACES)
+                source = posixpath.normpath(_get(each, "xlink:href") or "linked")
+                source = f"data:image/png;base64,{''.join(data.split())}" if data else source
+                return f'<img src="{escape(source)}" alt="{escape(said.strip())}">{self._inside(each, depth + 1)}'
+            inside = self._object(each, depth) if kind == "draw:object" else ""
+            if kind in _FALLBACKS or (kind == "draw:object" and not inside):
+                lost += 1
+            elif not kind.startswith("svg:"):
+                if inside.startswith("<math"):
+                    return inside
+                inside = inside or self._write(each, depth + 1)
+                return f"<h2>{inside}</h2>" if _get(node, "presentation:class") == "title" else f"<div>{inside}</div>"
+        self.lost["embedded object"] += lost > 0
+        return ""
 
     def _list(self, node: Any, inside: str) -> str:
         level, style, above = 0, _get(node, "text:style-name"), node.getparent()
@@ -207,36 +274,65 @@ class _Writer:
         self._counts[style, level] = first - 1 + sum(_name(each.tag) == "text:list-item" for each in node)
         return f'<ol type="{escape(_get(shape, "style:num-format") or "1")}" start="{first}">{inside}</ol>'
 
-    def _rows(self, node: Any, depth: int, tag: str) -> Iterator[str]:
+    def _rows(self, node: Any, depth: int, tag: str, spans: list[int]) -> Iterator[str]:
+        """The rows of a table.
+
+        Args:
+            node: The table, or a group of its rows.
+            depth: Elements around it.
+            tag: Of its cells.
+            spans: How many rows cells reach into, so that empty ones there are kept.
+        """
         for child in node.iterchildren("*"):
             name = _name(child.tag)
             if name == "table:table-header-rows":
-                yield from self._rows(child, depth, "th")
+                yield from self._rows(child, depth, "th", spans)
             elif name in ("table:table-rows", "table:table-row-group"):
-                yield from self._rows(child, depth, tag)
-            elif name == "table:table-row" and (line := "".join(self._line(child, depth, tag))):
-                yield f"<tr>{line}</tr>" * min(_count(child, "table:number-rows-repeated"), _MOST_REPEATED)
+                yield from self._rows(child, depth, tag, spans)
+            elif name == "table:table-row":
+                cells, many = self._cells, _count(child, "table:number-rows-repeated")
+                line, high = self._line(child, depth, tag)
+                reach = spans.pop() if spans else 0
+                if line:
+                    yield self._alike(f"<tr>{line}</tr>", many, self._cells - cells, "repeated row")
+                else:
+                    yield "<tr></tr>" * min(many, reach)
+                spans.append(max(reach - many, high - 1))
 
-    def _line(self, node: Any, depth: int, tag: str) -> Iterator[str]:
-        empty = 0
+    def _line(self, node: Any, depth: int, tag: str) -> tuple[str, int]:
+        """The cells of a row, and how many rows the highest of them has."""
+        pieces, empty, highest = [], 0, 1
         for each in node.iterchildren("*"):
             many = _count(each, "table:number-columns-repeated")
-            is_covered = _name(each.tag) != "table:table-cell"
-            if is_covered or not (
-                any(map(str.strip, each.itertext())) or each.find(".//draw:frame", _SPACES) is not None
-            ):
-                empty += 0 if is_covered else many  # those at the end reach to the edge of the sheet
+            if _name(each.tag) != "table:table-cell":
+                self.lost["covered cell"] += bool(_plain(each).strip())
                 continue
             text = self._inside(each, depth)
-            many = min(many, _MOST_REPEATED)
-            self._cells += many + empty
+            if not text.replace("<p></p>", "").strip():
+                text = escape(next((value for name in _VALUES if (value := _get(each, f"office:{name}"))), ""))
+            high, wide = (_count(each, f"table:number-{kind}-spanned") for kind in ("rows", "columns"))
+            highest = max(highest, high)
+            if not text and high == wide == 1:
+                empty += many  # those at the end reach to the edge of the sheet
+                continue
+            self._cells += 1 + empty
             if self._cells > _MOST_CELLS:
                 raise TooLargeError(f"its tables have over {_MOST_CELLS:,} cells", remedy="Split it.")
-            spans = (_count(each, f"table:number-{kind}-spanned") for kind in ("rows", "columns"))
-            yield "<td></td>" * empty + '<{0} rowspan="{2}" colspan="{3}">{1}</{0}>'.format(tag, text, *spans) * many
+            markup = f'<{tag} rowspan="{high}" colspan="{wide}">{text}</{tag}>'
+            pieces.append("<td></td>" * empty + self._alike(markup, many, 1, "repeated cell"))
             empty = 0
+        return "".join(pieces), highest
 
-    def _note(self, node: Any, name: str, depth: int) -> str:
+    def _alike(self, markup: str, many: int, cells: int, what: str) -> str:
+        """Rows or cells that are alike, as many as there may be; those that are left out are counted."""
+        most = min((_MOST_MARKUP - self._repeated) // len(markup), (_MOST_CELLS - self._cells) // max(cells, 1) + 1)
+        times = max(min(many, _MOST_REPEATED, most), 1)
+        self._cells += cells * (times - 1)
+        self._repeated += len(markup) * (times - 1)
+        self.lost[what] += many - times
+        return markup * times
+
+    def _note(self, node: Any, name: str) -> str:
         author, mark, label = node.findtext("dc:creator", "", _SPACES), "", Label.ASIDE_TEXT
         source, said = node, Inline(f"{author}: " if author else "")
         if name == "text:note":
@@ -246,23 +342,28 @@ class _Writer:
             said.add(" ")
         elif name == "text:change":
             source = self._deleted.get(_get(node, "text:change-id"))
-        lines = (
-            [each for each in source.iter() if _name(each.tag) in ("text:p", "text:h")] if source is not None else []
-        )
-        text = "\n".join("".join(each.itertext()) for each in lines)
+        text = "" if source is None else _plain(source).strip()
         said.add(text, [(Mark.STRIKE, None)] if name == "text:change" else ())
-        self._beside += [block] if text.strip() and (block := said.block(label=label)) else []
+        self._beside += [block] if text and (block := said.block(label=label)) else []
+        self._beside += () if source is None else self._pictures(source)
         return f"<sup>{escape(mark)}</sup>" if mark else ""
 
-    def _formula(self, name: str) -> str:
-        """A formula as LibreOffice's own language has it; it stores no LaTeX."""
+    def _object(self, node: Any, depth: int) -> str:
+        """A formula, or the data of a chart."""
         from lxml import etree
 
-        if name not in self._members:
-            return ""
-        root: Any = etree.fromstring(self._members[name], self._parser)
-        written = next((each.text for each in root.iter() if _name(each.tag).endswith(":annotation")), None)
-        return escape(written or "")
+        root = next(node.iterchildren("*"), None)
+        if root is None:
+            data = self._members.get(posixpath.normpath(f"{_get(node, 'xlink:href')}/content.xml"), b"")
+            try:
+                root = etree.fromstring(data, self._parser)
+            except etree.XMLSyntaxError:
+                return ""
+        if _name(root.tag) == "math:math":
+            return _markup(root)
+        titles = (_plain(each).strip() for each in root.iter(*map(_tag, ("chart:title", "chart:subtitle"))))
+        tables = (self._write(each, depth + 1) for each in root.iterfind(".//chart:chart/table:table", _SPACES))
+        return "".join(f"<figcaption>{escape(each)}</figcaption>" for each in titles if each) + "".join(tables)
 
     def _style(self, node: Any, name: str) -> str:
         """A property of an element, by its style or those that it is based on."""
@@ -283,9 +384,48 @@ class _Writer:
             yield "sub" if raised.startswith(("sub", "-")) else "sup"
 
 
-def _get(node: Any, name: str) -> str:
+def _tag(name: str) -> str:
+    """The full name of an element or attribute."""
     space, _, local = name.partition(":")
-    return str(node.get(f"{{{_SPACES[space]}}}{local}") or "")
+    return f"{{{_SPACES[space]}}}{local}"
+
+
+def _get(node: Any, name: str) -> str:
+    return str(node.get(_tag(name)) or "")
+
+
+def _markup(node: Any) -> str:
+    """A formula as a web page has it."""
+    if not isinstance(node.tag, str):
+        return ""
+    name = str(node.tag).rpartition("}")[2]
+    about = "".join(f' {key}="{escape(value)}"' for key, value in node.attrib.items() if key.isalpha())
+    inside = "".join(f"{_markup(each)}{escape(each.tail or '')}" for each in node)
+    return f"<{name}{about}>{escape(node.text or '')}{inside}</{name}>"
+
+
+def _plain(node: Any) -> str:
+    """The paragraphs of an element as lines, without what is beside them."""
+    if not isinstance(node.tag, str) or (name := _name(node.tag)) in ("dc:creator", "dc:date", *_SILENT):
+        return ""
+    if name in _BREAKS:
+        return _BREAKS[name]
+    texts = [(node.text or "", ""), *((child.tail or "", _plain(child)) for child in node)]
+    # White space with a line feed is the indent of the XML.
+    text = "".join(inner + ("" if "\n" in outer and not outer.strip() else outer) for outer, inner in texts)
+    return f"{text}\n" if name in ("text:p", "text:h") else text
+
+
+def _field(node: Any) -> str:
+    """What a field of a form shows."""
+    name, label = _name(node.tag), _get(node, "form:label")
+    if name in ("form:checkbox", "form:radio"):
+        is_set = _get(node, "form:current-state") == "checked" or _get(node, "form:current-selected") == "true"
+        return f"{'☒' if is_set else '☐'} {label}"
+    if name == "form:listbox":
+        chosen = (each for each in node if _get(each, "form:current-selected") == "true")
+        return ", ".join(_get(each, "form:label") for each in chosen)
+    return _get(node, "form:current-value") or _get(node, "form:value") or label
 
 
 def _count(node: Any, name: str) -> int:

@@ -38,6 +38,8 @@ _OPEN = b"application/vnd.oasis.opendocument."
 _TYPES = {b"application/hwp+zip": ".hwpx", b"application/epub+zip": ".epub"}
 _TYPES |= {_OPEN + b"text": ".odt", _OPEN + b"spreadsheet": ".ods", _OPEN + b"presentation": ".odp"}
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg", ".webp", ".wdp")
+_REPLACEMENTS = "ObjectReplacements/"
+"""Pictures of objects of OpenDocument, which have no suffix."""
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
 """What Python raises for archives that are damaged."""
 
@@ -93,7 +95,7 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
                             )
                 total += size
             except DAMAGED as error:
-                if not member.filename.lower().endswith(_PICTURES):
+                if not (member.filename.lower().endswith(_PICTURES) or member.filename.startswith(_REPLACEMENTS)):
                     reason = f"{member.filename!r} in the file is damaged: {error}"
                     raise CorruptInputError(reason, remedy="Get the file again.") from error
                 warnings.append(f"the picture {member.filename} is damaged")

@@ -22,7 +22,19 @@ from pagemill.document.marks import safe_target
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
 from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, TooLargeError
-from pagemill.readers.base import Block, Document, Inline, Marks, Picture, cell, heading, in_parts, list_item, tables
+from pagemill.readers.base import (
+    Block,
+    Document,
+    Inline,
+    Marks,
+    Picture,
+    cell,
+    heading,
+    in_parts,
+    list_item,
+    tables,
+    unread,
+)
 from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.text import MOST_BYTES
 from pagemill.tables.table import Cell
@@ -185,7 +197,7 @@ class _State(msgspec.Struct):
     """No control word came yet."""
     font: int = 0
     fallback: int = 1
-    """Characters behind one in Unicode that say it once more."""
+    """Characters after one in Unicode that replace it in old programs."""
     marks: Marks = ()
     is_hidden: bool = False
     is_deleted: bool = False
@@ -261,12 +273,11 @@ class _Reader:
         while self._stack:
             self._close()
         self._finish(self._state)
-        for each in self._headings if not self._has_title else ():
-            each.level = (each.level or 2) - 1
+        for each in self._headings:
+            each.level = min((each.level or 2) - (not self._has_title), 6)
             each.label = Label.DOC_TITLE if each.level == 1 else each.label
         parts = list(in_parts([*self._running, *self._state.story.blocks]))
-        parts[0].notes += [f"not read: {count(self._hidden, 'run')} of hidden text"] if self._hidden else []
-        parts[0].notes += [f"not read: {count(self._formulas, 'formula')}"] if self._formulas else []
+        parts[0].notes += unread({"hidden run": self._hidden, "formula": self._formulas})
         parts[0].warnings += [f"{count(self._undecoded, 'character')} cannot be decoded"] if self._undecoded else []
         parts[0].warnings += ["the file is cut off"] if is_open else []
         parts[0].warnings += ["text follows the end of the document; it is read, too"] if self._goes_on else []
@@ -281,6 +292,7 @@ class _Reader:
         self._state.is_fresh, self._is_star = True, False
 
     def _close(self) -> None:
+        self._say("")
         old = self._state
         if not self._stack:
             self._goes_on = True
@@ -318,6 +330,7 @@ class _Reader:
             else:
                 self._say(_CHARACTERS[word])
         elif word in _ENDS:
+            self._say("")
             if not state.to:
                 _ENDS[word](self, state)
         elif word in _MARKS:
@@ -448,7 +461,7 @@ class _Reader:
             code = 0x10000 + (self._high - 0xD800 << 10) + code - 0xDC00 if self._high else 0xFFFD
             self._high = 0
         if 0xD800 <= code < 0xDC00:
-            self._say("\ufffd" if self._high else "")
+            self._say("")
             self._high = code
         else:
             self._say(self._of_symbols(chr(code)) if 0xF020 <= code <= 0xF0FF else chr(code))
@@ -470,13 +483,15 @@ class _Reader:
         return "".join(signs.get(ord(each), "•" if "\uf020" <= each <= "\uf0ff" else each) for each in characters)
 
     def _say(self, text: str) -> None:
+        state = self._state
         if self._high:
-            self._high, text = 0, "\ufffd" + text
-        state, text = self._state, text.translate(_CONTROLS)
+            self._high, text = 0, f"\ufffd{text}"
+        if self._stack and state.to in ("", "math"):
+            self._undecoded += text.count("\ufffd") + text.count("\0")
+        text = text.translate(_CONTROLS)
         if not text:
             return
         self._goes_on |= not self._stack and bool(text.strip())
-        self._undecoded += text.count("\ufffd") if state.to in ("", "math") else 0
         if state.to in ("fonttbl", "stylesheet"):
             key = state.to, self._font if state.to == "fonttbl" else self._style
             self._names[key] = (self._names.get(key, "") + text)[:_LONGEST_NAME]
@@ -573,7 +588,9 @@ class _Reader:
             numbered = Inline(f"{marker} " if text and marker.strip("•▪") else "")
             numbered.extend(inline)
             block = heading(numbered, level)
-            self._headings += [block] if block else []
+            if block is not None:
+                block.level = level  # until it is known whether there is a title
+                self._headings.append(block)
         else:
             block = list_item(inline, self._depth(state.indent), marker) if marker and text else inline.block()
             if text and not marker:

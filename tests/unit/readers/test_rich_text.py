@@ -80,7 +80,10 @@ def test_a_document_with_everything(tmp_path: Path):
         (r"A \v gone\v0 B\par C {\v gone} D \v gone\plain E\par", ["A B", "C  D E"]),
         (r"A \deleted gone\deleted0 B\par", ["A B", "gone"]),
         (r"C:\\v0.9\\deleted0\par", [r"C:\v0.9\deleted0"]),
-        (r"\uc1 a\u-10179?\u-8704?b \u8212\emdash c {\uc2\u233\'65\'65x} \u-10179?d", ["a😀b —c éx �d"]),
+        (
+            r"\uc1 a\u-10179?\u-8704?b \u8212\emdash c {\uc2\u233\'65\'65x} \u-10179?\u-10179?d\u-10179?",
+            ["a😀b —c éx ��d�"],
+        ),
         (r"\f1\'cf\'f0\f0 \'c7\'d1 {\f2 a\'b7}", ["Пр한 α•"]),
         (r"A{\bin5 }}}}}b}c\line d\~e\page f", ["Abc\nd\xa0e\nf"]),
         (r"A" + SHAPE % (r"box\par", "twice") + r"{\*\do{\dptxbx{\dptxbxtext old}}}\par B", ["A", "box", "old", "B"]),
@@ -122,10 +125,10 @@ def test_tables(tmp_path: Path, body: str, rows: str):
 
 
 def test_what_is_not_read_is_named(tmp_path: Path):
-    body = r"\f1\'98{\v a}{\v b}{\field{\*\fldinst EQ \\f(1;2)}{\fldrslt }}\'8f\par"
+    body = "\0" r"\f1\'98{\v a}{\v b}{\field{\*\fldinst EQ \\f(1;2)}{\fldrslt }}\'8f\par"
     part = opened(tmp_path / "a.rtf", body).parts[0]
-    assert part.notes == ["not read: 1 run of hidden text", "not read: 1 formula"]
-    assert part.warnings == ["1 character cannot be decoded"]
+    assert part.notes == ["not read: 1 hidden run", "not read: 1 formula"]
+    assert part.warnings == ["2 characters cannot be decoded"]
 
 
 def test_a_file_that_is_cut_off_or_goes_on(tmp_path: Path):
