@@ -314,9 +314,10 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
         above = min(sizes, default=None)
         sizes[size] = sizes[above] if above is not None and above - size <= _SAME_SIZE else size
     rounded = {draft: (sizes[tier[0]], *tier[1:]) for draft, tier in styled.items()}
-    inline, (body, colour) = _inline_code(book), (book.body.size, book.body.colour) if book.body else (0.0, 0)
+    inline, body = _inline_code(book), book.body
     tiers = set(rounded.values())
-    alike = {tier: _without_code(tier, tiers, inline, body) for tier in tiers}
+    alike = {tier: _without_code(tier, tiers, inline, book) for tier in tiers}
+    colour = body.colour if body else 0
     order = sorted(
         set(alike.values()),
         key=lambda tier: (-tier[0], tier[5], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4]),
@@ -325,8 +326,8 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
     return {draft: ranks[alike[tier]] for draft, tier in rounded.items()}
 
 
-def _inline_code(book: Book) -> float | None:
-    """Font size of most code in running text, or of blocks of code in a document without; None where there is none."""
+def _inline_code(book: Book) -> Style | None:
+    """Style of most code in running text, or of blocks of code in a document without; None where there is none."""
     coded = Counter[Style | None]()
     headed = Counter[Style | None]()
     for draft in book.each():
@@ -335,27 +336,36 @@ def _inline_code(book: Book) -> float | None:
     inline = {
         style: (count > coded[style] + headed[style], count)
         for style, count in book.characters.items()
-        if style.fixed_pitch and count > headed[style]
+        if style.fixed_pitch and count > 2 * headed[style]
     }
-    most = max(inline, key=lambda style: (*inline[style], style.size), default=None)
-    return most.size if most else None
+    return max(inline, key=lambda style: (*inline[style], style.size), default=None)
 
 
-def _without_code(tier: Tier, tiers: Iterable[Tier], inline: float | None, body: float) -> Tier:
+def _without_code(tier: Tier, tiers: Iterable[Tier], inline: Style | None, book: Book) -> Tier:
     """The style of headings that one of fixed pitch is of: code in headings is often set smaller, as it is in text.
 
-    Code as large as that in running text may be set so everywhere: unless it is bold as headings of the text's size
-    are, it is taken for a level of its own.
+    Code of a colour that neither running text nor code in it has is of a heading of that colour, whatever its size.
+    Other code as large as that in running text may be set so everywhere: unless it is bold as headings of the text's
+    size are, it is taken for a level of its own.
     """
-    size, bold, _, fixed, *_ = tier
+    size, bold, italic, fixed, colour, runs_in = tier
     if not fixed:
         return tier
-    whole = size * body / inline if inline else size
+    body = book.body
+    whole = size * (body.size if body else 0.0) / inline.size if inline else size
     low, high = (whole * (1 - _CODE_SIZE), whole * (1 + _CODE_SIZE)) if inline else (size, _UNKNOWN_CODE_SIZE * size)
+    is_scaled = inline is not None and abs(size - inline.size) > _SAME_SIZE
+    if body and colour not in (body.colour, inline.colour if inline else body.colour):
+        looks, most = (bold, italic, False, colour), high if is_scaled else float("inf")
+        sizes = (
+            each.size for each in book.characters if (each.bold, each.italic, each.fixed_pitch, each.colour) == looks
+        )
+        own = min((found for found in sizes if low <= found <= most), default=whole)
+        known = next((other[0] for other in sorted(tiers) if abs(other[0] - own) <= _SAME_SIZE), own)
+        return (known, bold, italic, False, colour, runs_in)
     others = [other for other in tiers if not other[3] and low <= other[0] <= high]
     nearest = min(others, key=lambda other: (other[1] != bold, abs(other[0] - whole), other), default=tier)
-    sure = inline and abs(size - inline) > _SAME_SIZE
-    return nearest if sure or (nearest[1] == bold and nearest[0] > size) else tier
+    return nearest if is_scaled or (nearest[1] == bold and nearest[0] > size) else tier
 
 
 def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int], depths: Mapping[Draft, int]) -> None:
