@@ -11,7 +11,7 @@ import pypdfium2
 
 from roundtrips.corpus import Document, digest, documents, sources
 from roundtrips.markdown import parse, write
-from roundtrips.producers import Job, Style, ceiling, numbered, shown
+from roundtrips.producers import Job, Style, ceiling, printed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,7 +105,7 @@ def sheets(
             _make(missing[first : first + _AT_ONCE], how)
         for job in jobs:
             if job.pdf.exists() and (pages := _pages(job.pdf)) <= MOST_PAGES:
-                set_as = numbered(job.blocks) if how.numbered else job.blocks
+                set_as = printed(job.blocks, how)
                 truth, best = write(set_as), write(ceiling(set_as, how))
                 found.append(Sheet(job.document, producer, style, job.pdf, pages, truth, best))
     return found

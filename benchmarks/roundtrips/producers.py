@@ -12,6 +12,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ class Style:
         levels: How many levels of headings look different.
         slanted: Whether letters outside Latin, Greek and Cyrillic are slanted where they should be.
         numbered: Whether it numbers headings.
+        targets: Whether it prints the targets of links behind their texts.
         columns: Longest line of code that fits.
     """
 
@@ -65,6 +67,7 @@ class Style:
     levels: int = 6
     slanted: bool = True
     numbered: bool = False
+    targets: bool = False
     columns: int | None = None
 
 
@@ -135,6 +138,22 @@ def numbered(blocks: Sequence[Block]) -> list[Block]:
         return out
 
     return prefixed(blocks)
+
+
+def printed(blocks: Sequence[Block], style: Style) -> list[Block]:
+    """Blocks as a style prints them: with numbers before headings, or with targets behind links."""
+    if style.targets:
+        return each_runs(blocks, _with_targets)
+    return numbered(blocks) if style.numbered else list(blocks)
+
+
+def _with_targets(runs: list[Run]) -> list[Run]:
+    out: list[Run] = []
+    for href, group in groupby(runs, lambda run: run.href):
+        out += (own := list(group))
+        if href and ":" in href and plain(own) != href:
+            out.append(Run(f" ({href})"))
+    return out
 
 
 _RUNNING = {
@@ -307,7 +326,9 @@ def producers() -> Mapping[str, Mapping[str, Style]]:
         found["groff"] = {
             "ms": Style(_groff("ms", "ps"), LATIN, "latin-1", lost, levels=2, columns=62),
             "ms-pdf": Style(_groff("ms", "pdf"), LATIN, "latin-1", lost, levels=2, columns=62),
-            "man": Style(_groff("man", "ps"), LATIN, "latin-1", lost | {SUB, SUP, "link"}, levels=2, columns=62),
+            "man": Style(
+                _groff("man", "ps"), LATIN, "latin-1", lost | {SUB, SUP, "link"}, levels=2, targets=True, columns=62
+            ),
         }
     if _has("weasyprint"):
         found["weasyprint"] = {

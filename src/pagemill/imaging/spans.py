@@ -28,6 +28,8 @@ _RAISED, _LOWERED = 0.12, 0.05
 """Least distance from the baseline of the line: word processors lower by 0.08, TeX by 0.15, and raise by 0.2 and more;
 the notes at a drawing's foot are off by rounding."""
 _BITS = {Mark.BOLD: 1, Mark.ITALIC: 2, Mark.CODE: 4, Mark.STRIKE: 8}
+_FEW_GLYPHS = 3
+"""Glyphs of a line of code from which those in another font are text: code fonts lack arrows. Not measured."""
 _BLANK = -1
 """Stands for the glyph of a space between words."""
 
@@ -120,10 +122,18 @@ class Typography:
                 spans += _spans(glyphs, members, Mark.LINK, self._evidence.links[link].target)
         return LineFacts(
             spans=tuple(sorted(spans, key=lambda span: (span.start, -span.end, span.mark))),
-            face=_commonest(list(map(self._faces.__getitem__, shown))),
+            face=_commonest(list(map(self._faces.__getitem__, self._telling(shown, present)))),
             artifact=2 * sum(map(self._artifact.__getitem__, shown)) > len(shown),
             tag=self._evidence.tags[_commonest(list(map(self._tags.__getitem__, shown)))],
         )
+
+    def _telling(self, shown: list[int], present: int) -> list[int]:
+        """The glyphs whose style is that of a line: of bold text with code in it, a heading most likely, the text."""
+        bold, fixed = _BITS[Mark.BOLD], _BITS[Mark.CODE]
+        if not (present & bold and present & fixed and all(self._flags[glyph] & bold for glyph in shown)):
+            return shown
+        text = [glyph for glyph in shown if not self._flags[glyph] & fixed]
+        return text if len(text) >= _FEW_GLYPHS else shown
 
 
 def _commonest(values: Sequence[int]) -> int:

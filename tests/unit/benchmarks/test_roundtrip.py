@@ -6,7 +6,7 @@ import pytest
 from roundtrips.corpus import Document, _parts, clean
 from roundtrips.files import strip
 from roundtrips.markdown import STRIKE, SUB, Block, Run, parse, write
-from roundtrips.producers import LATIN, Style, ceiling, shown
+from roundtrips.producers import LATIN, Style, ceiling, printed, shown
 from roundtrips.scores import compare, elements, words
 
 RICH = """# Guide
@@ -125,6 +125,13 @@ def test_a_style_lacks_characters_and_marks() -> None:
     lost = {measure for measure, score in best.items() if score < 1}
     assert lost == {"links", "scripts", "levels", "words"}
     assert shown(Document("d", "ko", ()), style) is None
+
+
+def test_manual_pages_print_the_targets_of_links() -> None:
+    style = Style(lambda jobs: None, targets=True)
+    blocks = printed(parse("See [*a* link](https://example.org/a), [b](b.md), <https://example.org/b>."), style)
+    text = "See *a* link (https://example.org/a), b, https://example.org/b."
+    assert elements(write(blocks)).words == elements(text).words
 
 
 def test_stripping_removes_what_the_producer_says_about_structure(tmp_path: Path) -> None:

@@ -72,6 +72,15 @@ def test_styles_are_of_the_document_and_those_with_most_characters_come_first(tm
     assert [line.style for line in layer.lines] == [1, 0, 2]
 
 
+def test_the_style_of_a_heading_with_code_in_it_is_that_of_its_text(tmp_path):
+    def draw(canvas):
+        in_fonts(canvas, 40, 200, ("Courier-Bold", 9, 0, "reply_res_of_code"), ("Helvetica-Bold", 12, 0, " moved"))
+        in_fonts(canvas, 40, 170, ("Courier", 9, 0, "reply_res_of_code"), ("Helvetica-Bold", 12, 0, " moved"))
+
+    layer = layer_of(tmp_path, draw)
+    assert [layer.styles[line.style].family for line in layer.lines] == ["Helvetica", "Courier"]
+
+
 def test_the_size_of_a_style_is_in_points_whatever_scales_the_text(tmp_path):
     def draw(canvas):
         canvas.scale(2, 2)

@@ -35,6 +35,10 @@ _LONGEST = 200
 """Characters of a running head."""
 _HEADING_SIZE = 1.15
 """Times the body from which a text is too large for a running head: the title of a slide, say. Not measured."""
+_CLOSE = 1.0
+"""Gap to the text below, in heights of its own, up to which a text is set as its heading. Not measured."""
+_ENDS_EARLY = 700
+"""Thousandths of a page above which its text ends where a new page was asked for. Not measured."""
 
 
 def mark_furniture(book: Book) -> None:
@@ -49,7 +53,7 @@ def mark_furniture(book: Book) -> None:
             for number in _numbers(draft.facts.head):
                 counts[number - _number(book, draft)][draft.page].append(draft)
     proofs = ((draft, _proof(book, draft, places[_key(draft)], counts)) for draft in candidates)
-    proven = {draft: proof for draft, proof in proofs if proof}
+    proven = {draft: proof for draft, proof in proofs if proof and not _begins_part(book, draft, places[_key(draft)])}
     for draft in candidates:
         says_all = not any(each.is_content and each not in proven for each in book.drafts[draft.page])
         if draft not in proven or (says_all and draft.label not in FURNITURE_LABELS):
@@ -77,6 +81,25 @@ def _proof(
     if _repeats(book, draft, alike):
         return "other pages have the same at its place"
     return "its number counts the pages" if _counts_on(book, draft, counts) else ""
+
+
+def _begins_part(book: Book, draft: Draft, alike: Mapping[int, Sequence[Draft]]) -> bool:
+    """Whether a text that is counted like the pages may be the heading of a part: of each question on its page, say.
+
+    It is close to its text, or the pages before such ones end early.
+    """
+    head, top = draft.facts.head, draft.facts.box[1]
+    if top > 500 or len(alike) < _ENOUGH or not (any(map(str.isalpha, head)) and any(map(str.isdigit, head))):
+        return False
+    if any(other.facts.head == head for others in alike.values() for other in others if other is not draft):
+        return False
+    below = [other.facts.box[1] for other in book.drafts[draft.page] if other.facts.box[1] > top]
+    if min(below, default=1000) - draft.facts.box[3] < _CLOSE * (draft.facts.box[3] - top):
+        return True
+    before = [book.drafts[page - 1] for page in alike if page > 0 and book.drafts[page - 1]]
+    above = [[each.facts.box[3] for each in drafts if _is_inside(each, _NUMBER_MARGIN) >= 0] for drafts in before]
+    ends = [max(bottoms, default=1000) for bottoms in above]
+    return 2 * sum(end < _ENDS_EARLY for end in ends) > len(ends)
 
 
 def _at_margins(book: Book, position: int) -> Iterator[Draft]:

@@ -6,7 +6,7 @@ import logging
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
 from pagemill.document.page import Furniture, OutlineEntry, Style
@@ -42,6 +42,10 @@ _LARGE = 1.09
 _SET_OFF, _WIDE_GAP = 2, 60
 """Space above headings beyond that of paragraphs from which they can be told apart, in thousandths of the page's
 height; wider gaps are those of pictures and ends of chapters."""
+_SHORT = 60
+"""Characters of a heading that only spaces set off. Not measured."""
+_MOST_COMPARED = 60
+"""Texts of a page that are compared, each with all others."""
 _MATCHED = 0.5
 """Share of the outline's entries that must be found on their pages."""
 _USUAL_DEPTH = 0.2
@@ -67,6 +71,7 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     entries = {} if tags else _outlined(book, outline)
     depths = tags or entries
     _promote(book, depths)
+    _promote_spaced(book)
     _demote(book, depths)
     _demote_lead_ins(book, depths)
     headings = [draft for draft in book.each() if draft.is_heading]
@@ -172,6 +177,28 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
             )
             if named or (alike and _is_alone(draft, drafts)):
                 draft.label, draft.furniture = Label.PARAGRAPH_TITLE, None
+
+
+def _promote_spaced(book: Book) -> None:
+    """Make headings of rows in the style of the body that only spaces set off, in a document without other headings."""
+    if sum(draft.is_heading for draft in book.each()) > 1:
+        return
+    long = [draft for draft in book.each() if draft.label is Label.TEXT and draft.facts.rows > 1]
+    found: list[Draft] = []
+    for drafts in book.drafts:
+        texts = [None, *(draft for draft in drafts if draft.is_content)]
+        for above, draft, below in zip(texts, texts[1:], texts[2:], strict=False):
+            if draft is None or below is None or draft.label is not Label.TEXT or draft.facts.rows != 1:
+                continue
+            apart = draft.facts.box[1] - above.facts.box[3] if above else _WIDE_GAP
+            gap = below.facts.box[1] - draft.facts.box[3]
+            heads = below.label is Label.TEXT and below.facts.rows > 1 and book.style(draft) == book.style(below)
+            short = draft.facts.length <= _SHORT and not _ENDS.search(draft.facts.tail) and _could_be(draft)
+            if heads and short and 0 <= gap <= apart - _SET_OFF:
+                found.append(draft)
+    if _MARKED <= len(found) <= len(long):
+        for draft in found:
+            draft.label = Label.PARAGRAPH_TITLE
 
 
 def _nearest(style: Style, sizes: Iterable[float]) -> float | None:
@@ -314,9 +341,10 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
         above = min(sizes, default=None)
         sizes[size] = sizes[above] if above is not None and above - size <= _SAME_SIZE else size
     rounded = {draft: (sizes[tier[0]], *tier[1:]) for draft, tier in styled.items()}
-    inline, (body, colour) = _inline_code(book), (book.body.size, book.body.colour) if book.body else (0.0, 0)
+    inline, body = _inline_code(book), book.body
     tiers = set(rounded.values())
-    alike = {tier: _without_code(tier, tiers, inline, body) for tier in tiers}
+    alike = {tier: _without_code(tier, tiers, inline, book) for tier in tiers}
+    colour = body.colour if body else 0
     order = sorted(
         set(alike.values()),
         key=lambda tier: (-tier[0], tier[5], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4]),
@@ -325,8 +353,8 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
     return {draft: ranks[alike[tier]] for draft, tier in rounded.items()}
 
 
-def _inline_code(book: Book) -> float | None:
-    """Font size of most code in running text, or of blocks of code in a document without; None where there is none."""
+def _inline_code(book: Book) -> Style | None:
+    """Style of most code in running text, or of blocks of code in a document without; None where there is none."""
     coded = Counter[Style | None]()
     headed = Counter[Style | None]()
     for draft in book.each():
@@ -335,27 +363,36 @@ def _inline_code(book: Book) -> float | None:
     inline = {
         style: (count > coded[style] + headed[style], count)
         for style, count in book.characters.items()
-        if style.fixed_pitch and count > headed[style]
+        if style.fixed_pitch and count > 2 * headed[style]
     }
-    most = max(inline, key=lambda style: (*inline[style], style.size), default=None)
-    return most.size if most else None
+    return max(inline, key=lambda style: (*inline[style], style.size), default=None)
 
 
-def _without_code(tier: Tier, tiers: Iterable[Tier], inline: float | None, body: float) -> Tier:
+def _without_code(tier: Tier, tiers: Iterable[Tier], inline: Style | None, book: Book) -> Tier:
     """The style of headings that one of fixed pitch is of: code in headings is often set smaller, as it is in text.
 
-    Code as large as that in running text may be set so everywhere: unless it is bold as headings of the text's size
-    are, it is taken for a level of its own.
+    Code of a colour that neither running text nor code in it has is of a heading of that colour, whatever its size.
+    Other code as large as that in running text may be set so everywhere: unless it is bold as headings of the text's
+    size are, it is taken for a level of its own.
     """
-    size, bold, _, fixed, *_ = tier
+    size, bold, italic, fixed, colour, runs_in = tier
     if not fixed:
         return tier
-    whole = size * body / inline if inline else size
+    body = book.body
+    whole = size * (body.size if body else 0.0) / inline.size if inline else size
     low, high = (whole * (1 - _CODE_SIZE), whole * (1 + _CODE_SIZE)) if inline else (size, _UNKNOWN_CODE_SIZE * size)
+    is_scaled = inline is not None and abs(size - inline.size) > _SAME_SIZE
+    if body and colour not in (body.colour, inline.colour if inline else body.colour):
+        looks, most = (bold, italic, False, colour), high if is_scaled else float("inf")
+        sizes = (
+            each.size for each in book.characters if (each.bold, each.italic, each.fixed_pitch, each.colour) == looks
+        )
+        own = min((found for found in sizes if low <= found <= most), default=whole)
+        known = next((other[0] for other in sorted(tiers) if abs(other[0] - own) <= _SAME_SIZE), own)
+        return (known, bold, italic, False, colour, runs_in)
     others = [other for other in tiers if not other[3] and low <= other[0] <= high]
     nearest = min(others, key=lambda other: (other[1] != bold, abs(other[0] - whole), other), default=tier)
-    sure = inline and abs(size - inline) > _SAME_SIZE
-    return nearest if sure or (nearest[1] == bold and nearest[0] > size) else tier
+    return nearest if is_scaled or (nearest[1] == bold and nearest[0] > size) else tier
 
 
 def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int], depths: Mapping[Draft, int]) -> None:
@@ -406,7 +443,22 @@ def _title(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int]) ->
     first = found[0]
     together = all(draft.page == first.page and draft.index == first.index + at for at, draft in enumerate(found))
     sure = len(set(tiers.values())) > 1 or first.label is Label.DOC_TITLE
-    return found if together and sure and first.page == headings[0].page and _at_start(book, first) else []
+    begins = first.page == headings[0].page and _at_start(book, first)
+    if begins and first is headings[0] and _spans_columns(first, book.drafts[first.page]):
+        return [first]
+    return found if together and sure and begins else []
+
+
+def _spans_columns(title: Draft, drafts: Sequence[Draft]) -> bool:
+    """Whether a heading is above all texts of its page, and over two of them that are beside each other."""
+    left, _, right, bottom = title.facts.box
+    below = [draft.facts.box for draft in drafts if draft is not title and draft.is_content]
+    if any(top < bottom for _, top, _, _ in below):
+        return False
+    return any(
+        left < one[2] <= other[0] < right and max(one[1], other[1]) < min(one[3], other[3])
+        for one, other in permutations(below[:_MOST_COMPARED], 2)
+    )
 
 
 def _at_start(book: Book, draft: Draft) -> bool:

@@ -148,6 +148,13 @@ class Column:
         number = (apart and _PAGE_NUMBER.fullmatch(row.pieces[-1].text)) or _FEW_LEADERS.search(row.text)
         return abs(row.x2 - self.entry_end) < near and bool(number)
 
+    def contrasts(self, row: PageRow) -> bool:
+        """Whether a row differs in weight or slant from running text that is bold."""
+        if not self.body_bold or row.style is None or self.body_style is None or row.fixed:
+            return False
+        own, body = self.styles[row.style], self.styles[self.body_style]
+        return (own.bold, own.italic) != (body.bold, body.italic)
+
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""
         return leading_at(self.leading, row)
@@ -298,6 +305,8 @@ def _item(
     if ((_heads(row, column) and not bold_item) or _TAG_HEADING.match(row.tag)) and sign[0].isdecimal():
         return None
     followed = sign[0] not in _DASHES and _follower(row, start, column)
+    if start.kind == "A." and start.value == 1 and not followed:
+        return None  # an initial
     if last is not None and not followed and _wrapped(last, row, column):
         return None  # a line of running text that begins so by accident
     siblings = [
@@ -531,7 +540,9 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
     apart = min(passage.gap, passage.gap_below or passage.gap) > TYPOGRAPHY.heading_gap and not _ENDS.search(text)
     if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
         return True
-    if not all(_heads(row, column) for row in rows) or len(rows) > 2:
+    heads_text = below is not None and below.rows[0].style == column.body_style
+    contrasts = heads_text and all(column.contrasts(row) for row in rows)
+    if not (contrasts or all(_heads(row, column) for row in rows)) or len(rows) > 2:
         return False
     if tags <= {"P", "LI", "LBody", "TD", "Span"} and tags:
         return False

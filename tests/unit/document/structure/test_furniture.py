@@ -18,7 +18,9 @@ def proven(pages) -> list[str]:
 
 
 def test_what_repeats_at_its_place_is_proven_whatever_its_number():
-    pages = [page(n, head(f"Mills · {n}"), prose(text=f"{PROSE}{n}"), head(f"{n}", 950)) for n in range(8, 12)]
+    pages = [
+        page(n, head(f"Mills · {n}"), prose(text=f"{PROSE}{n}", high=400), head(f"{n}", 950)) for n in range(8, 12)
+    ]
     assert len(proven(pages)) == 8
     assert [each.label for each in read(pages)[:3]] == [Label.HEADER, Label.TEXT, Label.NUMBER]
 
@@ -92,6 +94,16 @@ def test_numbered_lines_at_the_foot_are_no_running_feet(first: int):
     assert proven(pages) == []
 
 
+@pytest.mark.parametrize(("top", "high"), [(65, 800), (140, 400)])
+def test_questions_with_a_page_each_are_no_running_heads(top: int, high: int):
+    pages = [
+        page(n, head(f"Question {n}"), prose(top, f"{PROSE}{n}", high=high), head(f"{n}", 950)) for n in range(1, 6)
+    ]
+    assert proven(pages) == list("12345")
+    pages = [page(n, head(f"Part {n // 4}"), prose(top, f"{PROSE}{n}", high=high)) for n in range(4, 12)]
+    assert len(proven(pages)) == 8
+
+
 def test_headings_that_are_an_ordinal_are_no_page_numbers():
     pages = [page(n, heading(f"{n}.", 40, BODY), prose(text=f"{PROSE}{n}")) for n in range(1, 5)]
     assert proven(pages) == []
@@ -99,7 +111,7 @@ def test_headings_that_are_an_ordinal_are_no_page_numbers():
 
 def test_why_a_text_is_left_out_or_kept_is_logged(caplog):
     caplog.set_level("INFO", logger="pagemill.document")
-    proven([page(n, head(f"Mills · {n}", label=Label.HEADER), prose(text=f"{PROSE}{n}")) for n in (8, 9)])
+    proven([page(n, head(f"Mills · {n}", label=Label.HEADER), prose(text=f"{PROSE}{n}", high=400)) for n in (8, 9)])
     proven([page(1, head("Dear miller,", label=Label.HEADER), prose())])
     assert [record.getMessage() for record in caplog.records] == [
         "d_8/0: header left out: other pages have the same at its place",

@@ -208,3 +208,16 @@ def test_code_in_headings_is_as_much_smaller_as_code_in_text(inline, size, expec
     found = [heading("Mill", 50, HUGE), heading("Gates", 100), heading("open(gate)", 200), heading("Oil", 400, SMALL)]
     found[2].style = 4
     assert [level for _, level in levels([page(1, *found, prose(500), styles=styles)])] == expected
+
+
+@pytest.mark.parametrize(("size", "expected"), [(8.8, [1, 2, 2, 3]), (10.1, [1, 3, 2, 4])])
+def test_code_in_coloured_headings_is_of_theirs(size, expected):
+    """Set as large as in text it is of the lowest of that colour; else it is as much smaller as it is there."""
+    blue = [Style("Sans", points, bold=True, colour=0x134074, characters=20) for points in (24.0, 12.0)]
+    code = Style("Mono", size, bold=True, fixed_pitch=True, colour=0x134074, characters=10)
+    styles = (BODY, *blue, code, Style("Mono", 8.8, fixed_pitch=True, characters=30), SMALL)
+    texts = ("Mill", "Gates", "open(gate)", "Oil")
+    found = [heading(text, 50 + 100 * place, None) for place, text in enumerate(texts)]
+    for each, style in zip(found, (1, 2, 3, 5), strict=True):
+        each.style = style
+    assert [level for _, level in levels([page(1, *found, prose(500), styles=styles)])] == expected

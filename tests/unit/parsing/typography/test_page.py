@@ -658,3 +658,34 @@ def test_a_blank_line_in_a_larger_font_is_one_where_code_has_letters_of_another_
     found = markdown(sheet, tmp_path)
     assert found.count("```") == 2
     assert "'Tern'\n\n[cargo]" in found
+
+
+@pytest.mark.parametrize(
+    ("bold", "head"),
+    [("Helvetica-Bold", "Helvetica-Bold"), ("Times-Bold", "Times-Roman"), ("Times-Bold", "Times-BoldItalic")],
+)
+def test_headings_of_a_page_that_is_bold_as_a_whole(tmp_path, bold, head):
+    sheet, y = Sheet(), 60.0
+    for name in ("Water", "Wheels", "Paper"):
+        sheet.put(72, y + 12, name, head)
+        y = sheet.prose(72, y + 26, 450, font=bold)
+        y = sheet.prose(72, y + 8, 450, font=bold)
+    heads = [line.strip("#* ") for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert heads == ["Water", "Wheels", "Paper"]
+
+
+def test_an_initial_is_no_marker(tmp_path):
+    sheet = Sheet()
+    sheet.centre(60, "A. Miller and B. Baker", "Helvetica", 11)
+    sheet.prose(72, 90, 450)
+    assert not any(region.list_item for region in records(sheet, tmp_path)[0].regions)
+
+
+def test_a_title_over_columns_is_above_headings_that_look_alike(tmp_path):
+    sheet = Sheet()
+    sheet.put(60, 60, "On the grinding of grain by water in the mills of the valley", "Helvetica-Bold", 12)
+    for x in (60, 310):
+        sheet.put(x, 90, f"Part {x}", "Helvetica-Bold", 12)
+        sheet.prose(x, 110, 220, PROSE * 2)
+    heads = [line.split(" ")[0] for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert heads == ["#", "##", "##"]
