@@ -290,7 +290,8 @@ def _parts(frames: Floats, titles: Flags) -> list[Indices]:
         first = below[~over[np.ix_(below, below)].any(axis=0)]
         last = above[~over[np.ix_(above, above)].any(axis=1)]
         starts = int((titles | across)[first].sum())
-        heads[band] = (starts > 1 and 2 * starts >= len(first)) or headlines[first].any()
+        alone = band == 1 and len(above) == 1 and titles[above[0]]  # a heading may be shorter than its article
+        heads[band] = alone or (starts > 1 and 2 * starts >= len(first)) or headlines[first].any()
         edges[band] = across[first].any() or across[last].any()
     for labels in (np.cumsum(heads)[bands], columns, np.cumsum(heads | edges)[bands]):
         if labels.max() > 0:

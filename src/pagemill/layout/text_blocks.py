@@ -183,16 +183,18 @@ def _row_links(lines: Floats, free: Flags, press: bool) -> list[tuple[int, int]]
     to_the_right = (x1[:, None] < x1) & (x1 - x2[:, None] > (-1.0 if press else -LAYOUT.same_row) * low)
     gap = np.where(same_row & to_the_right, x1 - x2[:, None], np.inf)
     nearest = gap.argmin(axis=1)
-    word_gap = LAYOUT.press_word_gap if press else LAYOUT.word_gap
     usual = line_height(lines)
     links = []
     for i, j in enumerate(nearest.tolist()):
         distance, unit = gap[i, j], low[i, j]
         if not (free[i] and free[j]):
             continue
-        if press and unit > LAYOUT.title_size * usual:  # headlines side by side, no farther apart than their words
+        word_gap = LAYOUT.word_gap
+        if press:  # a line of their size across the gap tells that both are of one column
             near = (height > LAYOUT.same_size * unit) & (np.abs(y1 - y1[i]) < LAYOUT.gutter_reach[1] * unit)
-            if not (near & (x1 < x2[i]) & (x2 > x1[j])).any():
+            if (near & (x1 < x2[i]) & (x2 > x1[j])).any():
+                word_gap = LAYOUT.press_word_gap
+            elif unit > LAYOUT.title_size * usual:  # headlines side by side, no farther apart than their words
                 unit = usual
         marker = x2[i] - x1[i] < LAYOUT.marker_width * unit
         reach = LAYOUT.marker_width if marker else word_gap
