@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,8 @@ def score_page(blocks: Sequence[Block], markdown: str, regions: Sequence[dict[st
     errors += sum(1 for character in rest if character != _TAKEN and not character.isspace())
     predicted_tables = [str(region["content"]) for region in regions
                         if region.get("content_format") == "html" and region.get("content")]  # fmt: skip
-    score = PageScore(min(1.0, errors / length) if length else 0.0, _order(found), missing)
+    order = _order(found, [block.article for block in blocks])
+    score = PageScore(min(1.0, errors / length) if length else 0.0, order, missing)
     true_tables = [block.html for block in blocks if block.kind == "table"]
     score.teds, score.teds_s = _score_tables(true_tables, predicted_tables)
     score.false_tables = max(0, len(predicted_tables) - len(true_tables))
@@ -269,11 +270,16 @@ def _ends(
     return row, least
 
 
-def _order(found: list[tuple[int, int]]) -> float | None:
+def _order(found: list[tuple[int, int]], articles: Sequence[int]) -> float | None:
+    """Edit distance of the order of elements, per element; articles come in the order in which they were read."""
     if len(found) < 2:
         return None
     predicted = [index for _, index in sorted(found)]
-    return Levenshtein.distance(predicted, sorted(predicted)) / len(predicted)
+    read: defaultdict[int, list[int]] = defaultdict(list)
+    for place, index in enumerate(predicted):
+        read[articles[index]].append(place)
+    true = sorted(predicted, key=lambda index: (float(np.median(read[articles[index]])), articles[index], index))
+    return Levenshtein.distance(predicted, true) / len(predicted)
 
 
 def _score_tables(true: Sequence[str], predicted: Sequence[str]) -> tuple[list[float], list[float]]:

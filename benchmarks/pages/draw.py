@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 DPI = 200
 HELD_BACK = 1_000_000
 """From this seed on pages serve for reported figures only; those below are for development."""
+PRESS_SEEDS = 500_000
+"""From this seed of each million on pages are those of the press."""
+_PRESS = (
+    ("magazine", ("en", "zh", "fr", "ko")),
+    ("tiers", ("ja",)),
+    ("tabloid", ("de", "en", "ru", "es")),
+    ("tiers", ("zh-Hant",)),
+    ("broadsheet", ("en", "es", "de", "fr")),
+)
 CACHE = Path(tempfile.gettempdir()) / "pagemill-pages"
 
 _FINISH = Path(__file__).with_name("finish.js")
@@ -71,8 +80,12 @@ def composition(seed: int) -> tuple[str, str]:
     """Language and layout of a seed.
 
     Of 16 pages in a row each language has one; then come a Korean plan or mixed script, and vertical text. The layouts
-    of one language change from row to row, and differ between languages.
+    of one language change from row to row, and differ between languages. The upper half of each million is the press.
     """
+    if seed % HELD_BACK >= PRESS_SEEDS:
+        row, place = divmod(seed % HELD_BACK - PRESS_SEEDS, len(_PRESS))
+        layout, languages = _PRESS[place]
+        return languages[row % len(languages)], layout
     row, place = divmod(seed, len(LANGUAGES) + 2)
     if place == len(LANGUAGES):
         return "ko", ("plan", "plan", "hanja")[row % 3]
@@ -89,7 +102,7 @@ def compose(seed: int) -> tuple[Sheet, str]:
 def edition() -> str:
     """Digest of everything that decides how a page is drawn: pages of other editions are not used again."""
     here = Path(__file__).parent
-    sources = [here / f"{name}.py" for name in ("draw", "formulas", "languages", "layouts", "tables")]
+    sources = [here / f"{name}.py" for name in ("draw", "formulas", "languages", "layouts", "press", "tables")]
     digest = hashlib.sha256()
     for path in (*sources, _FINISH, *sorted(WORDS.glob("*.toml"))):
         digest.update(path.read_bytes())
@@ -134,7 +147,7 @@ class Press:
         printed = browser.call("Page.printToPDF", **options)["data"]
         pdf = base64.b64decode(printed)
         (self._folder / f"{seed}.pdf").write_bytes(pdf)
-        _rasterise(pdf, self._folder / f"{seed}.png")
+        _rasterise(pdf, self._folder / f"{seed}.png", sheet.dpi)
         blocks = []
         for index, block in enumerate(sheet.blocks):
             if rectangles := found.get(str(index)):
@@ -171,10 +184,10 @@ def _function() -> str:
     return "".join(line for line in _FINISH.read_text(encoding="utf-8").splitlines(True) if not line.startswith("//"))
 
 
-def _rasterise(pdf: bytes, path: Path) -> None:
+def _rasterise(pdf: bytes, path: Path, dpi: int) -> None:
     document = pypdfium2.PdfDocument(pdf)
     assert len(document) == 1, "a drawn page runs over"
-    pixels = document[0].render(scale=DPI / 72).to_numpy()
+    pixels = document[0].render(scale=dpi / 72).to_numpy()
     document.close()
     done, data = cv2.imencode(".png", np.ascontiguousarray(pixels[..., :3]))
     assert done

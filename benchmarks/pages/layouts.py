@@ -15,6 +15,7 @@ import numpy as np
 
 from pages import formulas
 from pages.languages import CODE_FONTS, FONTS, MATH_FONTS, Language, check_font, language
+from pages.press import PRESS
 from pages.tables import STYLES, drawn_html, make_table, true_html
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Block:
     """Of tables: how they are ruled."""
     ordered: bool = True
     """It has a place in the reading order: marginalia and furniture have none."""
+    article: int = 0
+    """Its article, box or advert: those of a page may be read in any order."""
     boxes: list[tuple[float, float, float, float]] = field(default_factory=list)
     """Its parts (several where it continues in another column), as fractions of the page's width and height."""
 
@@ -53,9 +56,14 @@ class Sheet:
     blocks: list[Block] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
     css: str = ""
+    dpi: int = 200
+    """Resolution of the scan."""
+    article_number: int = 0
+    """The article of the blocks to come."""
 
     def mark(self, block: Block) -> str:
         """Note a block; the attribute that ties its element to it."""
+        block.article = self.article_number
         self.blocks.append(block)
         return f'data-block="{len(self.blocks) - 1}"'
 
@@ -446,7 +454,7 @@ COMMON: dict[str, Callable[[Sheet], None]] = {
     "notes": notes,
 }
 SPECIAL: dict[str, Callable[[Sheet], None]] = {"plan": plan, "hanja": hanja, "vertical": vertical}
-LAYOUTS = COMMON | SPECIAL
+LAYOUTS = COMMON | SPECIAL | PRESS
 
 _STYLE = """
 @page{margin:0}

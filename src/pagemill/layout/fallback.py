@@ -24,7 +24,7 @@ from pagemill.layout.misread import (
     picture_remainder,
     running_text,
 )
-from pagemill.layout.text_blocks import group_lines, line_height, split_lines
+from pagemill.layout.text_blocks import group_lines, is_press, line_height, split_lines, text_columns
 from pagemill.layout.thresholds import LAYOUT
 
 SOURCE = "projection"
@@ -77,15 +77,37 @@ def complete_regions(
     boxes = boxes[(boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=np.inf) > 0]
     if not len(boxes):
         return list(regions)
+    columns = text_columns(boxes)
+    press = is_press(boxes, columns)
+    if press:
+        regions = _shown(regions, boxes, columns)
     drafts = _without_nested(_with_table_heads(_dissolve(regions, boxes, pixels)))
     orphans = _assign(drafts, boxes)
     orphans = _adopt(drafts, boxes, orphans)
     _restore_headings(drafts, boxes)
     _complete_heads(drafts, boxes, height)
     drafts = [part for draft in drafts for part in _split(draft, boxes)]
-    drafts += _cluster(boxes, orphans)
+    drafts += _cluster(boxes, orphans, press=press)
     drafts = [draft for draft in drafts if draft.lines or not draft.textual]
     return [_finish(draft, boxes) for draft in drafts]
+
+
+def _shown(regions: Iterable[DetectedRegion], boxes: Floats, columns: Sequence[Indices]) -> list[DetectedRegion]:
+    """The pictures and tables of a page of the press. A model's regions of text run over its narrow gutters.
+
+    Args:
+        regions: What the model found.
+        boxes: Lines of text.
+        columns: The lines of each column of text: a region with one in it is neither picture nor table.
+    """
+    frames = np.array([frame_of(boxes[column]) for column in columns])
+    kept = []
+    for region in regions:
+        shown = region.label in FIGURES or region.label is Label.TABLE
+        inside = _shares(frames, np.array(region.box)[None])[:, 0] >= LAYOUT.line_inside
+        if region.source == GIVEN or (shown and not inside.any()):
+            kept.append(region)
+    return kept
 
 
 def _dissolve(regions: Iterable[DetectedRegion], boxes: Floats, pixels: Pixels) -> list[Draft]:
@@ -272,15 +294,18 @@ def _joined(boxes: Floats, blocks: list[Indices]) -> list[Indices]:
     return blocks
 
 
-def _cluster(boxes: Floats, orphans: list[int]) -> list[Draft]:
-    """Regions of the lines that have none."""
+def _cluster(boxes: Floats, orphans: list[int], *, press: bool) -> list[Draft]:
+    """Regions of the lines that have none; no tables among them on a page of the press, whose columns share rows."""
     if not orphans:
         return []
-    drafts, rest = _tables(boxes, np.array(orphans, dtype=np.intp), None)
+    drafts, rest = list[Draft](), np.array(orphans, dtype=np.intp)
+    if not press:
+        drafts, rest = _tables(boxes, rest, None)
     free = np.zeros(len(boxes), dtype=bool)
     free[rest] = True
     unit = line_height(boxes)
-    for block in _joined(boxes, group_lines(boxes, free)):
+    blocks = group_lines(boxes, free, press=press)
+    for block in blocks if press else _joined(boxes, blocks):
         title = line_height(boxes[block]) > LAYOUT.title_size * unit
         drafts.append(_part(None, Label.PARAGRAPH_TITLE if title else Label.TEXT, boxes, block))
     return drafts

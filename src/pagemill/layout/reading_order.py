@@ -11,6 +11,7 @@ import numpy as np
 from pagemill.document.geometry import frame_of
 from pagemill.document.labels import FIGURES, TITLES, Label
 from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.layout.text_blocks import stand_side_by_side
 from pagemill.layout.thresholds import LAYOUT
 
 _BODY = 1
@@ -70,8 +71,9 @@ def reading_order(
         frames = np.array([frame_of(boxes[unit]) for unit in units]).reshape(-1, 4)
         titles = np.array([all(labels[index] in TITLES for index in unit) for unit in units], dtype=bool)
         shown = np.array([any(labels[index] in _CAPTIONED for index in unit) for unit in units], dtype=bool)
-        frames = _with_wide_heads(_with_hanging_heads(frames, titles), titles, shown)
-        by_geometry = [index for unit in _around_insets(frames, shown, units, numbers) for index in units[unit]]
+        if not _is_press(frames, titles | shown):
+            frames = _with_wide_heads(_with_hanging_heads(frames, titles), titles, shown)
+        by_geometry = [index for unit in _around_insets(frames, titles, shown, units, numbers) for index in units[unit]]
         order += by_geometry if ranks is None else _by_rank(by_geometry, ranks)
     return order
 
@@ -170,14 +172,15 @@ def _with_hanging_heads(frames: Floats, titles: Flags) -> Floats:
 
 
 def _around_insets(
-    frames: Floats, shown: Flags, units: list[list[int]], numbers: Sequence[int | None] | None
+    frames: Floats, titles: Flags, shown: Flags, units: list[list[int]], numbers: Sequence[int | None] | None
 ) -> list[int]:
     """The order of units; figures that two columns flow around part neither, and follow the text at their left."""
     insets = _insets(frames, shown)
     if not len(insets):
-        return _best_order(frames, units, numbers)
+        return _best_order(frames, titles, shown, units, numbers)
     rest = np.setdiff1d(np.arange(len(frames)), insets)
-    order = [int(rest[place]) for place in _best_order(frames[rest], [units[unit] for unit in rest], numbers)]
+    left = [units[unit] for unit in rest]
+    order = [int(rest[place]) for place in _best_order(frames[rest], titles[rest], shown[rest], left, numbers)]
     _, same_row = _relations(frames)
     for inset in insets.tolist():
         beside = [place for place, unit in enumerate(order) if same_row[inset, unit] and not shown[unit]]
@@ -201,9 +204,14 @@ def _insets(frames: Floats, shown: Flags) -> Indices:
     return np.flatnonzero(shown & left & right & parted)
 
 
-def _best_order(frames: Floats, units: list[list[int]], numbers: Sequence[int | None] | None) -> list[int]:
+def _best_order(
+    frames: Floats, titles: Flags, shown: Flags, units: list[list[int]], numbers: Sequence[int | None] | None
+) -> list[int]:
     """Columns first; by rows only where the leading numbers then run better."""
-    by_columns = _topological(frames, _before(frames))
+    if _is_press(frames, titles | shown):
+        by_columns = _article_by_article(frames, titles)
+    else:
+        by_columns = _topological(frames, _before(frames))
     if numbers is None:
         return by_columns
     leading = [next((numbers[i] for i in unit if numbers[i] is not None), None) for unit in units]
@@ -229,6 +237,75 @@ def _descents(order: list[int], leading: list[int | None]) -> int:
     """How often a number is smaller than the one before it."""
     run = [number for number in (leading[i] for i in order) if number is not None]
     return sum(later < earlier for earlier, later in pairwise(run))
+
+
+def _is_press(frames: Floats, others: Flags) -> bool:
+    """Whether three columns of text or more stand side by side somewhere."""
+    unit = _line_unit(frames)
+    text = frames[~others & (frames[:, 3] - frames[:, 1] >= LAYOUT.press_lines * unit)]
+    return stand_side_by_side(text, unit) >= LAYOUT.press_columns
+
+
+def _line_unit(frames: Floats) -> float:
+    """About the height of a line: that of the lowest frames."""
+    return float(np.quantile(frames[:, 3] - frames[:, 1], 0.1)) if len(frames) else 0.0
+
+
+def _article_by_article(frames: Floats, titles: Flags) -> list[int]:
+    """The order on a page of the press, which is cut at its blanks as articles are laid out (recursive XY-cut).
+
+    Where a headline over columns, or headings side by side, begin below a blank across the page, other articles begin:
+    there it is cut first; then between columns; then above and below what else stands over several of them. A blank
+    between paragraphs that happen to end at one height in all columns does not cut. What has no such blank is ordered
+    as other pages are.
+    """
+    slack = LAYOUT.press_slack * _line_unit(frames)
+    tight = frames + np.array([slack, slack, -slack, -slack])
+    order: list[int] = []
+    waiting = [(np.arange(len(frames)), 0)]
+    while waiting:
+        members, depth = waiting.pop()
+        cut = len(members) > 1 and depth < LAYOUT.press_depth
+        parts = _parts(tight[members], titles[members]) if cut else []
+        if len(parts) > 1:
+            waiting += [(members[part], depth + 1) for part in reversed(parts)]
+        else:
+            order += [int(members[place]) for place in _topological(frames[members], _before(frames[members]))]
+    return order
+
+
+def _parts(frames: Floats, titles: Flags) -> list[Indices]:
+    """The parts of a stretch of the press in reading order; one where no blank cuts it."""
+    bands, count = _cuts(frames[:, 1], frames[:, 3])
+    columns, _ = _cuts(frames[:, 0], frames[:, 2])
+    apart = frames[:, None, 2] <= frames[:, 0]
+    same_column = ~(apart | apart.T)
+    np.fill_diagonal(same_column, val=False)
+    over = same_column & (frames[:, None, 1] < frames[:, 1])
+    across: Flags = (_by_way_of(same_column, apart) & same_column).any(axis=1)
+    headlines: Flags = titles & across
+    heads, edges = np.zeros(count + 1, dtype=bool), np.zeros(count + 1, dtype=bool)
+    for band in range(1, count + 1):
+        below, above = np.flatnonzero(bands == band), np.flatnonzero(bands == band - 1)
+        first = below[~over[np.ix_(below, below)].any(axis=0)]
+        last = above[~over[np.ix_(above, above)].any(axis=1)]
+        starts = int((titles | across)[first].sum())
+        alone = band == 1 and len(above) == 1 and titles[above[0]]  # a heading may be shorter than its article
+        heads[band] = alone or (starts > 1 and 2 * starts >= len(first)) or headlines[first].any()
+        edges[band] = across[first].any() or across[last].any()
+    for labels in (np.cumsum(heads)[bands], columns, np.cumsum(heads | edges)[bands]):
+        if labels.max() > 0:
+            return [np.flatnonzero(labels == label) for label in range(int(labels.max()) + 1)]
+    return [np.arange(len(frames))]
+
+
+def _cuts(start: Floats, end: Floats) -> tuple[Indices, int]:
+    """In which part each span is when they are cut at all blanks between them, and the number of blanks."""
+    order = np.argsort(start, kind="stable")
+    reach = np.maximum.accumulate(end[order])
+    parts = np.empty(len(start), dtype=np.intp)
+    parts[order] = np.concatenate([[0], np.cumsum(start[order[1:]] >= reach[:-1])]) if len(start) else 0
+    return parts, int(parts.max(initial=0))
 
 
 def _relations(frames: Floats) -> tuple[Flags, Flags]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pagemill.document.geometry import components, frame_of
@@ -9,12 +11,14 @@ from pagemill.imaging.types import Flags, Floats, Indices
 from pagemill.layout.thresholds import LAYOUT
 
 
-def group_lines(lines: Floats, free: Flags | None = None) -> list[Indices]:
+def group_lines(lines: Floats, free: Flags | None = None, *, press: bool = False) -> list[Indices]:
     """Cluster lines into blocks: lines of one column with the leading and size of a paragraph.
 
     Args:
         lines: Boxes of shape (n, 4), each with an area.
         free: Which lines to cluster, shape (n,); the others only keep free lines apart. None for all.
+        press: The page is one of the press, in narrow columns: words of a justified line stand far apart there, and
+            text over several columns is no part of the column below it.
 
     Returns:
         Indices of every block's lines from top to bottom; every free line is in exactly one block.
@@ -23,20 +27,69 @@ def group_lines(lines: Floats, free: Flags | None = None) -> list[Indices]:
     if not count:
         return []
     free = np.ones(count, dtype=bool) if free is None else free
-    pieces = components(count, _row_links(lines, free))
+    pieces = components(count, _row_links(lines, free, press))
     frames = np.array([frame_of(lines[piece]) for piece in pieces])
     piece_free = np.array([free[piece].all() for piece in pieces])
     blocks = []
-    for members in components(len(pieces), np.argwhere(_column_links(frames, piece_free)).tolist()):
+    for members in components(
+        len(pieces),
+        np.argwhere(_column_links(frames, piece_free, LAYOUT.press_same_size if press else LAYOUT.same_size)).tolist(),
+    ):
         if piece_free[members].all():
-            block = np.concatenate([pieces[i] for i in members])
-            blocks.append(block[np.lexsort((lines[block, 0], lines[block, 1]))])
+            rows = members[np.argsort(frames[members, 1], kind="stable")]
+            for part in np.split(rows, _narrowings(frames[rows])) if press else [rows]:
+                block = np.concatenate([pieces[i] for i in part])
+                blocks.append(block[np.lexsort((lines[block, 0], lines[block, 1]))])
     return blocks
+
+
+def _narrowings(rows: Floats) -> list[int]:
+    """Before which rows of a block, from the top, it becomes much narrower or wider: a deck over a column of text."""
+    widths = rows[:, 2] - rows[:, 0]
+    few = LAYOUT.press_lines
+    places = []
+    for place in range(1, len(rows)):
+        above, below = widths[max(0, place - few) : place], widths[place : place + few]
+        narrower = len(rows) - place >= few and above[-1] > LAYOUT.press_wide * below.max()
+        if narrower or (place >= few and below[0] > LAYOUT.press_wide * above.max()):
+            places.append(place)
+    return places
 
 
 def line_height(lines: Floats) -> float:
     """Usual height of lines, shape (n, 4), n > 0."""
     return float(np.median(lines[:, 3] - lines[:, 1]))
+
+
+def text_columns(lines: Floats) -> list[Indices]:
+    """The blocks of lines, shape (n, 4), that are columns of running text: wider than cells, and filled."""
+    unit = line_height(lines)
+    columns = []
+    for block in group_lines(lines, press=True):
+        rows = np.array([frame_of(lines[block[row]]) for row in rows_of(lines[block])])
+        width = np.ptp(rows[:, ::2])
+        filled = _usual_width(rows) >= LAYOUT.full_line * width
+        if len(rows) >= LAYOUT.press_lines and width >= LAYOUT.press_width * unit and filled:
+            columns.append(block)
+    return columns
+
+
+def is_press(lines: Floats, columns: Sequence[Indices]) -> bool:
+    """Whether most lines are in columns of text, three of which or more stand side by side."""
+    if 2 * sum(map(len, columns)) < len(lines):
+        return False
+    frames = np.array([frame_of(lines[column]) for column in columns]).reshape(-1, 4)
+    return stand_side_by_side(frames, line_height(lines)) >= LAYOUT.press_columns
+
+
+def stand_side_by_side(frames: Floats, unit: float) -> int:
+    """How many frames of columns, shape (n, 4), stand side by side where most do, with lines so high."""
+    most = 0
+    for y in (frames[:, 1] + frames[:, 3]) / 2:
+        beside = frames[(frames[:, 1] < y) & (frames[:, 3] > y)]
+        ends = np.maximum.accumulate(beside[np.argsort(beside[:, 0]), 2])
+        most = max(most, 1 + int((np.sort(beside[:, 0])[1:] > ends[:-1] - unit / 2).sum()))
+    return most
 
 
 def split_lines(lines: Floats, members: Indices) -> list[Indices]:
@@ -121,23 +174,33 @@ def rows_of(lines: Floats) -> list[Indices]:
     return [np.array(sorted(row, key=lambda i: lines[i, 0]), dtype=np.intp) for row in rows]
 
 
-def _row_links(lines: Floats, free: Flags) -> list[tuple[int, int]]:
+def _row_links(lines: Floats, free: Flags, press: bool) -> list[tuple[int, int]]:
     """Pairs of neighbours that are pieces of one line."""
     x1, y1, x2, y2 = lines.T
     height = y2 - y1
     low = np.minimum.outer(height, height)
     same_row = np.minimum.outer(y2, y2) - np.maximum.outer(y1, y1) > LAYOUT.same_row * low
-    to_the_right = (x1[:, None] < x1) & (x1 - x2[:, None] > -LAYOUT.same_row * low)
+    to_the_right = (x1[:, None] < x1) & (x1 - x2[:, None] > (-1.0 if press else -LAYOUT.same_row) * low)
     gap = np.where(same_row & to_the_right, x1 - x2[:, None], np.inf)
     nearest = gap.argmin(axis=1)
+    usual = line_height(lines)
     links = []
     for i, j in enumerate(nearest.tolist()):
         distance, unit = gap[i, j], low[i, j]
         if not (free[i] and free[j]):
             continue
+        word_gap = LAYOUT.word_gap
+        if press:  # a line of their size across the gap tells that both are of one column
+            near = (height > LAYOUT.same_size * unit) & (np.abs(y1 - y1[i]) < LAYOUT.gutter_reach[1] * unit)
+            if (near & (x1 < x2[i]) & (x2 > x1[j])).any():
+                word_gap = LAYOUT.press_word_gap
+            elif unit > LAYOUT.title_size * usual:  # headlines side by side, no farther apart than their words
+                unit = usual
         marker = x2[i] - x1[i] < LAYOUT.marker_width * unit
-        reach = LAYOUT.marker_width if marker else LAYOUT.word_gap
-        if distance < reach * unit and not _is_gutter(lines, i, j, unit, LAYOUT.marker_width if marker else 0.0):
+        reach = LAYOUT.marker_width if marker else word_gap
+        if distance >= reach * unit or (press and _is_long_gutter(lines, i, j, unit)):
+            continue
+        if not _is_gutter(lines, i, j, unit, LAYOUT.marker_width if marker else 0.0):
             links.append((i, j))
     return links
 
@@ -163,7 +226,24 @@ def _is_gutter(lines: Floats, left: int, right: int, unit: float, least_width: f
     return goes_on(downwards | upwards, 1) or goes_on(downwards, 2) or goes_on(upwards, 2)
 
 
-def _column_links(pieces: Floats, free: Flags) -> Flags:
+def _is_long_gutter(lines: Floats, left: int, right: int, unit: float) -> bool:
+    """Whether columns of text end and begin above or below where two pieces meet; few lines reach far across."""
+    below = (lines[:, 1] + lines[:, 3] - lines[left, 1] - lines[left, 3]) / 2
+    slack = LAYOUT.long_gutter_slack * unit
+    start, end = lines[left, 2], lines[right, 0]
+    for place in ((start + end) / 2, end):  # a short line ends far from it
+        over = (lines[:, 0] < place - unit) & (lines[:, 2] > place + unit)
+        before = (lines[:, 2] > lines[left, 0]) & (lines[:, 2] < place + slack)
+        after = (lines[:, 0] < lines[right, 2]) & (lines[:, 0] > place - slack)
+        for sign in (1, -1):
+            near = (sign * below > -unit / 2) & (sign * below < LAYOUT.long_gutter * unit)
+            rows = min((near & before).sum(), (near & after).sum())
+            if rows >= LAYOUT.long_gutter_lines and (near & over).sum() <= LAYOUT.long_gutter_crossed * rows:
+                return True
+    return False
+
+
+def _column_links(pieces: Floats, free: Flags, same_size: float) -> Flags:
     """Pairs of successive lines of one paragraph. A line over or under several side by side links to none of them."""
     x1, y1, x2, y2 = pieces.T
     width, height, centre = x2 - x1, y2 - y1, (y1 + y2) / 2
@@ -181,6 +261,6 @@ def _column_links(pieces: Floats, free: Flags) -> Flags:
     limit = LAYOUT.leading
     if len(usual):
         limit = min(max(limit, LAYOUT.leading_ratio * float(np.median(usual))), LAYOUT.max_leading)
-    alike = low >= LAYOUT.same_size * np.maximum.outer(height, height)
+    alike = low >= same_size * np.maximum.outer(height, height)
     linked: Flags = neighbours & single & alike & (gap < limit) & free[:, None] & free
     return linked

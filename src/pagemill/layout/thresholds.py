@@ -109,6 +109,9 @@ class LayoutThresholds:
     """Share of its column that the usual line of running text fills; cells of a table fill less."""
     gutter_reach = (0.5, 3.0)
     """Distance above and below a gap within which it must go on to be a gutter."""
+    long_gutter, long_gutter_lines, long_gutter_crossed, long_gutter_slack = 10.0, 4, 0.2, 0.3
+    """On pages of the press: distance above or below a gap within which a gutter has so many lines on each side, the
+    share of these that may cross it, and how far boxes may reach into it, as those do that touch a rule."""
     gutter_slack = 0.1
     """Margin by which lines may reach into a gutter."""
     least_gutter = 0.25
@@ -127,6 +130,18 @@ class LayoutThresholds:
     # Reading order.
     side_by_side = 0.1
     """Share of the narrower (lower) box that two boxes may overlap and still be side by side (one above the other)."""
+    press_columns = 3
+    """Columns of text side by side from which a page is read article by article, as the press is."""
+    press_lines, press_width = 3, 7.0
+    """Least lines of a column there, and its least width."""
+    press_word_gap, press_wide = 3.0, 1.35
+    """Widest gap between words of a line there, and how many times as wide text over several columns is."""
+    press_same_size = 0.75
+    """Smallest ratio of heights in one block there: small headlines are 1.4 times as high as text."""
+    press_depth = 12
+    """Most times that a part of a page is cut again: drawn broadsheets need 5, and each cut takes time."""
+    press_slack = 0.2
+    """What boxes may reach into the blanks between them."""
     caption_gap = 0.04
     """Share of the page height: the farthest a caption is from its figure."""
 

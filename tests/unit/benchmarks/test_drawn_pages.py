@@ -14,7 +14,7 @@ from chromium_pipe import CHROMIUM
 from pagemill.errors import MissingDependencyError
 from pages import languages
 from pages.camera import photograph
-from pages.draw import Press, composition
+from pages.draw import PRESS_SEEDS, Press, composition
 from pages.languages import FONTS, LANGUAGES, language
 from pages.layouts import COMMON, LAYOUTS, build
 from pages.tables import make_table, true_html
@@ -32,7 +32,7 @@ def any_font(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_language_and_layout_has_a_seed() -> None:
-    made = Counter(composition(seed) for seed in range(16 * len(COMMON)))
+    made = Counter(composition(seed) for seed in (*range(16 * len(COMMON)), *range(PRESS_SEEDS, PRESS_SEEDS + 5)))
     assert {language for language, _ in made} == set(LANGUAGES)
     assert {layout for _, layout in made} == set(LAYOUTS)
     assert all(made[code, layout] == 1 for code in LANGUAGES for layout in COMMON)

@@ -117,3 +117,11 @@ def test_letters_and_spaces_of_a_formula_in_a_line_are_spelling() -> None:
     blocks = [Block("text", r"It holds $v_{6} \geq \omega - d$ here.")]
     assert score_page(blocks, "It holds 𝑣6 ≥ 𝜔 − 𝑑 here.", []).cer == 0
     assert score_page(blocks, "It holds 𝑣6 ≥ 𝜔 − 𝑏 here.", []).cer > 0
+
+
+def test_articles_may_be_read_in_any_order_but_not_mixed() -> None:
+    blocks = [
+        Block("text", text, article=1 + index // 2) for index, text in enumerate(("alpha", "bravo", "cocoa", "delta"))
+    ]
+    assert score_page(blocks, "cocoa delta alpha bravo", []).order == 0
+    assert score_page(blocks, "alpha cocoa bravo delta", []).order == 0.5

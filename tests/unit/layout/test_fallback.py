@@ -155,3 +155,15 @@ def test_text_in_a_row_with_a_header_is_one_too() -> None:
     lines = [(100, 40, 200, 60), (800, 40, 900, 60), *text(100, 900, 120, 6)]
     found = [region(Label.HEADER, 100, 40, 200, 60), region(Label.TEXT, 800, 40, 900, 60)]
     assert labels(complete_regions(found, lines, PAGE)).count(Label.HEADER) == 2
+
+
+def test_blocks_of_the_press_keep_to_their_columns() -> None:
+    """Gutters are a third of a line wide, boxes touch across them now and then, and the model saw one region."""
+    columns = [(50.0, 340.0), (348.0, 638.0), (646.0, 936.0)]
+    lines = [line for start, end in columns for line in text(start, end, 120, 20, pitch=24)]
+    lines[7], lines[33] = (50.0, 288.0, 346.0, 308.0), (340.0, 432.0, 640.0, 452.0)
+    lines.append((50.0, 80.0, 930.0, 112.0))
+    regions = complete_regions([region(Label.TABLE, 45, 70, 945, 640)], lines, PAGE)
+    assert len(regions) >= 4
+    assert sum(r.box[2] - r.box[0] > 400 for r in regions) == 1
+    assert homes(regions, lines) == [1] * len(lines)

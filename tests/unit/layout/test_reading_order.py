@@ -188,3 +188,14 @@ def test_a_grid_of_numbered_cards_runs_card_by_card() -> None:
     texts = [(5, 30, 45, 50), (55, 30, 95, 50), (5, 80, 45, 99), (55, 80, 95, 99)]
     numbers = [1, 2, 3, 4] + [None] * 8
     assert order(*heads, *formulas, *texts, numbers=numbers) == [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]
+
+
+def test_articles_of_the_press_stay_together() -> None:
+    """Two bands: an article of two columns beside one of one column; then a headline over one and one over two."""
+    line = (5, 10, 30, 12)  # a byline tells the height of lines
+    boxes = [
+        (5, 2, 62, 8), line, (5, 14, 32, 60), (35, 10, 62, 60), (66, 2, 95, 8), (66, 10, 95, 58),
+        (5, 66, 32, 72), (5, 74, 32, 130), (35, 66, 95, 72), (35, 74, 62, 128), (66, 74, 95, 130),
+    ]  # fmt: skip
+    labels = [Label.PARAGRAPH_TITLE if i in (0, 4, 6, 8) else Label.TEXT for i in range(len(boxes))]
+    assert order(*boxes, labels=labels) == list(range(len(boxes)))
