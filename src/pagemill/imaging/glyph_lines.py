@@ -208,7 +208,8 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
 
     em = np.maximum(size[1:], size[:-1])
     gap = np.maximum(left[1:] - right[:-1], left[:-1] - right[1:])
-    zone = _right_to_left_lines(rtl, baseline, angle, em)
+    in_order = glyphs.turned is not None
+    zone = _right_to_left_lines(glyphs.turned[index] if glyphs.turned is not None else rtl, baseline, angle, em)
     gap = np.where(zone, _gap_to_line(left, right, zone, rtl, em), gap)
     separated = np.diff(index) > 1
     limit = np.where(separated & (drawn > 0.1 * em), _GAP_AFTER_SPACE * em + drawn, _GAP_WITHOUT_SPACE * em)
@@ -238,6 +239,7 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     plain = ~zone & ~oblique[1:] & (small > _BODY * em) & _is_plain(codes[1:]) & _is_plain(codes[:-1])
     least = np.where(plain, _least_space(apart, separated, jump), _WIDE)
     word_end = jump | (separated & (spaced | mixed)) | ((apart > least) & (gap > _HAIR * em))
+    word_end = np.where(zone & in_order, jump | separated, word_end)
     doubtful = plain & ~jump & ~is_drawn & (np.abs(apart - least) < _DOUBT)
     starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])
     words_of_page = _words(codes, boxes, members[index], np.flatnonzero(word_end) + 1)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,14 +40,18 @@ _LETTERS_PER_SPACE = 15
 """Most letters for each such space."""
 _LEAST_DRAWN = 0.001
 """Width of a space with a width, in pixels."""
+_DRAWS_SPACES = 0.8
+"""Least share of the gaps between words in which a space is drawn, on pages where no other gap is one. Not measured."""
 _STRONG = {"R": "R", "AL": "R", "L": "L", "EN": "N", "AN": "N"}
-_SIGNS = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
 _CONTROLS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Marks, embeddings and isolates of the bidirectional algorithm: what they did is displayed."""
-_LAST_FIGURES = re.compile(r"[(\[]?\d+(?:[.,:/]\d+)*\s?$")
-_ENDS = ".,:;!?،؛؟"
-"""Signs that follow a closing bracket without a space."""
+_LAST_FIGURES = re.compile(r"(?<![^\W\d_])\d+(?:[.,:/]\d+)*\s?$")
+_ENDS = frozenset(".,:;!?،؛؟")
+"""Signs that end a sentence, and begin none."""
 _BRACKETS = ("()", "[]", "{}", "«»")
+_CLOSING = {pair[1]: pair[0] for pair in _BRACKETS}
+_MIRRORED = {ord(a): ord(b) for pair in (*_BRACKETS, "<>", "‹›", "≤≥") for a, b in (pair, pair[::-1])}
+_WEAK = frozenset(("AN", "EN", "NSM", "CS", "ES", "ET", "BN"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +65,68 @@ class _Item:
     char: str
     kind: str
     """``R`` right-to-left letter, ``L`` other letter, ``N`` figure, or empty."""
+    run: int
+    """Number of its text object."""
+    face: int
+    """Number of its style."""
     marks: tuple[int, ...] = ()
 
 
+def as_written(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The characters of a page with the brackets and signs as the file has them.
+
+    PDFium cuts each of its lines into stretches of one direction, and turns the signs of those round that it takes for
+    right-to-left ones: of right-to-left letters, and of neutral signs behind them or at the start of a line that is
+    mostly of such letters.
+    """
+    if not is_right_to_left(codes).any():
+        return codes
+    result = codes.copy()
+    for line in np.split(np.arange(len(codes)), np.flatnonzero(codes == ord("\n")) + 1):
+        if not is_right_to_left(codes[line]).any():
+            continue
+        kinds = [_stretch_kind(chr(code)) for code in codes[line].tolist()]
+        stretches = [kind for kind, _ in groupby(kinds)]
+        is_leftward = stretches.count("R") >= stretches.count("L")
+        for i, kind in zip(line.tolist(), kinds, strict=True):
+            if kind in ("R", "L"):
+                is_leftward = kind == "R"
+            elif kind == "" and is_leftward:
+                result[i] = _MIRRORED.get(int(codes[i]), codes[i])
+    return result
+
+
+def _stretch_kind(char: str) -> str:
+    kind = unicodedata.bidirectional(char)
+    return {"R": "R", "AL": "R", "L": "L"}.get(kind, "weak" if kind in _WEAK else "")
+
+
 def in_reading_order(glyphs: Glyphs) -> Glyphs:
-    """Put the level lines that hold right-to-left letters in logical order; others stay as they are.
+    """Put the level lines of a page with right-to-left letters in logical order; other pages stay as they are.
 
     White space that PDFium made up in such lines is made again from the gaps between the glyphs.
     """
-    rtl = is_right_to_left(glyphs.codes) & (glyphs.of("angle") == 0)
-    if not rtl.any():
+    level = glyphs.of("angle") == 0
+    if not (is_right_to_left(glyphs.codes) & level).any():
         return glyphs
     glyphs = glyphs.select(~np.isin(glyphs.codes, _CONTROLS))
-    rtl = is_right_to_left(glyphs.codes) & (glyphs.of("angle") == 0)
-    count = len(glyphs.codes)
-    codes, order = glyphs.codes.copy(), []
-    spaces = glyphs.is_space[1:-1] & (glyphs.codes[1:-1] == ord(" ")) & rtl[:-2] & rtl[2:]
-    spaced = bool(rtl.sum() <= _LETTERS_PER_SPACE * spaces.sum())
-    chains = _with_marks(glyphs, list(_chains(glyphs)))
-    from_left = _is_from_left(glyphs, chains)
-    for chain in chains:
-        if rtl[chain].any():
-            order += _reordered(glyphs, chain, rtl, codes, count, spaced=spaced, from_left=from_left)
-        else:
-            order += chain.tolist()
+    level = glyphs.of("angle") == 0
+    rtl = is_right_to_left(glyphs.codes) & level
+    space = len(glyphs.codes)
+    glyphs, whole = _with_whole_boxes(glyphs)
+    spaced, draws = _spacing(glyphs, rtl)
+    lines = []
+    for chain in _with_marks(glyphs, list(_chains(glyphs))):
+        pieces = _pieces(_items(glyphs, chain, whole)) if level[chain].all() else []
+        pieces.sort(key=lambda items: min(item.index for item in items))
+        lines.append(_Line(chain, pieces, _parted(glyphs, chain, rtl), _draws(pieces, draws)))
+    pieces = [piece for line in lines for piece in line.pieces]
+    page = _Page(_directions(pieces, float(np.median(glyphs.sizes))), spaced, _are_runs(pieces))
+    # Where the codes of brackets are those of their looks, few of them match.
+    best = min((_ordered(lines, rtl, page, space, looks=looks) for looks in (False, True)), key=lambda found: found[2])
+    order, turned, _, mirrored = best
+    codes = glyphs.codes.copy()
+    codes[mirrored] = [_MIRRORED[code] for code in codes[mirrored].tolist()]
     # The one space that stands for all those made here comes last, after the glyphs.
     widened = Glyphs(
         np.append(codes, np.uint32(0x20)),
@@ -92,7 +135,155 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
         np.append(glyphs.style, glyphs.style[:1]),
         glyphs.styles,
     )
-    return widened.select(np.array(order, dtype=np.int64))
+    return replace(widened.select(np.array(order, dtype=np.int64)), turned=np.array(turned, dtype=bool))
+
+
+def _ordered(
+    lines: Sequence[_Line], rtl: Flags, page: _Page, space: int, *, looks: bool
+) -> tuple[list[int], list[bool], int, list[int]]:
+    """The glyphs in logical order.
+
+    Returns:
+        The glyphs, which of them are of lines put in order here, the number of brackets that have no counterpart or
+        stand on the wrong side of a space, and the glyphs to mirror.
+    """
+    order: list[int] = []
+    turned: list[bool] = []
+    mirrored: list[int] = []
+    wrong = 0
+    for line in lines:
+        own: list[int] = []
+        is_turned = bool(rtl[line.glyphs].any())
+        for piece in line.pieces:
+            chars = _with_spaces(piece, line, page, space)
+            found = _logical(chars, page.base_of(piece), page, looks=looks)
+            is_turned |= found.places != sorted(found.places)
+            read = [chars[place] for place in found.places]
+            wrong += _misplaced(found.chars)
+            mirrored += [chars[place].index for place in found.mirrored]
+            tight = _inside_brackets(found.chars)
+            own += [
+                index
+                for place, item in enumerate(read)
+                if not (item.index == space and place in tight)
+                for index in (item.index, *item.marks)
+            ]
+            own.append(space)
+        if not is_turned:
+            own = line.glyphs.tolist()
+        order += own
+        turned += [is_turned] * len(own)
+    return order, turned, wrong, mirrored
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Glyphs on one baseline, the pieces that they are displayed in, and what white space parts in the content."""
+
+    glyphs: Indices
+    pieces: list[list[_Item]]
+    parted: set[frozenset[int]]
+    draws: tuple[bool, bool, bool]
+    """All spaces are drawn between neighbours of which none, one and both are right-to-left letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What all lines of a page tell about each."""
+
+    bases: tuple[int | None, int | None]
+    """Base levels of pieces of mostly right-to-left letters, and of others; None where each tells its own."""
+    spaced: bool
+    """White space stands between the words in the content."""
+    runs: bool
+    """Text objects are of one direction, and end where that does."""
+
+    def base_of(self, piece: Sequence[_Item]) -> int:
+        """Base level of a piece: 1 where it is set from the right."""
+        kinds = [item.kind for item in piece]
+        mostly = kinds.count("R") > kinds.count("L")
+        base = self.bases[0 if mostly else 1]
+        if not mostly and base and piece[-1].char in _ENDS and piece[0].char not in _ENDS:
+            return 0
+        return int(mostly) if base is None else base
+
+
+def _directions(pieces: Sequence[Sequence[_Item]], size: float) -> tuple[int | None, int | None]:
+    """Base levels by the side at which the lines of a page begin, of mostly right-to-left letters and others."""
+    edges: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+    for piece in pieces:
+        kinds = [item.kind for item in piece]
+        edges[kinds.count("R") <= kinds.count("L")].append((piece[0].left, max(item.right for item in piece)))
+
+    def side(own: Sequence[tuple[float, float]], otherwise: int | None) -> int | None:
+        if is_set_from_left(own, size / 2):
+            return 0
+        return 1 if is_set_from_left([(-right, -left) for left, right in own], size / 2) else otherwise
+
+    page = side([*edges[0], *edges[1]], None)
+    mostly = side(edges[0], page)
+    return mostly, side(edges[1], mostly)
+
+
+def _with_whole_boxes(glyphs: Glyphs) -> tuple[Glyphs, dict[int, int]]:
+    """Letters and marks of one glyph with the box of all of it, which PDFium cuts into slices; and the letter of each.
+
+    It has them apart where it takes the mark for a sign between two directions.
+    """
+    marks = np.flatnonzero([unicodedata.category(chr(code)) == "Mn" for code in glyphs.codes.tolist()])
+    places = [(style, *origin) for style, origin in zip(glyphs.style.tolist(), glyphs.origins.tolist(), strict=True)]
+    wanted = {places[mark] for mark in marks.tolist()}
+    is_mark = set(marks.tolist())
+    letters = {
+        places[i]: i for i in np.flatnonzero(~glyphs.is_space).tolist() if i not in is_mark and places[i] in wanted
+    }
+    of = {mark: letters[places[mark]] for mark in marks.tolist() if places[mark] in letters}
+    boxes = glyphs.boxes.copy()
+    for mark, letter in of.items():
+        both = boxes[[mark, letter]]
+        boxes[letter] = *both[:, :2].min(axis=0), *both[:, 2:].max(axis=0)
+    return replace(glyphs, boxes=boxes), of
+
+
+def _spacing(glyphs: Glyphs, rtl: Flags) -> tuple[bool, bool]:
+    """Whether white space stands between right-to-left words in the content, and whether the pen moves over none."""
+    made = glyphs.is_space & (glyphs.codes == ord(" "))
+    between = made[1:-1] & rtl[:-2] & rtl[2:]
+    # PDFium sees a move of the pen within a text object.
+    moved = made[1:] & rtl[:-1] & (glyphs.style[1:] == glyphs.style[:-1])
+    moved &= glyphs.boxes[1:, 2] - glyphs.boxes[1:, 0] <= _LEAST_DRAWN
+    return bool(rtl.sum() <= _LETTERS_PER_SPACE * between.sum()), not moved.any()
+
+
+def _draws(pieces: Sequence[Sequence[_Item]], page_draws: bool) -> tuple[bool, bool, bool]:
+    """Whether all spaces of a line are drawn between neighbours of which none, one and both are right-to-left."""
+    drawn, gaps = [0, 0, 0], [0, 0, 0]
+    for piece in pieces:
+        last, is_drawn = piece[0], False
+        for item in piece[1:]:
+            if item.char.isspace():
+                is_drawn = True
+                continue
+            count = (last.kind == "R") + (item.kind == "R")
+            drawn[count] += is_drawn
+            gaps[count] += not is_drawn and _gap(last, item) > _WORD_GAP * item.size
+            last, is_drawn = item, False
+    none, one = (own > _DRAWS_SPACES * (own + other) for own, other in zip(drawn[:2], gaps[:2], strict=True))
+    return none, one, False
+
+
+def _are_runs(pieces: Sequence[Sequence[_Item]]) -> bool:
+    """Whether text objects are of one direction each: none has letters of both, and few end within Latin text."""
+    kinds: dict[int, set[str]] = {}
+    within = [0, 0]
+    for piece in pieces:
+        last: _Item | None = None
+        for item in piece:
+            kinds.setdefault(item.run, set()).add(item.kind)
+            if item.kind == "L" and last is not None and last.face == item.face:
+                within[last.run == item.run] += 1
+            last = item if item.kind == "L" else None if item.kind else last
+    return within[1] >= 9 * within[0] and not any({"R", "L"} <= own for own in kinds.values())
 
 
 def repeated_marks(glyphs: Glyphs) -> Flags:
@@ -178,26 +369,6 @@ def _with_marks(glyphs: Glyphs, chains: list[Indices]) -> list[Indices]:
     return [chain for chain in moved if len(chain)]
 
 
-def _is_from_left(glyphs: Glyphs, chains: Sequence[Indices]) -> bool:
-    """Whether the lines begin at the left, though most of their letters run from the right."""
-    shown = [own for chain in chains if len(own := chain[~glyphs.is_space[chain]])]
-    edges = [(float(glyphs.boxes[own, 0].min()), float(glyphs.boxes[own, 2].max())) for own in shown]
-    return is_set_from_left(edges, float(np.median(glyphs.sizes)) / 2)
-
-
-def _reordered(
-    glyphs: Glyphs, chain: Indices, rtl: Flags, codes: NDArray[np.uint32], space: int, *, spaced: bool, from_left: bool
-) -> list[int]:
-    """A chain in logical order; brackets are turned round in ``codes`` where they are mirrored."""
-    order: list[int] = []
-    parted = _parted(glyphs, chain, rtl)
-    pieces = _pieces(_items(glyphs, chain))
-    for piece in sorted(pieces, key=lambda items: min(item.index for item in items)):
-        order += _logical(piece, codes, space, parted, spaced=spaced, from_left=from_left)
-        order.append(space)
-    return order
-
-
 def _parted(glyphs: Glyphs, chain: Indices, rtl: Flags) -> set[frozenset[int]]:
     """Neighbours as displayed with white space between them in the content, whose gap may be none (wide boxes)."""
     shown = chain[~glyphs.is_space[chain]].tolist()
@@ -216,9 +387,9 @@ def _parted(glyphs: Glyphs, chain: Indices, rtl: Flags) -> set[frozenset[int]]:
     }
 
 
-def _items(glyphs: Glyphs, chain: Indices) -> list[_Item]:
+def _items(glyphs: Glyphs, chain: Indices, whole: dict[int, int]) -> list[_Item]:
     """What is displayed from left to right: letters with their marks, and spaces with a width."""
-    boxes, size = glyphs.boxes, glyphs.sizes
+    boxes, size, face = glyphs.boxes, glyphs.sizes, glyphs.of("face")
     width = boxes[:, 2] - boxes[:, 0]
     spaces = glyphs.is_space
     base: list[int] = []
@@ -229,6 +400,8 @@ def _items(glyphs: Glyphs, chain: Indices) -> list[_Item]:
         (marks if unicodedata.category(chr(glyphs.codes[i])) == "Mn" else base).append(i)
     middle = (boxes[:, 0] + boxes[:, 2]) / 2
     bearer = _bearers(base, marks, boxes, middle)
+    own = set(base)
+    bearer |= {mark: whole[mark] for mark in marks if whole.get(mark) in own}
     for mark, letter in bearer.items():
         glyphs.origins[mark, 1] = glyphs.origins[letter, 1]  # else they would begin a line of their own
     carried: dict[int, tuple[int, ...]] = {}
@@ -238,7 +411,8 @@ def _items(glyphs: Glyphs, chain: Indices) -> list[_Item]:
     for i in base:
         char = chr(glyphs.codes[i])
         kind = _STRONG.get(unicodedata.bidirectional(char), "")
-        items.append(_Item(i, float(boxes[i, 0]), float(boxes[i, 2]), float(size[i]), char, kind, carried.get(i, ())))
+        own = i, float(boxes[i, 0]), float(boxes[i, 2]), float(size[i]), char, kind, int(glyphs.style[i]), int(face[i])
+        items.append(_Item(*own, carried.get(i, ())))
     return sorted(items, key=lambda item: (item.left + item.right, item.index))
 
 
@@ -266,75 +440,113 @@ def _pieces(items: Sequence[_Item]) -> list[list[_Item]]:
     return pieces
 
 
-def _logical(
-    piece: list[_Item],
-    codes: NDArray[np.uint32],
-    space: int,
-    parted: Set[frozenset[int]],
-    *,
-    spaced: bool,
-    from_left: bool,
-) -> list[int]:
-    """A piece in logical order, where ``parted`` has the neighbours in the content with white space between them."""
+def _with_spaces(piece: Sequence[_Item], line: _Line, page: _Page, space: int) -> list[_Item]:
+    """A piece as displayed with the spaces that are not drawn."""
     shown = [piece[0]]
     for before, item in pairwise(piece):
-        follows = spaced and before.kind == item.kind == "R" and abs(item.index - before.index) == 1
-        least = _GAP_WITHIN_WORD if follows else _WORD_GAP
-        apart = _gap(before, item) > least * item.size or frozenset((before.index, item.index)) in parted
-        # Producers put the space of a Latin word at its wrong side.
-        apart |= {before.kind, item.kind} == {"R", "L"}
+        follows = page.spaced and before.kind == item.kind == "R" and abs(item.index - before.index) == 1
+        draws = line.draws[(before.kind == "R") + (item.kind == "R")]
+        least = _GAP_WITHIN_WORD if follows or draws else _WORD_GAP
+        apart = _gap(before, item) > least * item.size
+        if before.kind == item.kind == "R":
+            apart |= frozenset((before.index, item.index)) in line.parted
+        elif not draws:
+            # Producers put the space of a Latin word at its wrong side.
+            apart |= {before.kind, item.kind} == {"R", "L"}
         if apart and not (before.char.isspace() or item.char.isspace()):
-            shown.append(_Item(space, before.right, item.left, item.size, " ", ""))
+            shown.append(_Item(space, before.right, item.left, item.size, " ", "", -1, -1))
         shown.append(item)
-    chars = [item.char for item in shown]
-    levels = levels_of_display(chars, from_left=from_left)
-    turned = mirrored(chars, levels)
-    for place, char in turned.items():
-        codes[shown[place].index] = ord(char)
-    tight = _inside_brackets(chars, levels, turned)
-    return [
-        index
-        for place in logical_places(levels)
-        if not (shown[place].index == space and place in tight)
-        for index in (shown[place].index, *shown[place].marks)
-    ]
+    return shown
 
 
 def _gap(a: _Item, b: _Item) -> float:
     return max(b.left - a.right, a.left - b.right)
 
 
-def levels_of_display(chars: Sequence[str], *, from_left: bool = False) -> list[int]:
+class _Logical(NamedTuple):
+    places: list[int]
+    """Displayed places in logical order."""
+    chars: str
+    """Characters in that order."""
+    mirrored: list[int]
+    """Displayed places of the brackets that look other than they are written."""
+
+
+def _logical(shown: Sequence[_Item], base: int, page: _Page, *, looks: bool) -> _Logical:
+    """A piece in logical order, whose codes are those of the ``looks`` of its brackets, or of what is written."""
+    runs = [item.run for item in shown] if page.runs else None
+    chars = [item.char for item in shown]
+    levels = levels_of_display(chars, base, runs, [item.face for item in shown])
+    mirrored = [i for i, char in enumerate(chars) if looks and levels[i] % 2 and ord(char) in _MIRRORED]
+    for i in mirrored:
+        chars[i] = chr(_MIRRORED[ord(chars[i])])
+    places = logical_places(levels)
+    return _Logical(places, "".join(chars[place] for place in places), mirrored)
+
+
+def levels_of_display(
+    chars: Sequence[str], base: int, runs: Sequence[int] | None = None, faces: Sequence[int] | None = None
+) -> list[int]:
     """The embedding levels of characters as displayed from left to right.
 
     Args:
         chars: One by one, with the spaces between words.
-        from_left: The line is set from the left, whatever its letters.
+        base: 0 for a line from left to right, 1 for one from right to left.
+        runs: Text objects that they are of, where these are of one direction each; -1 for spaces that are not drawn.
+        faces: Their styles.
 
     Returns:
-        0 for left-to-right ones in a line that is mostly of such letters, 1 for right-to-left ones, 2 for figures and
-        words from left to right between them.
+        0 for left-to-right ones in a line from left to right, 1 for right-to-left ones, 2 for figures and words from
+        left to right between them.
     """
-    kinds = [_STRONG.get(unicodedata.bidirectional(char), "") for char in chars]
-    if from_left or kinds.count("R") <= kinds.count("L"):
-        levels = _levels_in_left_to_right(kinds)
-        return _with_last_figures(chars, levels) if from_left else levels
-    figures = _figures(chars, kinds)
+    types = [unicodedata.bidirectional(char) for char in chars]
+    kinds = [_STRONG.get(kind, "") for kind in types]
+    figures = _figures(chars, types)
+    return (_from_right if base else _from_left)(chars, types, kinds, figures, runs, faces)
+
+
+def _from_right(
+    chars: Sequence[str],
+    types: Sequence[str],
+    kinds: Sequence[str],
+    figures: Sequence[bool],
+    runs: Sequence[int] | None,
+    faces: Sequence[int] | None,
+) -> list[int]:
+    """Levels in a line from the right: what stands between two Latin letters is of the same words.
+
+    So is a figure after one (rule W7), where the text objects do not tell that the figure comes first.
+    """
     levels = [2 if kind == "L" or figure else 1 for kind, figure in zip(kinds, figures, strict=True)]
     letters = _next_letters(kinds)
     blanks = [0, *accumulate(map(str.isspace, chars))]
-    # What stands between two Latin letters or after one, up to a figure, is of the same words.
     last = -1
     for i, kind in enumerate(kinds):
-        if kind == "R":
+        if kind == "R" or types[i] == "AN":
             last = -1
         elif kind == "L" or (figures[i] and last >= 0):
-            if last >= 0:
+            told = runs is not None and faces is not None and faces[last] == faces[i] and blanks[i] > blanks[last]
+            if last >= 0 and not (told and kind != "L" and runs[last] != runs[i]):
                 levels[last:i] = [2] * (i - last)
             last = i
         elif figures[i] and (after := letters[i]) > i and not blanks[after] - blanks[i]:
             last = i
+        elif (opening := _CLOSING.get(chars[i])) and last >= 0 and _is_open(chars, levels, last, opening):
+            levels[last : i + 1] = [2] * (i + 1 - last)
+            last = i
     return levels
+
+
+def _is_open(chars: Sequence[str], levels: Sequence[int], last: int, opening: str) -> bool:
+    """Whether a bracket opens in the words up to a place and is not closed there (rule N0)."""
+    depth = 0
+    for i in range(last, -1, -1):
+        if levels[i] != 2:
+            break
+        depth += (chars[i] == opening) - (_CLOSING.get(chars[i]) == opening)
+        if depth > 0:
+            return True
+    return False
 
 
 def _next_letters(kinds: Sequence[str]) -> list[int]:
@@ -348,45 +560,62 @@ def _next_letters(kinds: Sequence[str]) -> list[int]:
     return result
 
 
-def _levels_in_left_to_right(kinds: Sequence[str]) -> list[int]:
-    """Right-to-left words in a line of other letters: from the first to the last letter of theirs."""
+def _from_left(
+    chars: Sequence[str],
+    types: Sequence[str],
+    kinds: Sequence[str],
+    figures: Sequence[bool],
+    runs: Sequence[int] | None,
+    faces: Sequence[int] | None,
+) -> list[int]:
+    """Levels in a line from the left: right-to-left words from the first to the last letter or Arabic figure of theirs.
+
+    A number at their left, which is behind them, is of them where its space is, and so are closing brackets.
+    """
     levels = [0] * len(kinds)
     last = -1
     for i, kind in enumerate(kinds):
         if kind == "L":
             last = -1
-        elif kind == "R":
+        elif kind == "R" or types[i] == "AN":
             if last >= 0:
-                levels[last:i] = [2 if between == "N" else 1 for between in kinds[last:i]]
-            levels[i] = 1
+                levels[last:i] = [2 if figure else 1 for figure in figures[last:i]]
+            levels[i] = 2 if figures[i] else 1
             last = i
+    for start in [i for i, level in enumerate(levels) if level and (i == 0 or not levels[i - 1])]:
+        stop = next((i for i in range(start, len(levels)) if not levels[i]), len(levels))
+        while True:
+            moved = _with_brackets(chars, kinds, start, stop)
+            if found := _LAST_FIGURES.search("".join(chars[:moved])):
+                blank = found[0][-1:].isspace()
+                if not (runs is not None and blank and runs[moved - 1] == runs[moved - 2]):
+                    moved = found.start()
+            if moved == start:
+                break
+            levels[moved:start] = [2 if figure else 1 for figure in figures[moved:start]]
+            start = moved
     return levels
 
 
-def _with_last_figures(chars: Sequence[str], levels: list[int]) -> list[int]:
-    """Levels where a number that ends right-to-left words is of them; it stands at their left, a bracket behind it."""
-    for start in [i for i, level in enumerate(levels) if level == 1 and (i == 0 or levels[i - 1] == 0)]:
-        stop = next((i for i in range(start, len(levels)) if levels[i] == 0), len(levels))
-        while start and any(
-            chars[start - 1] in pair and sum(char in pair for char in chars[start:stop]) % 2 for pair in _BRACKETS
-        ):
-            start -= 1
-            levels[start] = 1
-        if found := _LAST_FIGURES.search("".join(chars[:start])):
-            for i in range(found.start(), start):
-                levels[i] = 2 if chars[i].isdecimal() or chars[i] in ".,:/" else 1
-    return levels
+def _with_brackets(chars: Sequence[str], kinds: Sequence[str], start: int, stop: int) -> int:
+    """Where words from right to left end at their left, with the brackets that close there (rule N0)."""
+    place = start
+    while place and not kinds[place - 1]:
+        place -= 1
+        opening = _CLOSING.get(chars[place])
+        if opening and chars[place:stop].count(opening) >= chars[place:stop].count(chars[place]):
+            return place
+    return start
 
 
-def _figures(chars: Sequence[str], kinds: Sequence[str]) -> list[bool]:
+def _figures(chars: Sequence[str], types: Sequence[str]) -> list[bool]:
     """Which characters are of a number: figures, separators between two of them, signs and units that touch it."""
-    types = [unicodedata.bidirectional(char) for char in chars]
-    result = [kind == "N" for kind in kinds]
+    result = [kind in ("EN", "AN") for kind in types]
     count = len(chars)
     for i in range(1, count - 1):
-        if types[i] in ("CS", "ES") and kinds[i - 1] == kinds[i + 1] == "N":
+        if types[i] in ("CS", "ES") and types[i - 1] == types[i + 1] and result[i - 1]:
             # After Arabic letters a hyphen parts two numbers (rules W2 and W4).
-            result[i] = types[i] == "CS" or not _after_arabic(types, i)
+            result[i] = types[i] == "CS" or (types[i - 1] == "EN" and not _after_arabic(types, i))
     for i in range(1, count):
         if types[i] == "ET" and result[i - 1]:
             result[i] = True
@@ -416,45 +645,15 @@ def logical_places(levels: Sequence[int]) -> list[int]:
     return places
 
 
-def mirrored(chars: Sequence[str], levels: Sequence[int]) -> dict[int, str]:
-    """Signs and brackets as they are written, by their displayed place.
-
-    PDFium turns some brackets round, and all signs in lines that are mostly right-to-left, also those in formulas. A
-    bracket opens with the white space before it, and closes with that behind it; one that has both or neither opens
-    where none of its kind is open.
-    """
-    result = {i: _SIGNS[char] for i, char in enumerate(chars) if levels[i] == 2 and 1 in levels and char in _SIGNS}
-    if not any(levels):
-        return result
-    places = logical_places(levels)
-    for pair in _BRACKETS:
-        own = [place for place in places if chars[place] in pair]
-        if all(levels[place] == 0 for place in own) and _is_nested([chars[place] for place in own], pair):
-            continue  # of words from left to right, which PDFium leaves as they are
-        depth = 0
-        for order, place in enumerate(places):
-            if chars[place] not in pair:
-                continue
-            before = chars[places[order - 1]] if order else " "
-            after = chars[places[order + 1]] if order + 1 < len(places) else " "
-            begins, ends = before.isspace(), after.isspace() or after in _ENDS
-            opens = begins if begins != ends else depth == 0
-            depth = depth + 1 if opens else max(0, depth - 1)
-            result[place] = pair[0] if opens else pair[1]
-    return result
+def _misplaced(text: str) -> int:
+    """How many brackets of a text have no counterpart, or a space on their inner side."""
+    return sum(
+        abs(text.count(pair[0]) - text.count(pair[1]))
+        + len(re.findall(rf"\{pair[0]}(?:\s|$)|(?:^|\s)\{pair[1]}", text))
+        for pair in _BRACKETS
+    )
 
 
-def _is_nested(brackets: Sequence[str], pair: str) -> bool:
-    depths = list(accumulate(1 if char == pair[0] else -1 for char in brackets))
-    return not depths or (min(depths) >= 0 and depths[-1] == 0)
-
-
-def _inside_brackets(chars: Sequence[str], levels: Sequence[int], brackets: Mapping[int, str]) -> set[int]:
+def _inside_brackets(text: str) -> set[int]:
     """Places of spaces behind opening brackets and before closing ones."""
-    places = logical_places(levels)
-    return {
-        space
-        for a, b in pairwise(places)
-        for bracket, space, side in ((a, b, 0), (b, a, 1))
-        if chars[space].isspace() and any(brackets.get(bracket) == pair[side] for pair in _BRACKETS)
-    }
+    return {found.start() + bool(found[1]) for found in re.finditer(r"([(\[{«])\s|\s[)\]}»]", text)}
