@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby, islice, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.document.direction import is_set_from_left
 from pagemill.imaging.glyphs import Glyphs, is_right_to_left
 from pagemill.imaging.types import Flags, Floats, Indices
 
@@ -38,6 +39,10 @@ _GAP_WITHIN_WORD = 0.6
 replacement texts are those of the ink, which is up to 0.56 apart in fonts of fixed pitch."""
 _LETTERS_PER_SPACE = 15
 """Most letters for each such space."""
+_LOW = 0.5
+"""Height of a box up to which it is that of the ink of a mark, rather than of a letter."""
+_LEAST_STEPS, _WIDEST_PITCH, _ON_PITCH = 8, 0.7, 0.02
+"""Steps of the pen from which a fixed pitch is known, the widest one (0.6 is usual), and how far off it one may be."""
 _LEAST_DRAWN = 0.001
 """Width of a space with a width, in pixels."""
 _DRAWS_SPACES = 0.8
@@ -45,9 +50,11 @@ _DRAWS_SPACES = 0.8
 _STRONG = {"R": "R", "AL": "R", "L": "L", "EN": "N", "AN": "N"}
 _CONTROLS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Marks, embeddings and isolates of the bidirectional algorithm: what they did is displayed."""
-_LAST_FIGURES = re.compile(r"(?<![^\W\d_])\d+(?:[.,:/]\d+)*\s?$")
-_ENDS = frozenset(".,:;!?،؛؟")
-"""Signs that end a sentence, and begin none."""
+_LAST_FIGURES = re.compile(r"(?<![^\W_])(\d+(?:[.,:/]\d+)*)[^\w()\[\]{}]{0,3}$")
+_WRONG = re.compile(r"[(\[{«](?=\s|$)|(?:^|(?<=\s))(?:[)\]}»]|[.,:;!?،؛؟](?=\s|$|[\u0590-\u08ff])|[,:;!?،؛؟])")
+"""Brackets with a space inside, and signs that end a sentence behind one."""
+_LEAST_LINES, _MORE_LINES = 3, 1.5
+"""Pieces that begin at one place, and how many times more of them than end at one, where text is set from there."""
 _BRACKETS = ("()", "[]", "{}", "«»")
 _CLOSING = {pair[1]: pair[0] for pair in _BRACKETS}
 _MIRRORED = {ord(a): ord(b) for pair in (*_BRACKETS, "<>", "‹›", "≤≥") for a, b in (pair, pair[::-1])}
@@ -65,10 +72,14 @@ class _Item:
     char: str
     kind: str
     """``R`` right-to-left letter, ``L`` other letter, ``N`` figure, or empty."""
+    pen: float
+    """Where it is set."""
     run: int
     """Number of its text object."""
     face: int
     """Number of its style."""
+    vague: bool = False
+    """Its box is that of the ink of a mark upon it."""
     marks: tuple[int, ...] = ()
 
 
@@ -114,17 +125,42 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     rtl = is_right_to_left(glyphs.codes) & level
     space = len(glyphs.codes)
     glyphs, whole = _with_whole_boxes(glyphs)
-    spaced, draws = _spacing(glyphs, rtl)
+    spaced = _is_spaced(glyphs, rtl)
     lines = []
     for chain in _with_marks(glyphs, list(_chains(glyphs))):
         pieces = _pieces(_items(glyphs, chain, whole)) if level[chain].all() else []
         pieces.sort(key=lambda items: min(item.index for item in items))
-        lines.append(_Line(chain, pieces, _parted(glyphs, chain, rtl), _draws(pieces, draws)))
-    pieces = [piece for line in lines for piece in line.pieces]
-    page = _Page(_directions(pieces, float(np.median(glyphs.sizes))), spaced, _are_runs(pieces))
+        lines.append((chain, pieces))
+    every = [piece for _, pieces in lines for piece in pieces]
+    page = _Page(_pitches(every), spaced, _are_runs(every))
+    shown = []
+    for chain, pieces in lines:
+        parted, draws = _parted(glyphs, chain, rtl), _draws(pieces)
+        shown.append([_with_spaces(piece, parted, draws, page, space) for piece in pieces])
     # Where the codes of brackets are those of their looks, few of them match.
-    best = min((_ordered(lines, rtl, page, space, looks=looks) for looks in (False, True)), key=lambda found: found[2])
-    order, turned, _, mirrored = best
+    every = [piece for pieces in shown for piece in pieces]
+    size = float(np.median(glyphs.sizes))
+    _, read = min((_read(every, page, size, looks) for looks in (False, True)), key=itemgetter(0))
+    found = iter(read)
+    order: list[int] = []
+    numbers: list[int] = []
+    mirrored: list[int] = []
+    for (chain, _), pieces in zip(lines, shown, strict=True):
+        own = list(zip(pieces, islice(found, len(pieces)), strict=True))
+        if not (rtl[chain].any() or any(logical.places != sorted(logical.places) for _, logical in own)):
+            order += chain.tolist()
+            numbers += [-1] * len(chain)
+            continue
+        for items, logical in own:
+            mirrored += [items[place].index for place in logical.mirrored]
+            glyphs_of = [
+                index
+                for number, place in enumerate(logical.places)
+                if not (items[place].index == space and number in logical.tight)
+                for index in (items[place].index, *items[place].marks)
+            ]
+            numbers += [len(order)] * (len(glyphs_of) + 1)
+            order += [*glyphs_of, space]
     codes = glyphs.codes.copy()
     codes[mirrored] = [_MIRRORED[code] for code in codes[mirrored].tolist()]
     # The one space that stands for all those made here comes last, after the glyphs.
@@ -135,94 +171,55 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
         np.append(glyphs.style, glyphs.style[:1]),
         glyphs.styles,
     )
-    return replace(widened.select(np.array(order, dtype=np.int64)), turned=np.array(turned, dtype=bool))
-
-
-def _ordered(
-    lines: Sequence[_Line], rtl: Flags, page: _Page, space: int, *, looks: bool
-) -> tuple[list[int], list[bool], int, list[int]]:
-    """The glyphs in logical order.
-
-    Returns:
-        The glyphs, which of them are of lines put in order here, the number of brackets that have no counterpart or
-        stand on the wrong side of a space, and the glyphs to mirror.
-    """
-    order: list[int] = []
-    turned: list[bool] = []
-    mirrored: list[int] = []
-    wrong = 0
-    for line in lines:
-        own: list[int] = []
-        is_turned = bool(rtl[line.glyphs].any())
-        for piece in line.pieces:
-            chars = _with_spaces(piece, line, page, space)
-            found = _logical(chars, page.base_of(piece), page, looks=looks)
-            is_turned |= found.places != sorted(found.places)
-            read = [chars[place] for place in found.places]
-            wrong += _misplaced(found.chars)
-            mirrored += [chars[place].index for place in found.mirrored]
-            tight = _inside_brackets(found.chars)
-            own += [
-                index
-                for place, item in enumerate(read)
-                if not (item.index == space and place in tight)
-                for index in (item.index, *item.marks)
-            ]
-            own.append(space)
-        if not is_turned:
-            own = line.glyphs.tolist()
-        order += own
-        turned += [is_turned] * len(own)
-    return order, turned, wrong, mirrored
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Glyphs on one baseline, the pieces that they are displayed in, and what white space parts in the content."""
-
-    glyphs: Indices
-    pieces: list[list[_Item]]
-    parted: set[frozenset[int]]
-    draws: tuple[bool, bool, bool]
-    """All spaces are drawn between neighbours of which none, one and both are right-to-left letters."""
+    return replace(widened.select(np.array(order, dtype=np.int64)), pieces=np.array(numbers))
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
     """What all lines of a page tell about each."""
 
-    bases: tuple[int | None, int | None]
-    """Base levels of pieces of mostly right-to-left letters, and of others; None where each tells its own."""
+    pitches: dict[int, float]
+    """Of the styles of fixed pitch, in em."""
     spaced: bool
     """White space stands between the words in the content."""
     runs: bool
     """Text objects are of one direction, and end where that does."""
 
-    def base_of(self, piece: Sequence[_Item]) -> int:
-        """Base level of a piece: 1 where it is set from the right."""
-        kinds = [item.kind for item in piece]
-        mostly = kinds.count("R") > kinds.count("L")
-        base = self.bases[0 if mostly else 1]
-        if not mostly and base and piece[-1].char in _ENDS and piece[0].char not in _ENDS:
-            return 0
-        return int(mostly) if base is None else base
 
+def _read(pieces: Sequence[Sequence[_Item]], page: _Page, size: float, looks: bool) -> tuple[int, list[_Logical]]:
+    """Pieces as displayed in logical order, and how many signs stand wrong in it.
 
-def _directions(pieces: Sequence[Sequence[_Item]], size: float) -> tuple[int | None, int | None]:
-    """Base levels by the side at which the lines of a page begin, of mostly right-to-left letters and others."""
-    edges: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
-    for piece in pieces:
-        kinds = [item.kind for item in piece]
-        edges[kinds.count("R") <= kinds.count("L")].append((piece[0].left, max(item.right for item in piece)))
-
-    def side(own: Sequence[tuple[float, float]], otherwise: int | None) -> int | None:
-        if is_set_from_left(own, size / 2):
-            return 0
-        return 1 if is_set_from_left([(-right, -left) for left, right in own], size / 2) else otherwise
-
-    page = side([*edges[0], *edges[1]], None)
-    mostly = side(edges[0], page)
-    return mostly, side(edges[1], mostly)
+    Those that begin or end at one place have one base level: that of the side at which they begin, but where brackets
+    and full stops are as they are written in the other.
+    """
+    ways = [(_logical(piece, 0, page, looks=looks), _logical(piece, 1, page, looks=looks)) for piece in pieces]
+    leftward = [2 * sum(item.kind == "R" for item in p) > sum(item.kind in ("R", "L") for item in p) for p in pieces]
+    edges = [
+        ((0, round(piece[0].left * 2 / size)), (1, round(max(item.right for item in piece) * 2 / size)))
+        for piece in pieces
+    ]
+    counts = Counter(edge for both in edges for edge in both)
+    groups: dict[tuple[int, int], list[int]] = {}
+    for number, both in enumerate(edges):
+        few, many = sorted(both, key=counts.__getitem__)
+        told = counts[many] >= _LEAST_LINES and counts[many] > _MORE_LINES * counts[few]
+        groups.setdefault(many if told else (2, leftward[number]), []).append(number)
+    sides = Counter(side for (side, _), own in groups.items() for _ in own)
+    totals = [sum(way[base].wrong for way in ways) for base in (0, 1)]
+    usual = totals[1] < totals[0] if totals[0] != totals[1] else sides[1] > sides[0]
+    base_of = [0] * len(pieces)
+    cost = 0
+    for (side, of), own in groups.items():
+        # Cells may begin at the left though they are read from the right.
+        told = sides[0] or sides[1]
+        mostly = 2 * sum(leftward[i] for i in own) >= len(own)
+        expected = int(usual if told and (side == 2 or mostly) else of if side == 2 else side)
+        wrong = [sum(ways[i][base].wrong for i in own) + (base != expected) for base in (0, 1)]
+        base = 1 - expected if wrong[1 - expected] < wrong[expected] else expected
+        cost += wrong[base]
+        for i in own:
+            base_of[i] = 1 - base if not leftward[i] and ways[i][1 - base].wrong < ways[i][base].wrong else base
+    return cost, [way[base] for way, base in zip(ways, base_of, strict=True)]
 
 
 def _with_whole_boxes(glyphs: Glyphs) -> tuple[Glyphs, dict[int, int]]:
@@ -245,18 +242,29 @@ def _with_whole_boxes(glyphs: Glyphs) -> tuple[Glyphs, dict[int, int]]:
     return replace(glyphs, boxes=boxes), of
 
 
-def _spacing(glyphs: Glyphs, rtl: Flags) -> tuple[bool, bool]:
-    """Whether white space stands between right-to-left words in the content, and whether the pen moves over none."""
-    made = glyphs.is_space & (glyphs.codes == ord(" "))
-    between = made[1:-1] & rtl[:-2] & rtl[2:]
-    # PDFium sees a move of the pen within a text object.
-    moved = made[1:] & rtl[:-1] & (glyphs.style[1:] == glyphs.style[:-1])
-    moved &= glyphs.boxes[1:, 2] - glyphs.boxes[1:, 0] <= _LEAST_DRAWN
-    return bool(rtl.sum() <= _LETTERS_PER_SPACE * between.sum()), not moved.any()
+def _is_spaced(glyphs: Glyphs, rtl: Flags) -> bool:
+    """Whether white space stands between right-to-left words in the content."""
+    between = (glyphs.codes[1:-1] == ord(" ")) & (rtl[:-2] | rtl[2:])
+    return bool(rtl.sum() <= _LETTERS_PER_SPACE * between.sum())
 
 
-def _draws(pieces: Sequence[Sequence[_Item]], page_draws: bool) -> tuple[bool, bool, bool]:
-    """Whether all spaces of a line are drawn between neighbours of which none, one and both are right-to-left."""
+def _pitches(pieces: Sequence[Sequence[_Item]]) -> dict[int, float]:
+    """Pitches of the styles in which most characters are equally far from the next, in em."""
+    steps: dict[int, Counter[float]] = {}
+    for piece in pieces:
+        for a, b in pairwise(piece):
+            if a.face == b.face and b.pen > a.pen:
+                steps.setdefault(a.face, Counter())[round((b.pen - a.pen) / b.size, 2)] += 1
+    usual = {face: (*counts.most_common(1)[0], counts.total()) for face, counts in steps.items()}
+    return {
+        face: pitch
+        for face, (pitch, count, total) in usual.items()
+        if 2 * count > total >= _LEAST_STEPS and pitch < _WIDEST_PITCH
+    }
+
+
+def _draws(pieces: Sequence[Sequence[_Item]]) -> tuple[bool, bool]:
+    """Whether all spaces of a line are drawn between neighbours of which none, and one, is a right-to-left letter."""
     drawn, gaps = [0, 0, 0], [0, 0, 0]
     for piece in pieces:
         last, is_drawn = piece[0], False
@@ -269,7 +277,7 @@ def _draws(pieces: Sequence[Sequence[_Item]], page_draws: bool) -> tuple[bool, b
             gaps[count] += not is_drawn and _gap(last, item) > _WORD_GAP * item.size
             last, is_drawn = item, False
     none, one = (own > _DRAWS_SPACES * (own + other) for own, other in zip(drawn[:2], gaps[:2], strict=True))
-    return none, one, False
+    return none, one
 
 
 def _are_runs(pieces: Sequence[Sequence[_Item]]) -> bool:
@@ -400,7 +408,7 @@ def _items(glyphs: Glyphs, chain: Indices, whole: dict[int, int]) -> list[_Item]
         (marks if unicodedata.category(chr(glyphs.codes[i])) == "Mn" else base).append(i)
     middle = (boxes[:, 0] + boxes[:, 2]) / 2
     bearer = _bearers(base, marks, boxes, middle)
-    own = set(base)
+    own, letters = set(base), set(whole.values())
     bearer |= {mark: whole[mark] for mark in marks if whole.get(mark) in own}
     for mark, letter in bearer.items():
         glyphs.origins[mark, 1] = glyphs.origins[letter, 1]  # else they would begin a line of their own
@@ -411,8 +419,10 @@ def _items(glyphs: Glyphs, chain: Indices, whole: dict[int, int]) -> list[_Item]
     for i in base:
         char = chr(glyphs.codes[i])
         kind = _STRONG.get(unicodedata.bidirectional(char), "")
-        own = i, float(boxes[i, 0]), float(boxes[i, 2]), float(size[i]), char, kind, int(glyphs.style[i]), int(face[i])
-        items.append(_Item(*own, carried.get(i, ())))
+        (left, top, right, bottom), em, pen = boxes[i].tolist(), float(size[i]), float(glyphs.origins[i, 0])
+        low = i in letters and bottom - top < _LOW * em
+        run = int(glyphs.style[i])
+        items.append(_Item(i, left, right, em, char, kind, pen, run, int(face[i]), low, carried.get(i, ())))
     return sorted(items, key=lambda item: (item.left + item.right, item.index))
 
 
@@ -440,21 +450,38 @@ def _pieces(items: Sequence[_Item]) -> list[list[_Item]]:
     return pieces
 
 
-def _with_spaces(piece: Sequence[_Item], line: _Line, page: _Page, space: int) -> list[_Item]:
-    """A piece as displayed with the spaces that are not drawn."""
+def _with_spaces(
+    piece: Sequence[_Item], parted: Set[frozenset[int]], draws: tuple[bool, bool], page: _Page, space: int
+) -> list[_Item]:
+    """A piece as displayed with the spaces that are not drawn.
+
+    Args:
+        piece: From left to right.
+        parted: Neighbours with white space between them in the content.
+        draws: Whether all spaces are drawn between neighbours of which none, and one, is a right-to-left letter.
+        page: Of the piece.
+        space: Index of the space.
+    """
     shown = [piece[0]]
     for before, item in pairwise(piece):
-        follows = page.spaced and before.kind == item.kind == "R" and abs(item.index - before.index) == 1
-        draws = line.draws[(before.kind == "R") + (item.kind == "R")]
-        least = _GAP_WITHIN_WORD if follows or draws else _WORD_GAP
-        apart = _gap(before, item) > least * item.size
-        if before.kind == item.kind == "R":
-            apart |= frozenset((before.index, item.index)) in line.parted
-        elif not draws:
+        leftward = (before.kind == "R") + (item.kind == "R")
+        step = (item.pen - before.pen) / item.size
+        gap = _gap(before, item) / item.size
+        is_parted = frozenset((before.index, item.index)) in parted
+        if before.face == item.face and abs(step - page.pitches.get(item.face, -1.0)) < _ON_PITCH:
+            apart = False
+        elif before.vague or item.vague:
+            apart = gap > _GAP_WITHIN_WORD or is_parted
+        elif leftward == 2:
+            follows = page.spaced and abs(item.index - before.index) == 1
+            apart = gap > (_GAP_WITHIN_WORD if follows else _WORD_GAP) or is_parted
+        elif draws[leftward]:
+            apart = gap > _GAP_WITHIN_WORD
+        else:
             # Producers put the space of a Latin word at its wrong side.
-            apart |= {before.kind, item.kind} == {"R", "L"}
+            apart = gap > _WORD_GAP or {before.kind, item.kind} == {"R", "L"}
         if apart and not (before.char.isspace() or item.char.isspace()):
-            shown.append(_Item(space, before.right, item.left, item.size, " ", "", -1, -1))
+            shown.append(_Item(space, before.right, item.left, item.size, " ", "", before.right, -1, -1))
         shown.append(item)
     return shown
 
@@ -466,10 +493,12 @@ def _gap(a: _Item, b: _Item) -> float:
 class _Logical(NamedTuple):
     places: list[int]
     """Displayed places in logical order."""
-    chars: str
-    """Characters in that order."""
+    tight: set[int]
+    """Which of them are spaces inside brackets between right-to-left words."""
     mirrored: list[int]
     """Displayed places of the brackets that look other than they are written."""
+    wrong: int
+    """Signs that stand where none is written."""
 
 
 def _logical(shown: Sequence[_Item], base: int, page: _Page, *, looks: bool) -> _Logical:
@@ -481,7 +510,9 @@ def _logical(shown: Sequence[_Item], base: int, page: _Page, *, looks: bool) -> 
     for i in mirrored:
         chars[i] = chr(_MIRRORED[ord(chars[i])])
     places = logical_places(levels)
-    return _Logical(places, "".join(chars[place] for place in places), mirrored)
+    text = "".join(chars[place] for place in places)
+    leftward = "".join(char if levels[place] == 1 else "x" for char, place in zip(text, places, strict=True))
+    return _Logical(places, _inside_brackets(leftward), mirrored, _misplaced(text))
 
 
 def levels_of_display(
@@ -586,10 +617,13 @@ def _from_left(
         stop = next((i for i in range(start, len(levels)) if not levels[i]), len(levels))
         while True:
             moved = _with_brackets(chars, kinds, start, stop)
-            if found := _LAST_FIGURES.search("".join(chars[:moved])):
-                blank = found[0][-1:].isspace()
-                if not (runs is not None and blank and runs[moved - 1] == runs[moved - 2]):
-                    moved = found.start()
+            if (found := _LAST_FIGURES.search("".join(chars[:moved]))) and (
+                # What stands between is of the words if it is not of the number.
+                runs[found.end(1)] != runs[found.end(1) - 1]
+                if runs is not None and found.end(1) < moved
+                else moved - found.end(1) < 2
+            ):
+                moved = found.start()
             if moved == start:
                 break
             levels[moved:start] = [2 if figure else 1 for figure in figures[moved:start]]
@@ -646,12 +680,9 @@ def logical_places(levels: Sequence[int]) -> list[int]:
 
 
 def _misplaced(text: str) -> int:
-    """How many brackets of a text have no counterpart, or a space on their inner side."""
-    return sum(
-        abs(text.count(pair[0]) - text.count(pair[1]))
-        + len(re.findall(rf"\{pair[0]}(?:\s|$)|(?:^|\s)\{pair[1]}", text))
-        for pair in _BRACKETS
-    )
+    """How many signs stand wrong: brackets without a counterpart or with a space inside, full stops at the start."""
+    unmatched = sum(abs(text.count(pair[0]) - text.count(pair[1])) for pair in _BRACKETS)
+    return unmatched + len(_WRONG.findall(text))
 
 
 def _inside_brackets(text: str) -> set[int]:
