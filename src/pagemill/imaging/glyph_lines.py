@@ -26,8 +26,6 @@ _GAP_WITHOUT_SPACE = 0.9
 """The same for producers that move the pen instead of drawing spaces (TeX)."""
 _GAP_BETWEEN_RUNS = 0.7
 _WORD_GAP = 0.15
-_WORD_OF_FIGURES = 0.5
-"""Widest space between Latin words in a right-to-left line; cells stand farther apart."""
 _OVERLAP = 0.1
 """Most that neighbouring letters of a word overlap."""
 _SAME_BASELINE = 0.25
@@ -208,8 +206,8 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
 
     em = np.maximum(size[1:], size[:-1])
     gap = np.maximum(left[1:] - right[:-1], left[:-1] - right[1:])
-    zone = _right_to_left_lines(rtl, baseline, angle, em)
-    gap = np.where(zone, _gap_to_line(left, right, zone, rtl, em), gap)
+    piece = np.full(len(index), -1) if glyphs.pieces is None else glyphs.pieces[index]
+    zone = (piece[1:] == piece[:-1]) & (piece[1:] >= 0)
     separated = np.diff(index) > 1
     limit = np.where(separated & (drawn > 0.1 * em), _GAP_AFTER_SPACE * em + drawn, _GAP_WITHOUT_SPACE * em)
     # Code is indented and aligned by spaces, which PDFium takes for one, or for none.
@@ -220,14 +218,13 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     restyled = np.diff(glyphs.style[index]) != 0
     # PDFium sorts letters that are drawn one by one from left to right as displayed, also where they are upside down.
     reversed_ = restyled & (right[1:] < left[:-1] + _OVERLAP * em) & (left[1:] < left[:-1])
-    backwards = ((left[1:] < left[:-1] - 0.4 * em) | reversed_) & ~zone
+    backwards = (left[1:] < left[:-1] - 0.4 * em) | reversed_
     off = np.abs(np.diff(baseline))
     small = np.minimum(size[1:], size[:-1])
     raised = (off < _RAISED * em) & (gap < 0.3 * em) & (small < _BODY * em) & (small > _SMALLEST_SCRIPT * em)
     jump = (np.diff(angle) != 0) | (gap > limit) | backwards | ~((off < _SAME_BASELINE * em) | raised)
+    jump = (jump | (np.diff(piece) != 0)) & ~zone
     codes = glyphs.codes[index]
-    other = ~rtl & np.array([chr(code).isalpha() for code in codes.tolist()]) if zone.any() else ~rtl
-    mixed = zone & ((rtl[1:] & other[:-1]) | (other[1:] & rtl[:-1]))
     is_drawn = drawn > _LEAST_DRAWN
     ligature = (left[1:] == left[:-1]) & (right[1:] == right[:-1])
     apart = gap / em - _tracking(codes, gap / em, ligature, separated, is_drawn, jump, restyled)
@@ -237,7 +234,7 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     # PDFium overlooks spaces where words are placed one by one.
     plain = ~zone & ~oblique[1:] & (small > _BODY * em) & _is_plain(codes[1:]) & _is_plain(codes[:-1])
     least = np.where(plain, _least_space(apart, separated, jump), _WIDE)
-    word_end = jump | (separated & (spaced | mixed)) | ((apart > least) & (gap > _HAIR * em))
+    word_end = jump | (separated & (spaced | zone)) | ((apart > least) & (gap > _HAIR * em) & ~zone)
     doubtful = plain & ~jump & ~is_drawn & (np.abs(apart - least) < _DOUBT)
     starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])
     words_of_page = _words(codes, boxes, members[index], np.flatnonzero(word_end) + 1)
@@ -314,44 +311,6 @@ def _least_space(apart: Floats, separated: Flags, jump: Flags) -> Floats:
     near = np.delete(np.lib.stride_tricks.sliding_window_view(gaps, 2 * _NEAR + 1), _NEAR, axis=1).min(axis=1)
     least: Floats = uneven + np.where(np.isinf(near), 0.0, np.maximum(near, 0.0))
     return least
-
-
-def _right_to_left_lines(rtl: Flags, baseline: Floats, angle: NDArray[np.int64], em: Floats) -> Flags:
-    """Which neighbours are of a line that holds right-to-left letters, shape (n - 1,)."""
-    cut = (np.abs(np.diff(baseline)) > _RAISED * em) | (np.diff(angle) != 0)
-    line = np.concatenate([[0], np.cumsum(cut)])
-    flags: Flags = (np.bincount(line, weights=rtl) > 0)[line[1:]] & ~cut
-    return flags
-
-
-def _gap_to_line(left: Floats, right: Floats, zone: Flags, rtl: Flags, em: Floats) -> Floats:
-    """How far each glyph stands from those before it in lines with right-to-left letters, shape (n - 1,).
-
-    Words of one direction count as one: what follows them may stand at either side of them all.
-
-    Args:
-        left: Of the glyphs.
-        right: Of the glyphs.
-        zone: Which neighbours are of such a line, shape (n - 1,).
-        rtl: Which glyphs are right-to-left letters.
-        em: The font size there.
-    """
-    leftward = np.diff(left + right) < 0
-    gap: Floats = np.where(leftward, left[:-1] - right[1:], left[1:] - right[:-1])
-    same = zone & np.where(leftward, rtl[1:] & rtl[:-1], ~(rtl[1:] | rtl[:-1])) & (gap < _WORD_OF_FIGURES * em)
-    low, high = left.copy(), right.copy()
-    for i in np.flatnonzero(same).tolist():
-        low[i + 1], high[i + 1] = min(low[i], low[i + 1]), max(high[i], high[i + 1])
-    for i in np.flatnonzero(same)[::-1].tolist():
-        low[i], high[i] = low[i + 1], high[i + 1]
-    first, last = 0.0, 0.0
-    for i in np.flatnonzero(zone).tolist():
-        if i == 0 or not zone[i - 1] or gap[i - 1] > _GAP_WITHOUT_SPACE * em[i - 1]:
-            first, last = low[i], high[i]
-        if not same[i]:
-            gap[i] = max(low[i + 1] - last, first - high[i + 1])
-        first, last = min(first, low[i + 1]), max(last, high[i + 1])
-    return gap
 
 
 def _tracking(

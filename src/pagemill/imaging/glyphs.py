@@ -58,6 +58,8 @@ class Glyphs:
     """Index into ``styles``, shape (n,)."""
     styles: NDArray[np.void]
     """Styles, of dtype ``STYLE``."""
+    pieces: Indices | None = None
+    """Numbers of the pieces of lines that were put in logical order, -1 elsewhere, shape (n,)."""
 
     def of(self, name: str) -> NDArray[Any]:
         """A field of the style of each glyph, shape (n,)."""
@@ -86,7 +88,8 @@ class Glyphs:
 
     def select(self, keep: Flags | NDArray[np.int64]) -> Glyphs:
         """The glyphs where ``keep`` (shape (n,)) is true, or those with these indices."""
-        return Glyphs(self.codes[keep], self.boxes[keep], self.origins[keep], self.style[keep], self.styles)
+        pieces = None if self.pieces is None else self.pieces[keep]
+        return Glyphs(self.codes[keep], self.boxes[keep], self.origins[keep], self.style[keep], self.styles, pieces)
 
     def repeated(self) -> Flags:
         """Which glyphs are a second drawing of the same character in the same place, shape (n,)."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby, islice, pairwise
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.document.direction import is_set_from_left
 from pagemill.imaging.glyphs import Glyphs, is_right_to_left
 from pagemill.imaging.types import Flags, Floats, Indices
 
@@ -37,16 +39,26 @@ _GAP_WITHIN_WORD = 0.6
 replacement texts are those of the ink, which is up to 0.56 apart in fonts of fixed pitch."""
 _LETTERS_PER_SPACE = 15
 """Most letters for each such space."""
+_LOW = 0.5
+"""Height of a box up to which it is that of the ink of a mark, rather than of a letter."""
+_LEAST_STEPS, _WIDEST_PITCH, _ON_PITCH = 8, 0.7, 0.02
+"""Steps of the pen from which a fixed pitch is known, the widest one (0.6 is usual), and how far off it one may be."""
 _LEAST_DRAWN = 0.001
 """Width of a space with a width, in pixels."""
+_DRAWS_SPACES = 0.8
+"""Least share of the gaps between words in which a space is drawn, on pages where no other gap is one. Not measured."""
 _STRONG = {"R": "R", "AL": "R", "L": "L", "EN": "N", "AN": "N"}
-_SIGNS = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
 _CONTROLS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Marks, embeddings and isolates of the bidirectional algorithm: what they did is displayed."""
-_LAST_FIGURES = re.compile(r"[(\[]?\d+(?:[.,:/]\d+)*\s?$")
-_ENDS = ".,:;!?،؛؟"
-"""Signs that follow a closing bracket without a space."""
+_LAST_FIGURES = re.compile(r"(?<![^\W_])(\d+(?:[.,:/]\d+)*)[^\w()\[\]{}]{0,3}$")
+_WRONG = re.compile(r"[(\[{«](?=\s|$)|(?:^|(?<=\s))(?:[)\]}»]|[.,:;!?،؛؟](?=\s|$|[\u0590-\u08ff])|[,:;!?،؛؟])")
+"""Brackets with a space inside, and signs that end a sentence behind one."""
+_LEAST_LINES, _MORE_LINES = 3, 1.5
+"""Pieces that begin at one place, and how many times more of them than end at one, where text is set from there."""
 _BRACKETS = ("()", "[]", "{}", "«»")
+_CLOSING = {pair[1]: pair[0] for pair in _BRACKETS}
+_MIRRORED = {ord(a): ord(b) for pair in (*_BRACKETS, "<>", "‹›", "≤≥") for a, b in (pair, pair[::-1])}
+_WEAK = frozenset(("AN", "EN", "NSM", "CS", "ES", "ET", "BN"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +72,97 @@ class _Item:
     char: str
     kind: str
     """``R`` right-to-left letter, ``L`` other letter, ``N`` figure, or empty."""
+    pen: float
+    """Where it is set."""
+    run: int
+    """Number of its text object."""
+    face: int
+    """Number of its style."""
+    vague: bool = False
+    """Its box is that of the ink of a mark upon it."""
     marks: tuple[int, ...] = ()
 
 
+def as_written(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The characters of a page with the brackets and signs as the file has them.
+
+    PDFium cuts each of its lines into stretches of one direction, and turns the signs of those round that it takes for
+    right-to-left ones: of right-to-left letters, and of neutral signs behind them or at the start of a line that is
+    mostly of such letters.
+    """
+    if not is_right_to_left(codes).any():
+        return codes
+    result = codes.copy()
+    for line in np.split(np.arange(len(codes)), np.flatnonzero(codes == ord("\n")) + 1):
+        if not is_right_to_left(codes[line]).any():
+            continue
+        kinds = [_stretch_kind(chr(code)) for code in codes[line].tolist()]
+        stretches = [kind for kind, _ in groupby(kinds)]
+        is_leftward = stretches.count("R") >= stretches.count("L")
+        for i, kind in zip(line.tolist(), kinds, strict=True):
+            if kind in ("R", "L"):
+                is_leftward = kind == "R"
+            elif kind == "" and is_leftward:
+                result[i] = _MIRRORED.get(int(codes[i]), codes[i])
+    return result
+
+
+def _stretch_kind(char: str) -> str:
+    kind = unicodedata.bidirectional(char)
+    return {"R": "R", "AL": "R", "L": "L"}.get(kind, "weak" if kind in _WEAK else "")
+
+
 def in_reading_order(glyphs: Glyphs) -> Glyphs:
-    """Put the level lines that hold right-to-left letters in logical order; others stay as they are.
+    """Put the level lines of a page with right-to-left letters in logical order; other pages stay as they are.
 
     White space that PDFium made up in such lines is made again from the gaps between the glyphs.
     """
-    rtl = is_right_to_left(glyphs.codes) & (glyphs.of("angle") == 0)
-    if not rtl.any():
+    level = glyphs.of("angle") == 0
+    if not (is_right_to_left(glyphs.codes) & level).any():
         return glyphs
     glyphs = glyphs.select(~np.isin(glyphs.codes, _CONTROLS))
-    rtl = is_right_to_left(glyphs.codes) & (glyphs.of("angle") == 0)
-    count = len(glyphs.codes)
-    codes, order = glyphs.codes.copy(), []
-    spaces = glyphs.is_space[1:-1] & (glyphs.codes[1:-1] == ord(" ")) & rtl[:-2] & rtl[2:]
-    spaced = bool(rtl.sum() <= _LETTERS_PER_SPACE * spaces.sum())
-    chains = _with_marks(glyphs, list(_chains(glyphs)))
-    from_left = _is_from_left(glyphs, chains)
-    for chain in chains:
-        if rtl[chain].any():
-            order += _reordered(glyphs, chain, rtl, codes, count, spaced=spaced, from_left=from_left)
-        else:
+    level = glyphs.of("angle") == 0
+    rtl = is_right_to_left(glyphs.codes) & level
+    space = len(glyphs.codes)
+    glyphs, whole = _with_whole_boxes(glyphs)
+    spaced = _is_spaced(glyphs, rtl)
+    lines = []
+    for chain in _with_marks(glyphs, list(_chains(glyphs))):
+        pieces = _pieces(_items(glyphs, chain, whole)) if level[chain].all() else []
+        pieces.sort(key=lambda items: min(item.index for item in items))
+        lines.append((chain, pieces))
+    every = [piece for _, pieces in lines for piece in pieces]
+    page = _Page(_pitches(every), spaced, _are_runs(every))
+    shown = []
+    for chain, pieces in lines:
+        parted, draws = _parted(glyphs, chain, rtl), _draws(pieces)
+        shown.append([_with_spaces(piece, parted, draws, page, space) for piece in pieces])
+    # Where the codes of brackets are those of their looks, few of them match.
+    every = [piece for pieces in shown for piece in pieces]
+    size = float(np.median(glyphs.sizes))
+    _, read = min((_read(every, page, size, looks) for looks in (False, True)), key=itemgetter(0))
+    found = iter(read)
+    order: list[int] = []
+    numbers: list[int] = []
+    mirrored: list[int] = []
+    for (chain, _), pieces in zip(lines, shown, strict=True):
+        own = list(zip(pieces, islice(found, len(pieces)), strict=True))
+        if not (rtl[chain].any() or any(logical.places != sorted(logical.places) for _, logical in own)):
             order += chain.tolist()
+            numbers += [-1] * len(chain)
+            continue
+        for items, logical in own:
+            mirrored += [items[place].index for place in logical.mirrored]
+            glyphs_of = [
+                index
+                for number, place in enumerate(logical.places)
+                if not (items[place].index == space and number in logical.tight)
+                for index in (items[place].index, *items[place].marks)
+            ]
+            numbers += [len(order)] * (len(glyphs_of) + 1)
+            order += [*glyphs_of, space]
+    codes = glyphs.codes.copy()
+    codes[mirrored] = [_MIRRORED[code] for code in codes[mirrored].tolist()]
     # The one space that stands for all those made here comes last, after the glyphs.
     widened = Glyphs(
         np.append(codes, np.uint32(0x20)),
@@ -92,7 +171,127 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
         np.append(glyphs.style, glyphs.style[:1]),
         glyphs.styles,
     )
-    return widened.select(np.array(order, dtype=np.int64))
+    return replace(widened.select(np.array(order, dtype=np.int64)), pieces=np.array(numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What all lines of a page tell about each."""
+
+    pitches: dict[int, float]
+    """Of the styles of fixed pitch, in em."""
+    spaced: bool
+    """White space stands between the words in the content."""
+    runs: bool
+    """Text objects are of one direction, and end where that does."""
+
+
+def _read(pieces: Sequence[Sequence[_Item]], page: _Page, size: float, looks: bool) -> tuple[int, list[_Logical]]:
+    """Pieces as displayed in logical order, and how many signs stand wrong in it.
+
+    Those that begin or end at one place have one base level: that of the side at which they begin, but where brackets
+    and full stops are as they are written in the other.
+    """
+    ways = [(_logical(piece, 0, page, looks=looks), _logical(piece, 1, page, looks=looks)) for piece in pieces]
+    leftward = [2 * sum(item.kind == "R" for item in p) > sum(item.kind in ("R", "L") for item in p) for p in pieces]
+    edges = [
+        ((0, round(piece[0].left * 2 / size)), (1, round(max(item.right for item in piece) * 2 / size)))
+        for piece in pieces
+    ]
+    counts = Counter(edge for both in edges for edge in both)
+    groups: dict[tuple[int, int], list[int]] = {}
+    for number, both in enumerate(edges):
+        few, many = sorted(both, key=counts.__getitem__)
+        told = counts[many] >= _LEAST_LINES and counts[many] > _MORE_LINES * counts[few]
+        groups.setdefault(many if told else (2, leftward[number]), []).append(number)
+    sides = Counter(side for (side, _), own in groups.items() for _ in own)
+    totals = [sum(way[base].wrong for way in ways) for base in (0, 1)]
+    usual = totals[1] < totals[0] if totals[0] != totals[1] else sides[1] > sides[0]
+    base_of = [0] * len(pieces)
+    cost = 0
+    for (side, of), own in groups.items():
+        # Cells may begin at the left though they are read from the right.
+        told = sides[0] or sides[1]
+        mostly = 2 * sum(leftward[i] for i in own) >= len(own)
+        expected = int(usual if told and (side == 2 or mostly) else of if side == 2 else side)
+        wrong = [sum(ways[i][base].wrong for i in own) + (base != expected) for base in (0, 1)]
+        base = 1 - expected if wrong[1 - expected] < wrong[expected] else expected
+        cost += wrong[base]
+        for i in own:
+            base_of[i] = 1 - base if not leftward[i] and ways[i][1 - base].wrong < ways[i][base].wrong else base
+    return cost, [way[base] for way, base in zip(ways, base_of, strict=True)]
+
+
+def _with_whole_boxes(glyphs: Glyphs) -> tuple[Glyphs, dict[int, int]]:
+    """Letters and marks of one glyph with the box of all of it, which PDFium cuts into slices; and the letter of each.
+
+    It has them apart where it takes the mark for a sign between two directions.
+    """
+    marks = np.flatnonzero([unicodedata.category(chr(code)) == "Mn" for code in glyphs.codes.tolist()])
+    places = [(style, *origin) for style, origin in zip(glyphs.style.tolist(), glyphs.origins.tolist(), strict=True)]
+    wanted = {places[mark] for mark in marks.tolist()}
+    is_mark = set(marks.tolist())
+    letters = {
+        places[i]: i for i in np.flatnonzero(~glyphs.is_space).tolist() if i not in is_mark and places[i] in wanted
+    }
+    of = {mark: letters[places[mark]] for mark in marks.tolist() if places[mark] in letters}
+    boxes = glyphs.boxes.copy()
+    for mark, letter in of.items():
+        both = boxes[[mark, letter]]
+        boxes[letter] = *both[:, :2].min(axis=0), *both[:, 2:].max(axis=0)
+    return replace(glyphs, boxes=boxes), of
+
+
+def _is_spaced(glyphs: Glyphs, rtl: Flags) -> bool:
+    """Whether white space stands between right-to-left words in the content."""
+    between = (glyphs.codes[1:-1] == ord(" ")) & (rtl[:-2] | rtl[2:])
+    return bool(rtl.sum() <= _LETTERS_PER_SPACE * between.sum())
+
+
+def _pitches(pieces: Sequence[Sequence[_Item]]) -> dict[int, float]:
+    """Pitches of the styles in which most characters are equally far from the next, in em."""
+    steps: dict[int, Counter[float]] = {}
+    for piece in pieces:
+        for a, b in pairwise(piece):
+            if a.face == b.face and b.pen > a.pen:
+                steps.setdefault(a.face, Counter())[round((b.pen - a.pen) / b.size, 2)] += 1
+    usual = {face: (*counts.most_common(1)[0], counts.total()) for face, counts in steps.items()}
+    return {
+        face: pitch
+        for face, (pitch, count, total) in usual.items()
+        if 2 * count > total >= _LEAST_STEPS and pitch < _WIDEST_PITCH
+    }
+
+
+def _draws(pieces: Sequence[Sequence[_Item]]) -> tuple[bool, bool]:
+    """Whether all spaces of a line are drawn between neighbours of which none, and one, is a right-to-left letter."""
+    drawn, gaps = [0, 0, 0], [0, 0, 0]
+    for piece in pieces:
+        last, is_drawn = piece[0], False
+        for item in piece[1:]:
+            if item.char.isspace():
+                is_drawn = True
+                continue
+            count = (last.kind == "R") + (item.kind == "R")
+            drawn[count] += is_drawn
+            gaps[count] += not is_drawn and _gap(last, item) > _WORD_GAP * item.size
+            last, is_drawn = item, False
+    none, one = (own > _DRAWS_SPACES * (own + other) for own, other in zip(drawn[:2], gaps[:2], strict=True))
+    return none, one
+
+
+def _are_runs(pieces: Sequence[Sequence[_Item]]) -> bool:
+    """Whether text objects are of one direction each: none has letters of both, and few end within Latin text."""
+    kinds: dict[int, set[str]] = {}
+    within = [0, 0]
+    for piece in pieces:
+        last: _Item | None = None
+        for item in piece:
+            kinds.setdefault(item.run, set()).add(item.kind)
+            if item.kind == "L" and last is not None and last.face == item.face:
+                within[last.run == item.run] += 1
+            last = item if item.kind == "L" else None if item.kind else last
+    return within[1] >= 9 * within[0] and not any({"R", "L"} <= own for own in kinds.values())
 
 
 def repeated_marks(glyphs: Glyphs) -> Flags:
@@ -178,26 +377,6 @@ def _with_marks(glyphs: Glyphs, chains: list[Indices]) -> list[Indices]:
     return [chain for chain in moved if len(chain)]
 
 
-def _is_from_left(glyphs: Glyphs, chains: Sequence[Indices]) -> bool:
-    """Whether the lines begin at the left, though most of their letters run from the right."""
-    shown = [own for chain in chains if len(own := chain[~glyphs.is_space[chain]])]
-    edges = [(float(glyphs.boxes[own, 0].min()), float(glyphs.boxes[own, 2].max())) for own in shown]
-    return is_set_from_left(edges, float(np.median(glyphs.sizes)) / 2)
-
-
-def _reordered(
-    glyphs: Glyphs, chain: Indices, rtl: Flags, codes: NDArray[np.uint32], space: int, *, spaced: bool, from_left: bool
-) -> list[int]:
-    """A chain in logical order; brackets are turned round in ``codes`` where they are mirrored."""
-    order: list[int] = []
-    parted = _parted(glyphs, chain, rtl)
-    pieces = _pieces(_items(glyphs, chain))
-    for piece in sorted(pieces, key=lambda items: min(item.index for item in items)):
-        order += _logical(piece, codes, space, parted, spaced=spaced, from_left=from_left)
-        order.append(space)
-    return order
-
-
 def _parted(glyphs: Glyphs, chain: Indices, rtl: Flags) -> set[frozenset[int]]:
     """Neighbours as displayed with white space between them in the content, whose gap may be none (wide boxes)."""
     shown = chain[~glyphs.is_space[chain]].tolist()
@@ -216,9 +395,9 @@ def _parted(glyphs: Glyphs, chain: Indices, rtl: Flags) -> set[frozenset[int]]:
     }
 
 
-def _items(glyphs: Glyphs, chain: Indices) -> list[_Item]:
+def _items(glyphs: Glyphs, chain: Indices, whole: dict[int, int]) -> list[_Item]:
     """What is displayed from left to right: letters with their marks, and spaces with a width."""
-    boxes, size = glyphs.boxes, glyphs.sizes
+    boxes, size, face = glyphs.boxes, glyphs.sizes, glyphs.of("face")
     width = boxes[:, 2] - boxes[:, 0]
     spaces = glyphs.is_space
     base: list[int] = []
@@ -229,6 +408,8 @@ def _items(glyphs: Glyphs, chain: Indices) -> list[_Item]:
         (marks if unicodedata.category(chr(glyphs.codes[i])) == "Mn" else base).append(i)
     middle = (boxes[:, 0] + boxes[:, 2]) / 2
     bearer = _bearers(base, marks, boxes, middle)
+    own, letters = set(base), set(whole.values())
+    bearer |= {mark: whole[mark] for mark in marks if whole.get(mark) in own}
     for mark, letter in bearer.items():
         glyphs.origins[mark, 1] = glyphs.origins[letter, 1]  # else they would begin a line of their own
     carried: dict[int, tuple[int, ...]] = {}
@@ -238,7 +419,10 @@ def _items(glyphs: Glyphs, chain: Indices) -> list[_Item]:
     for i in base:
         char = chr(glyphs.codes[i])
         kind = _STRONG.get(unicodedata.bidirectional(char), "")
-        items.append(_Item(i, float(boxes[i, 0]), float(boxes[i, 2]), float(size[i]), char, kind, carried.get(i, ())))
+        (left, top, right, bottom), em, pen = boxes[i].tolist(), float(size[i]), float(glyphs.origins[i, 0])
+        low = i in letters and bottom - top < _LOW * em
+        run = int(glyphs.style[i])
+        items.append(_Item(i, left, right, em, char, kind, pen, run, int(face[i]), low, carried.get(i, ())))
     return sorted(items, key=lambda item: (item.left + item.right, item.index))
 
 
@@ -266,75 +450,134 @@ def _pieces(items: Sequence[_Item]) -> list[list[_Item]]:
     return pieces
 
 
-def _logical(
-    piece: list[_Item],
-    codes: NDArray[np.uint32],
-    space: int,
-    parted: Set[frozenset[int]],
-    *,
-    spaced: bool,
-    from_left: bool,
-) -> list[int]:
-    """A piece in logical order, where ``parted`` has the neighbours in the content with white space between them."""
+def _with_spaces(
+    piece: Sequence[_Item], parted: Set[frozenset[int]], draws: tuple[bool, bool], page: _Page, space: int
+) -> list[_Item]:
+    """A piece as displayed with the spaces that are not drawn.
+
+    Args:
+        piece: From left to right.
+        parted: Neighbours with white space between them in the content.
+        draws: Whether all spaces are drawn between neighbours of which none, and one, is a right-to-left letter.
+        page: Of the piece.
+        space: Index of the space.
+    """
     shown = [piece[0]]
     for before, item in pairwise(piece):
-        follows = spaced and before.kind == item.kind == "R" and abs(item.index - before.index) == 1
-        least = _GAP_WITHIN_WORD if follows else _WORD_GAP
-        apart = _gap(before, item) > least * item.size or frozenset((before.index, item.index)) in parted
-        # Producers put the space of a Latin word at its wrong side.
-        apart |= {before.kind, item.kind} == {"R", "L"}
+        leftward = (before.kind == "R") + (item.kind == "R")
+        step = (item.pen - before.pen) / item.size
+        gap = _gap(before, item) / item.size
+        is_parted = frozenset((before.index, item.index)) in parted
+        if before.face == item.face and abs(step - page.pitches.get(item.face, -1.0)) < _ON_PITCH:
+            apart = False
+        elif before.vague or item.vague:
+            apart = gap > _GAP_WITHIN_WORD or is_parted
+        elif leftward == 2:
+            follows = page.spaced and abs(item.index - before.index) == 1
+            apart = gap > (_GAP_WITHIN_WORD if follows else _WORD_GAP) or is_parted
+        elif draws[leftward]:
+            apart = gap > _GAP_WITHIN_WORD
+        else:
+            # Producers put the space of a Latin word at its wrong side.
+            apart = gap > _WORD_GAP or {before.kind, item.kind} == {"R", "L"}
         if apart and not (before.char.isspace() or item.char.isspace()):
-            shown.append(_Item(space, before.right, item.left, item.size, " ", ""))
+            shown.append(_Item(space, before.right, item.left, item.size, " ", "", before.right, -1, -1))
         shown.append(item)
-    chars = [item.char for item in shown]
-    levels = levels_of_display(chars, from_left=from_left)
-    turned = mirrored(chars, levels)
-    for place, char in turned.items():
-        codes[shown[place].index] = ord(char)
-    tight = _inside_brackets(chars, levels, turned)
-    return [
-        index
-        for place in logical_places(levels)
-        if not (shown[place].index == space and place in tight)
-        for index in (shown[place].index, *shown[place].marks)
-    ]
+    return shown
 
 
 def _gap(a: _Item, b: _Item) -> float:
     return max(b.left - a.right, a.left - b.right)
 
 
-def levels_of_display(chars: Sequence[str], *, from_left: bool = False) -> list[int]:
+class _Logical(NamedTuple):
+    places: list[int]
+    """Displayed places in logical order."""
+    tight: set[int]
+    """Which of them are spaces inside brackets between right-to-left words."""
+    mirrored: list[int]
+    """Displayed places of the brackets that look other than they are written."""
+    wrong: int
+    """Signs that stand where none is written."""
+
+
+def _logical(shown: Sequence[_Item], base: int, page: _Page, *, looks: bool) -> _Logical:
+    """A piece in logical order, whose codes are those of the ``looks`` of its brackets, or of what is written."""
+    runs = [item.run for item in shown] if page.runs else None
+    chars = [item.char for item in shown]
+    levels = levels_of_display(chars, base, runs, [item.face for item in shown])
+    mirrored = [i for i, char in enumerate(chars) if looks and levels[i] % 2 and ord(char) in _MIRRORED]
+    for i in mirrored:
+        chars[i] = chr(_MIRRORED[ord(chars[i])])
+    places = logical_places(levels)
+    text = "".join(chars[place] for place in places)
+    leftward = "".join(char if levels[place] == 1 else "x" for char, place in zip(text, places, strict=True))
+    return _Logical(places, _inside_brackets(leftward), mirrored, _misplaced(text))
+
+
+def levels_of_display(
+    chars: Sequence[str], base: int, runs: Sequence[int] | None = None, faces: Sequence[int] | None = None
+) -> list[int]:
     """The embedding levels of characters as displayed from left to right.
 
     Args:
         chars: One by one, with the spaces between words.
-        from_left: The line is set from the left, whatever its letters.
+        base: 0 for a line from left to right, 1 for one from right to left.
+        runs: Text objects that they are of, where these are of one direction each; -1 for spaces that are not drawn.
+        faces: Their styles.
 
     Returns:
-        0 for left-to-right ones in a line that is mostly of such letters, 1 for right-to-left ones, 2 for figures and
-        words from left to right between them.
+        0 for left-to-right ones in a line from left to right, 1 for right-to-left ones, 2 for figures and words from
+        left to right between them.
     """
-    kinds = [_STRONG.get(unicodedata.bidirectional(char), "") for char in chars]
-    if from_left or kinds.count("R") <= kinds.count("L"):
-        levels = _levels_in_left_to_right(kinds)
-        return _with_last_figures(chars, levels) if from_left else levels
-    figures = _figures(chars, kinds)
+    types = [unicodedata.bidirectional(char) for char in chars]
+    kinds = [_STRONG.get(kind, "") for kind in types]
+    figures = _figures(chars, types)
+    return (_from_right if base else _from_left)(chars, types, kinds, figures, runs, faces)
+
+
+def _from_right(
+    chars: Sequence[str],
+    types: Sequence[str],
+    kinds: Sequence[str],
+    figures: Sequence[bool],
+    runs: Sequence[int] | None,
+    faces: Sequence[int] | None,
+) -> list[int]:
+    """Levels in a line from the right: what stands between two Latin letters is of the same words.
+
+    So is a figure after one (rule W7), where the text objects do not tell that the figure comes first.
+    """
     levels = [2 if kind == "L" or figure else 1 for kind, figure in zip(kinds, figures, strict=True)]
     letters = _next_letters(kinds)
     blanks = [0, *accumulate(map(str.isspace, chars))]
-    # What stands between two Latin letters or after one, up to a figure, is of the same words.
     last = -1
     for i, kind in enumerate(kinds):
-        if kind == "R":
+        if kind == "R" or types[i] == "AN":
             last = -1
         elif kind == "L" or (figures[i] and last >= 0):
-            if last >= 0:
+            told = runs is not None and faces is not None and faces[last] == faces[i] and blanks[i] > blanks[last]
+            if last >= 0 and not (told and kind != "L" and runs[last] != runs[i]):
                 levels[last:i] = [2] * (i - last)
             last = i
         elif figures[i] and (after := letters[i]) > i and not blanks[after] - blanks[i]:
             last = i
+        elif (opening := _CLOSING.get(chars[i])) and last >= 0 and _is_open(chars, levels, last, opening):
+            levels[last : i + 1] = [2] * (i + 1 - last)
+            last = i
     return levels
+
+
+def _is_open(chars: Sequence[str], levels: Sequence[int], last: int, opening: str) -> bool:
+    """Whether a bracket opens in the words up to a place and is not closed there (rule N0)."""
+    depth = 0
+    for i in range(last, -1, -1):
+        if levels[i] != 2:
+            break
+        depth += (chars[i] == opening) - (_CLOSING.get(chars[i]) == opening)
+        if depth > 0:
+            return True
+    return False
 
 
 def _next_letters(kinds: Sequence[str]) -> list[int]:
@@ -348,45 +591,65 @@ def _next_letters(kinds: Sequence[str]) -> list[int]:
     return result
 
 
-def _levels_in_left_to_right(kinds: Sequence[str]) -> list[int]:
-    """Right-to-left words in a line of other letters: from the first to the last letter of theirs."""
+def _from_left(
+    chars: Sequence[str],
+    types: Sequence[str],
+    kinds: Sequence[str],
+    figures: Sequence[bool],
+    runs: Sequence[int] | None,
+    faces: Sequence[int] | None,
+) -> list[int]:
+    """Levels in a line from the left: right-to-left words from the first to the last letter or Arabic figure of theirs.
+
+    A number at their left, which is behind them, is of them where its space is, and so are closing brackets.
+    """
     levels = [0] * len(kinds)
     last = -1
     for i, kind in enumerate(kinds):
         if kind == "L":
             last = -1
-        elif kind == "R":
+        elif kind == "R" or types[i] == "AN":
             if last >= 0:
-                levels[last:i] = [2 if between == "N" else 1 for between in kinds[last:i]]
-            levels[i] = 1
+                levels[last:i] = [2 if figure else 1 for figure in figures[last:i]]
+            levels[i] = 2 if figures[i] else 1
             last = i
+    for start in [i for i, level in enumerate(levels) if level and (i == 0 or not levels[i - 1])]:
+        stop = next((i for i in range(start, len(levels)) if not levels[i]), len(levels))
+        while True:
+            moved = _with_brackets(chars, kinds, start, stop)
+            if (found := _LAST_FIGURES.search("".join(chars[:moved]))) and (
+                # What stands between is of the words if it is not of the number.
+                runs[found.end(1)] != runs[found.end(1) - 1]
+                if runs is not None and found.end(1) < moved
+                else moved - found.end(1) < 2
+            ):
+                moved = found.start()
+            if moved == start:
+                break
+            levels[moved:start] = [2 if figure else 1 for figure in figures[moved:start]]
+            start = moved
     return levels
 
 
-def _with_last_figures(chars: Sequence[str], levels: list[int]) -> list[int]:
-    """Levels where a number that ends right-to-left words is of them; it stands at their left, a bracket behind it."""
-    for start in [i for i, level in enumerate(levels) if level == 1 and (i == 0 or levels[i - 1] == 0)]:
-        stop = next((i for i in range(start, len(levels)) if levels[i] == 0), len(levels))
-        while start and any(
-            chars[start - 1] in pair and sum(char in pair for char in chars[start:stop]) % 2 for pair in _BRACKETS
-        ):
-            start -= 1
-            levels[start] = 1
-        if found := _LAST_FIGURES.search("".join(chars[:start])):
-            for i in range(found.start(), start):
-                levels[i] = 2 if chars[i].isdecimal() or chars[i] in ".,:/" else 1
-    return levels
+def _with_brackets(chars: Sequence[str], kinds: Sequence[str], start: int, stop: int) -> int:
+    """Where words from right to left end at their left, with the brackets that close there (rule N0)."""
+    place = start
+    while place and not kinds[place - 1]:
+        place -= 1
+        opening = _CLOSING.get(chars[place])
+        if opening and chars[place:stop].count(opening) >= chars[place:stop].count(chars[place]):
+            return place
+    return start
 
 
-def _figures(chars: Sequence[str], kinds: Sequence[str]) -> list[bool]:
+def _figures(chars: Sequence[str], types: Sequence[str]) -> list[bool]:
     """Which characters are of a number: figures, separators between two of them, signs and units that touch it."""
-    types = [unicodedata.bidirectional(char) for char in chars]
-    result = [kind == "N" for kind in kinds]
+    result = [kind in ("EN", "AN") for kind in types]
     count = len(chars)
     for i in range(1, count - 1):
-        if types[i] in ("CS", "ES") and kinds[i - 1] == kinds[i + 1] == "N":
+        if types[i] in ("CS", "ES") and types[i - 1] == types[i + 1] and result[i - 1]:
             # After Arabic letters a hyphen parts two numbers (rules W2 and W4).
-            result[i] = types[i] == "CS" or not _after_arabic(types, i)
+            result[i] = types[i] == "CS" or (types[i - 1] == "EN" and not _after_arabic(types, i))
     for i in range(1, count):
         if types[i] == "ET" and result[i - 1]:
             result[i] = True
@@ -416,45 +679,12 @@ def logical_places(levels: Sequence[int]) -> list[int]:
     return places
 
 
-def mirrored(chars: Sequence[str], levels: Sequence[int]) -> dict[int, str]:
-    """Signs and brackets as they are written, by their displayed place.
-
-    PDFium turns some brackets round, and all signs in lines that are mostly right-to-left, also those in formulas. A
-    bracket opens with the white space before it, and closes with that behind it; one that has both or neither opens
-    where none of its kind is open.
-    """
-    result = {i: _SIGNS[char] for i, char in enumerate(chars) if levels[i] == 2 and 1 in levels and char in _SIGNS}
-    if not any(levels):
-        return result
-    places = logical_places(levels)
-    for pair in _BRACKETS:
-        own = [place for place in places if chars[place] in pair]
-        if all(levels[place] == 0 for place in own) and _is_nested([chars[place] for place in own], pair):
-            continue  # of words from left to right, which PDFium leaves as they are
-        depth = 0
-        for order, place in enumerate(places):
-            if chars[place] not in pair:
-                continue
-            before = chars[places[order - 1]] if order else " "
-            after = chars[places[order + 1]] if order + 1 < len(places) else " "
-            begins, ends = before.isspace(), after.isspace() or after in _ENDS
-            opens = begins if begins != ends else depth == 0
-            depth = depth + 1 if opens else max(0, depth - 1)
-            result[place] = pair[0] if opens else pair[1]
-    return result
+def _misplaced(text: str) -> int:
+    """How many signs stand wrong: brackets without a counterpart or with a space inside, full stops at the start."""
+    unmatched = sum(abs(text.count(pair[0]) - text.count(pair[1])) for pair in _BRACKETS)
+    return unmatched + len(_WRONG.findall(text))
 
 
-def _is_nested(brackets: Sequence[str], pair: str) -> bool:
-    depths = list(accumulate(1 if char == pair[0] else -1 for char in brackets))
-    return not depths or (min(depths) >= 0 and depths[-1] == 0)
-
-
-def _inside_brackets(chars: Sequence[str], levels: Sequence[int], brackets: Mapping[int, str]) -> set[int]:
+def _inside_brackets(text: str) -> set[int]:
     """Places of spaces behind opening brackets and before closing ones."""
-    places = logical_places(levels)
-    return {
-        space
-        for a, b in pairwise(places)
-        for bracket, space, side in ((a, b, 0), (b, a, 1))
-        if chars[space].isspace() and any(brackets.get(bracket) == pair[side] for pair in _BRACKETS)
-    }
+    return {found.start() + bool(found[1]) for found in re.finditer(r"([(\[{«])\s|\s[)\]}»]", text)}

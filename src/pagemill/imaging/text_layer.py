@@ -31,7 +31,7 @@ from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode, with_accents, 
 from pagemill.imaging.looks import faces_of, looks_of, numbered
 from pagemill.imaging.math_fonts import PIECES, is_extension, is_math, meaning, style_of
 from pagemill.imaging.page import TextLayer
-from pagemill.imaging.right_to_left import in_reading_order, repeated_marks
+from pagemill.imaging.right_to_left import as_written, in_reading_order, repeated_marks
 from pagemill.imaging.script_forms import SCRIPT_FORM, with_script_forms
 from pagemill.imaging.spans import Evidence, Link
 from pagemill.imaging.tags import NO_CONTENT, Content, Marks
@@ -385,7 +385,7 @@ def _glyphs(
     """
     count = min(max(0, pdfium.FPDFText_CountChars(text_page)), _MAX_CHARACTERS)
     page = repeat(address_of(text_page))
-    codes = _codes(text_page, count)
+    codes = as_written(_codes(text_page, count))
     objects = np.fromiter(map(TEXT_OBJECT, page, range(count)), dtype=np.uint64, count=count)
     rectangles = np.zeros((count, 4), dtype=np.float32)  # left, top, right, bottom in page space
     place = rectangles.ctypes.data

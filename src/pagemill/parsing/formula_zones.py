@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pagemill.document.direction import runs_leftwards
 from pagemill.document.geometry import Box, area, components, intersection, union_box
 from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import TextLine
@@ -163,7 +164,9 @@ def _ends_paragraph(line: TextLine, prose: Sequence[TextLine]) -> bool:
 
 
 def _is_prose(line: TextLine, symbols: Sequence[Symbol]) -> bool:
-    """Whether a line is made of words."""
+    """Whether a line is made of words; right-to-left letters name no variables."""
+    if any(map(runs_leftwards, line.text)):
+        return True
     words = [word for word in _WORD.findall(line.text) if _is_word(word)]
     if not words:
         return False
@@ -183,7 +186,7 @@ def _is_word(word: str) -> bool:
 
 def is_formula(symbols: Sequence[Symbol], rules: Sequence[Box]) -> bool:
     """Whether symbols say something that only a formula says."""
-    if len(symbols) < _LEAST_SYMBOLS:
+    if len(symbols) < _LEAST_SYMBOLS or any(runs_leftwards(symbol.text[0]) for symbol in symbols):
         return False
     means = sum(symbol.text in _MEANS for symbol in symbols)
     operands = sum(symbol.text.isalnum() for symbol in symbols)
