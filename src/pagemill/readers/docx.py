@@ -349,6 +349,7 @@ class _Reader:
     def _note(self, node: Any, kind: str, inline: Inline, found: _Found, depth: int) -> None:
         part, note = self._notes_by_id[kind].get(node.get(f"{_W}id"), (None, None))
         if note is None:
+            self.lost[kind] += 1
             return
         after: list[Block] = []
         with self._within(part):
@@ -386,6 +387,7 @@ class _Reader:
             yield Block(label=Label.IMAGE, picture=Picture(data, shown, str(part.partname) if part else "linked"))
         for chart in node.iter(CHARTS):
             part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
+            self.lost["chart"] += part is None
             yield from chart_blocks(_root(part)) if part is not None else ()
         for diagram in node.iter(RELATIONS):
             part = self._story.related_parts.get(diagram.get(DATA) or "")

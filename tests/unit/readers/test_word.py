@@ -158,14 +158,16 @@ def test_text_in_odd_places_is_read(tmp_path: Path, markup: str, shown: list[str
 def test_what_is_not_read_is_counted(tmp_path: Path):
     ruby = "<w:ruby><w:rt/><w:rubyBase><w:r><w:t>base</w:t></w:r></w:rubyBase></w:ruby>"
     names = f'{NAMES} xmlns:o="urn:schemas-microsoft-com:office:office"'
-    markup = f"<w:r {names}>{ruby}<w:object><o:OLEObject/></w:object></w:r>"
+    gone = '<w:footnoteReference w:id="9"/><w:drawing><c:chart r:id="rId99"/></w:drawing>'
+    names += ' xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"'
+    markup = f"<w:r {names}>{ruby}<w:object><o:OLEObject/></w:object>{gone}</w:r>"
 
     def fill(document: Any) -> None:
         merge, text = '<w:tcPr><w:vMerge w:val="{}"/></w:tcPr>', "<w:p><w:r><w:t>x</w:t></w:r></w:p>"
         rows = (f"<w:tr><w:tc>{merge.format(kind)}{text}</w:tc></w:tr>" for kind in ("restart", "continue"))
         document.element.body.insert(0, parse_xml(f"<w:tbl {NAMES}>{''.join(rows)}</w:tbl>"))
 
-    kinds = ("covered cell", "ruby reading", "embedded object")
+    kinds = ("covered cell", "ruby reading", "embedded object", "footnote", "chart")
     assert word(tmp_path, markup, fill).parts[0].notes == [f"not read: 1 {kind}" for kind in kinds]
 
 
