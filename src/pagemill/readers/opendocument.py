@@ -39,6 +39,8 @@ _VALUES = ("string-value", "value", "date-value", "time-value", "boolean-value")
 """What a cell without a text has."""
 _FALLBACKS = ("draw:object-ole", "draw:plugin", "draw:applet", "draw:floating-frame")
 """Contents of other programs, of which a frame also has a picture."""
+_DECLARED = {"header": Label.HEADER, "footer": Label.FOOTER, "date-time": Label.FOOTER}
+"""What slides refer to by its name."""
 _BREAKS = {"text:s": " ", "text:tab": "\t", "text:line-break": "\n"}
 _MARKS = (
     ("b", "fo:font-weight", ("bold", "600", "700", "800", "900")),
@@ -108,6 +110,11 @@ class _Writer:
             _get(each, "text:style-name") == "Title" for each in self._body.iterfind("text:p", _SPACES)
         )
         self._masters = {_get(each, "style:name"): each for each in self._designs("style:master-page")}
+        self._declared = {
+            (_name(each.tag), _get(each, "presentation:name")): _plain(each)
+            for each in self._body.iterchildren(*(_tag(f"presentation:{kind}-decl") for kind in _DECLARED))
+        }
+        """Headers and footers of slides."""
         self._beside: list[Block] = []
         """Notes, comments and deleted text of the page."""
         self._counts: Counter[tuple[str, int]] = Counter()
@@ -170,17 +177,10 @@ class _Writer:
 
     def _of_master(self, page: Any) -> Iterator[Block]:
         """The header and footer of a slide, and, where its master is used first, what that shows on all slides."""
-        for kind, label in (("header", Label.HEADER), ("footer", Label.FOOTER), ("date-time", Label.FOOTER)):
-            name, is_shown = (
-                _get(page, f"presentation:use-{kind}-name"),
-                self._style(page, f"presentation:display-{kind}"),
-            )
-            texts = [
-                _plain(each)
-                for each in self._body.iterfind(f"presentation:{kind}-decl", _SPACES)
-                if name and is_shown != "false" and _get(each, "presentation:name") == name
-            ]
-            block = Inline("\n".join(texts)).block(label=label, furniture=Furniture.PROVEN)
+        for kind, label in _DECLARED.items():
+            said = self._declared.get((f"presentation:{kind}-decl", _get(page, f"presentation:use-{kind}-name")), "")
+            is_shown = self._style(page, f"presentation:display-{kind}") != "false"
+            block = Inline(said if is_shown else "").block(label=label, furniture=Furniture.PROVEN)
             yield from (block,) if block else ()
         master = self._masters.pop(_get(page, "draw:master-page-name"), ())
         own = (each for each in master if _name(each.tag).startswith("draw:") and not _get(each, "presentation:class"))

@@ -61,7 +61,8 @@ _CHARACTERS = {"tab": "\t", "emdash": "—", "endash": "–", "bullet": "•", "
 _CHARACTERS |= {"ldblquote": "“", "rdblquote": "”", "emspace": "\u2003", "enspace": "\u2002", "qmspace": "\u2005"}
 _CHARACTERS |= {"zwj": "\u200d", "zwnj": "\u200c", "softline": "\n"}
 _SIGNS = {"~": "\u00a0", "_": "\u2011", "\\": "\\", "{": "{", "}": "}", "\t": "\t"}
-_BULLETS = {0xF0B7: "•", 0xF0A7: "▪", 0xF0A8: "☐", 0xF0D8: "➢", 0xF0FC: "✓", 0xF0FB: "✗", 0xF0FD: "☒", 0xF0FE: "☑"}
+_BULLETS = {0xF0B7: "•", 0xF0A7: "▪", 0xF0D8: "➢", 0xF0FC: "✓", 0xF0FB: "✗", 0xF0FD: "☒", 0xF0FE: "☑"}
+_BULLETS |= dict.fromkeys((0xF06F, 0xF071, 0xF072, 0xF0A8), "☐")
 """What fonts of symbols have beyond ASCII, by their private characters."""
 _GREEK = {
     0xF000 + code: sign

@@ -397,13 +397,6 @@ def test_html_code_in_cells_keeps_its_lines(tmp_path: Path):
     assert table is not None and "<td>Code<br>a<br>b <b>c</b><br>end</td>" in table
 
 
-def test_html_annotations_of_formulas_are_silent(tmp_path: Path):
-    note = '<annotation encoding="application/x-tex">\\mathit{x}</annotation>'
-    math = f"<math><semantics><mi>x</mi>{note}</semantics></math>"
-    (tmp_path / "a.html").write_text(f"<p>So {math}.</p>", encoding="utf-8")
-    assert texts(read(tmp_path / "a.html", "html:read_html")) == ["So x."]
-
-
 MARKDOWN = """---
 title: Front
 author: "Kim"
