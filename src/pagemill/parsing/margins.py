@@ -58,7 +58,7 @@ def mark_margins(blocks: Sequence[Block], width: int, height: int, body: float) 
                 block.label = Label.PARAGRAPH_TITLE
             elif block.label is Label.FOOTER and _is_note(block, body):
                 block.label = Label.FOOTNOTE
-        if _is_aside(block, width):
+        if _is_aside(block, width, body):
             block.label = Label.ASIDE_TEXT
     for edge in (0, height):
         _mark_edge(blocks, height, body, edge)
@@ -117,9 +117,12 @@ def _span(block: Block, edge: float) -> list[float]:
     return sorted(abs(edge - y) for y in block.box[1::2])
 
 
-def _is_aside(block: Block, width: int) -> bool:
-    """Vertical text at the left or right edge (a repository's stamp, a thumb index)."""
-    text = block.label in RUNNING_TEXT | TITLES | {Label.VERTICAL_TEXT}
+def _is_aside(block: Block, width: int, body: float) -> bool:
+    """Vertical text at the left or right edge (a repository's stamp, a thumb index).
+
+    On the page of a vertical newspaper, which was turned, a large one is a headline across.
+    """
+    text = block.label in RUNNING_TEXT | TITLES | {Label.VERTICAL_TEXT} and block.size <= PARSING.title_size * body
     return text and is_mostly_vertical(block.lines) and _is_upright_at_side(block, width, 2)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from pagemill.document.geometry import Box, as_boxes
+from pagemill.document.geometry import Box, area, as_array, as_boxes, shared_areas
 from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
 from pagemill.imaging.transforms import crop_quad, rotate_quarter
@@ -78,6 +78,8 @@ _MOST_HANJA = 0.7  # share of the Chinese characters that the primary saw in a K
 SAMPLES = 6
 """Lines read to decide."""
 
+_LONG_INSIDE = 0.2  # share of a line, level before its page was turned, in long lines of the turned page: not measured
+_LEVEL = 1.2  # width over height of a figure or of two characters in a level line
 _TALL = 1.8  # height over width of a line that may run vertically
 _SURELY_TALL = 2.5  # a single upright character ("1", "l") reaches about 2.5
 
@@ -142,7 +144,9 @@ class PageReader:
         # Before anything is read: engines read level lines only.
         if runs_vertically(found):
             rotation = await self._rotation(page, found, (90, 270))
+            level = [line for line in found if _is_flat(line, _LEVEL)]
             page, found = await self._turned(page, rotation)
+            found = await self._with_level(page, found, level, rotation)
         lines, shares = await self._first_reading(page, found)
         head_down = is_head_down(shares) and (reads_below(lines, UNSURE) or is_poor_snippet(lines))
         # Upside down, no reading is evidence for a script: other engines are asked once the text stands upright.
@@ -162,6 +166,27 @@ class PageReader:
         script, foreign = self._unread_script(lines, shares)
         read = await self._services.compute(_finish, lines, self._plan)
         return read._replace(rotation=rotation, script=script, foreign=foreign, signs=signs, mirrored=len(mirrored))
+
+    async def _with_level(
+        self, page: Pixels, found: list[DetectedLine], level: list[DetectedLine], degrees: int
+    ) -> list[DetectedLine]:
+        """The lines of a turned page, with those that ran level before: headlines and tables across vertical text.
+
+        They are detected in pieces once the page is turned, and what was found across its lines is no text: only those
+        that hold no long line, and that read well, are taken.
+        """
+        there = [DetectedLine(polygon=_lain(line.polygon, degrees, page), score=line.score) for line in level]
+        long = as_array(line.box for line in found if _is_flat(line))
+        there = [
+            line
+            for line, shared in zip(there, shared_areas(as_array(line.box for line in there), long), strict=True)
+            if shared < _LONG_INSIDE * area(line.box)
+        ]
+        images = await self._services.compute(_cut, page, [line.polygon for line in there])
+        texts = await self._services.recognize(self._plan.primary, images) if images else []
+        there = [line for line, text in zip(there, texts, strict=True) if text.confidence >= UNSURE]
+        inside = shared_areas(as_array(line.box for line in found), as_array(line.box for line in there))
+        return [line for line, shared in zip(found, inside, strict=True) if 2 * shared <= area(line.box)] + there
 
     async def _mirrored(self, lines: list[Line]) -> list[Line]:
         """The lines that read well in a mirror alone, on a page whose text reads well without."""
@@ -452,6 +477,18 @@ def _box(quad: Quad, start: float, end: float) -> Box:
     shares = np.array([[start], [end]])
     points = np.concatenate([a + (b - a) * shares, d + (c - d) * shares])
     return as_boxes(np.round([[*points.min(axis=0), *points.max(axis=0)]], 1))[0]
+
+
+def _is_flat(line: DetectedLine, least: float = _TALL) -> bool:
+    width, height = size_of(line.polygon)
+    return width > least * height
+
+
+def _lain(quad: Quad, degrees: int, page: Pixels) -> Quad:
+    """Where corners lie once the page is turned clockwise by 90 or 270 degrees, in their order."""
+    height, width = page.shape[:2]
+    a, b, c, d = ((width - y, x) if degrees == 90 else (y, height - x) for x, y in quad)
+    return (a, b, c, d)
 
 
 def runs_vertically(lines: Sequence[DetectedLine]) -> bool:

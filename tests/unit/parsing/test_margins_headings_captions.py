@@ -146,3 +146,11 @@ def test_what_names_no_figure_is_a_caption_only_where_one_is_shown():
     blocks = [*in_one_row(Label.FIGURE_TITLE, "Later"), Block((10, 30, 50, 90), Label.IMAGE, [])]
     mark_captions(blocks)
     assert blocks[0].label is Label.FIGURE_TITLE
+
+
+@pytest.mark.parametrize(("width", "label"), [(16, Label.ASIDE_TEXT), (48, Label.TEXT)])
+def test_large_vertical_text_at_the_side_is_a_headline_of_a_page_that_was_turned(width, label):
+    line = TextLine(text="市政だより", box=(20.0, 300.0, 20.0 + width, 560.0))
+    block = Block(line.box, Label.TEXT, rows_of([line]))
+    mark_margins([block], 1000, 1400, 14.0)
+    assert block.label is label

@@ -319,3 +319,17 @@ async def test_a_page_in_another_script_never_meets_the_quicker_recognizer(ink):
     assert calls["rapidocr"] == 20
     assert "rapidocr:latin" not in calls
     assert len(result.lines) == 20
+
+
+def quad(x1: float, y1: float, x2: float, y2: float):
+    return ((x1, y1), (x2, y1), (x2, y2), (x1, y2))
+
+
+async def test_a_headline_across_vertical_text_is_read_as_it_lay():
+    """The page, 620 x 400, was turned by 270 degrees: what was level runs up; what held a long line was no text."""
+    page = np.ascontiguousarray(np.rot90(page_of(*[CHINESE_INK] * 6)))
+    long = DetectedLine(polygon=quad(100, 200, 350, 230), score=1.0)
+    pieces = [DetectedLine(polygon=quad(28, y, 52, y + 24), score=1.0) for y in (40, 300)]
+    headline, across = (DetectedLine(polygon=quad(*box), score=1.0) for box in ((0, 20, 620, 60), (380, 260, 430, 290)))
+    found = await PageReader(KOREAN, RuleEngines())._with_level(page, [long, *pieces], [headline, across], 270)
+    assert [line.polygon for line in found] == [long.polygon, ((20, 620), (20, 0), (60, 0), (60, 620))]
