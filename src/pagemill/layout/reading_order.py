@@ -282,7 +282,7 @@ def _parts(frames: Floats, titles: Flags) -> list[Indices]:
     same_column = ~(apart | apart.T)
     np.fill_diagonal(same_column, val=False)
     over = same_column & (frames[:, None, 1] < frames[:, 1])
-    across: Flags = (_by_way_of(same_column, apart) & same_column).any(axis=1)
+    across: Flags = np.asarray((_by_way_of(same_column, apart) & same_column).any(axis=1))
     headlines: Flags = titles & across
     heads, edges = np.zeros(count + 1, dtype=bool), np.zeros(count + 1, dtype=bool)
     for band in range(1, count + 1):
