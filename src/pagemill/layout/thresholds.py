@@ -132,6 +132,8 @@ class LayoutThresholds:
     """Share of the narrower (lower) box that two boxes may overlap and still be side by side (one above the other)."""
     press_columns = 3
     """Columns of text side by side from which a page is read article by article, as the press is."""
+    press_line = 0.4
+    """Share of the width of all text from which the usual line is too long for that."""
     press_lines, press_width = 3, 7.0
     """Least lines of a column there, and its least width."""
     press_word_gap, press_wide = 3.0, 1.35
