@@ -191,7 +191,7 @@ class _Reader:
                 yield from self._table(child, depth)
             elif child.tag in _THROUGH:
                 yield from self._container(child, depth + 1)
-            elif child.tag == f"{_W}altChunk":
+            elif child.tag in (f"{_W}altChunk", f"{_W}subDoc"):
                 yield from self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
         if node.tag not in _THROUGH and (last := self._begun.block()) is not None:
             self._begun = Inline()
@@ -236,7 +236,7 @@ class _Reader:
                 numbered.extend(inline)
                 inline = numbered
             block = heading(inline, level)
-        elif marker and inline.text.strip():
+        elif marker and (inline.text.strip() or (node.getparent().tag == f"{_W}tc" and marker[1].strip("•"))):
             block = list_item(inline, self._depth(marker[0]), marker[1])
         else:
             if inline.text.strip() and not found.after:
