@@ -118,8 +118,8 @@ def test_text_that_used_to_get_lost(tmp_path: Path, body: str, said: list[str]):
             '<tr><td rowspan="2">a<br>d</td><td colspan="2">b<br>c</td></tr><tr><td>e</td><td>f</td></tr>',
         ),
         (
-            r"\trowd\cellx100\cellx200{\listtext 1.\tab}\intbl\cell\itap2{\listtext 2.\tab}a\par{\listtext 3.\tab}b\nestcell"
-            r"{\*\nesttableprops\nestrow}\itap1\cell\row",
+            r"\trowd\cellx100\cellx200{\listtext 1.\tab}\intbl\cell\itap2{\listtext 2.\tab}a\par{\listtext 3.\tab}b"
+            r"\nestcell{\*\nesttableprops\nestrow}\itap1\cell\row",
             "<tr><td>1.</td><td>2. a<br>3. b</td></tr>",
         ),
         (
