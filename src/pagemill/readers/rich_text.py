@@ -733,6 +733,8 @@ def _grid(rows: list[tuple[_Row, list[Inline]]]) -> Iterator[Cell]:
     for number, (row, texts) in enumerate(rows):
         left, column, last = row.left, 0, None
         for at, text in enumerate(texts):
+            if at >= len(row.edges) > 0 and not text.last:  # LibreOffice ends more cells than there are
+                continue
             edge = row.edges[at] if at < len(row.edges) else _Edge(left, False, False)
             start = max(column, bisect_right(columns, left) - 1)
             column, left = max(bisect_right(columns, edge.at) - 1, start + 1), edge.at

@@ -107,6 +107,7 @@ def test_text_that_used_to_get_lost(tmp_path: Path, body: str, said: list[str]):
     [
         (r"\trowd\cellx100\cellx200 a\cell\intbl b\par c\row", "<tr><td>a</td><td>b<br>c</td></tr>"),
         (r"\trowd\cellx9\intbl a\cell\row b\cell\row", "<tr><td>a</td></tr><tr><td>b</td></tr>"),
+        (r"\trowd\cellx9\cellx99\intbl a\cell\cell\cell\cell\row", "<tr><td>a</td><td></td></tr>"),
         (r"\trowd\cellx9\intbl a\cell\pard\par ", "<tr><td>a</td></tr>"),
         (
             r"\trowd\trhdr\cellx500\cellx900 a\cell b\cell\row\trowd\cellx910 c\cell\row",
