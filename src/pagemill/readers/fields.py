@@ -9,7 +9,7 @@ from pagemill.document.page import Mark
 from pagemill.readers.base import Marks
 
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
-_SWITCH = re.compile(r"\\[A-Za-z*]+ ?-?\d*")
+_SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\S+)|\\[A-Za-z]+ ?-?\d*')
 
 
 def field_text(instruction: str) -> str:
