@@ -47,7 +47,7 @@ _WORD, _NUMBER, _HEX, _SIGN, _BRACE, _TEXT = range(1, 7)
 """Groups of a token."""
 _NO_HEX = re.compile("[^0-9A-Fa-f]+")
 _CONTROLS = dict.fromkeys(each for each in range(32) if chr(each) not in "\t\n")
-_SYMBOL = re.compile(r'\s*SYMBOL\s+(?:0x([0-9A-Fa-f]{1,5})|(\d{1,6}))(?:.*\\f\s*"([^"]*))?')
+_SYMBOL = re.compile(r'\s*SYMBOL\s+(?:0x([0-9A-Fa-f]{1,5})|(\d{1,6}))(?:.*\\f\s*"?([^"\\]*))?')
 _HEADING = re.compile(r"(?:.* )?heading ([1-9])", re.IGNORECASE)
 _CODE_PAGES = {0: 1252, 77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258}
 _CODE_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250, 254: 437, 255: 437}
@@ -249,7 +249,7 @@ class _Reader:
         self._lost: Counter[str] = Counter()
         """What is not read, by its noun."""
         self._note = self._undecoded = self._formula = 0
-        self._was_hidden = self._is_star = self._goes_on = False
+        self._was_hidden = self._is_star = self._goes_on = self._in_picture = False
 
     def read(self) -> Document:
         """The document."""
@@ -359,6 +359,7 @@ class _Reader:
                 self._form, self._entries = {}, []
             elif word == "pict":
                 self._said.pop("wzDescription", None)
+                self._in_picture = True
         elif kind == "skip" or (is_star and kind != "through"):
             state.to = "skip"
         elif word in _TIME:
@@ -494,10 +495,13 @@ class _Reader:
         """What a field shows of its own instruction, without a result."""
         if (symbol := _SYMBOL.match(instruction)) is None:
             return field_text(instruction)
-        code, font = int(symbol[1] or symbol[2], 16 if symbol[1] else 10), symbol[3] or self._font_name()
+        code = int(symbol[1] or symbol[2], 16 if symbol[1] else 10)
+        font = (symbol[3] or "").strip() or self._font_name()
         if font.lower().startswith(_SYMBOL_FONTS) and code < 0x100:
             return _of_symbols(chr(0xF000 + code), font)
-        return bytes([code]).decode("cp1252", "replace") if code < 0x100 else chr(min(code, 0x10FFFF))
+        if code < 0x100:
+            return bytes([code]).decode("cp1252", "replace")
+        return "\ufffd" if 0xD800 <= code < 0xE000 or code > 0x10FFFF else chr(code)
 
     def _say(self, text: str) -> None:
         state = self._state
@@ -533,6 +537,7 @@ class _Reader:
     def _catch(self, old: _State, text: str) -> None:
         """What was caught in a group that ends."""
         state, kind = self._state, old.to
+        self._in_picture &= kind != "pict"
         if kind in ("title", "author"):
             self._info[kind] = text
         elif kind in ("creatim", "revtim") and self._time.get("yr"):
@@ -548,7 +553,7 @@ class _Reader:
             name = self._said.get("sn", "")
             self._said[name] = text
             last = state.story.beside[-1] if state.story.beside else None
-            if name == "wzDescription" and last and last.picture and all(each.to != "pict" for each in self._stack):
+            if name == "wzDescription" and last and last.picture and not self._in_picture:
                 last.picture = msgspec.structs.replace(last.picture, alternative=text)
             block = Inline(text if name == "gtextUNICODE" else "").block()
             state.story.beside += [block] if block else []

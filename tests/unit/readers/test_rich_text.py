@@ -92,8 +92,9 @@ def test_a_document_with_everything(tmp_path: Path):
         (r"a\column b\pmartabqr c", ["a\nb\tc"]),
         (r"{\field{\*\fldinst MACROBUTTON No [Type here]}} {\field{\*\fldinst EQ \\f(1;2)}}", ["[Type here] (1;2)"]),
         (
-            r'{\field{\*\fldinst SYMBOL 163 \\f "Symbol" \\s 9}{\fldrslt\f2\'a3}}{\field{\*\fldinst SYMBOL 0xe9}}',
-            ["≤é"],
+            r'{\field{\*\fldinst SYMBOL 163 \\f "Symbol" \\s 9}{\fldrslt\f2\'a3}}{\field{\*\fldinst SYMBOL 0xe9}}'
+            r"{\field{\*\fldinst SYMBOL 254 \\f Wingdings \\h}}{\field{\*\fldinst SYMBOL 55357}}",
+            ["≤é☑\ufffd"],
         ),
         (r"\pard\outlinelevel0 A\par\pard b{\sp{\sn gtextUNICODE}{\sv draft}}", ["A", "b", "draft"]),
     ],
