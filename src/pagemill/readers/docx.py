@@ -31,6 +31,7 @@ from pagemill.readers.base import (
 )
 from pagemill.readers.charts import CHARTS, chart_blocks
 from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
+from pagemill.readers.fields import field_link, field_text
 from pagemill.readers.html import of_markup, ordinal
 from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import check_package, refuse_strict, unlocked
@@ -49,8 +50,6 @@ _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _CONTENT = (f"{_W}t", f"{_M}t", f"{_A}t", f"{_A}blip", *CHARTS, RELATIONS)
 """Elements of which an alternative has one, unless it is ink, whose picture is the other alternative."""
-_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
-_SWITCH = re.compile(r"\\[A-Za-z*]+ ?-?\d*")
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 _GANADA = "가나다라마바사아자차카타파하"
 _CIRCLED = 0x2460
@@ -192,7 +191,7 @@ class _Reader:
                 yield from self._table(child, depth)
             elif child.tag in _THROUGH:
                 yield from self._container(child, depth + 1)
-            elif child.tag == f"{_W}altChunk":
+            elif child.tag in (f"{_W}altChunk", f"{_W}subDoc"):
                 yield from self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
         if node.tag not in _THROUGH and (last := self._begun.block()) is not None:
             self._begun = Inline()
@@ -237,7 +236,7 @@ class _Reader:
                 numbered.extend(inline)
                 inline = numbered
             block = heading(inline, level)
-        elif marker and inline.text.strip():
+        elif marker and (inline.text.strip() or (node.getparent().tag == f"{_W}tc" and marker[1].strip("•"))):
             block = list_item(inline, self._depth(marker[0]), marker[1])
         else:
             if inline.text.strip() and not found.after:
@@ -265,7 +264,7 @@ class _Reader:
             elif tag == f"{_W}hyperlink":
                 self._collect(child, inline, found, (*marks, *self._link(child)), depth + 1)
             elif tag == f"{_W}fldSimple":
-                self._collect(child, inline, found, (*marks, *_field_link(child.get(f"{_W}instr") or "")), depth + 1)
+                self._collect(child, inline, found, (*marks, *field_link(child.get(f"{_W}instr") or "")), depth + 1)
             elif tag in _THROUGH:
                 self._collect(child, inline, found, marks, depth + 1)
             elif tag in _GONE:
@@ -281,7 +280,7 @@ class _Reader:
         own = self._run_marks(run)
         if own is None:
             return
-        marks = (*marks, *own, *(_field_link(self._field[-1]) if self._field else ()))
+        marks = (*marks, *own, *(field_link(self._field[-1]) if self._field else ()))
         for child in _children(run):
             name = child.tag.removeprefix(_W)
             if name == "t":
@@ -304,7 +303,7 @@ class _Reader:
                 if kind == "begin":
                     self._field.append("")
                 elif kind == "end" and self._field:
-                    inline.add(_field_text(self._field.pop()), marks)
+                    inline.add(field_text(self._field.pop()), marks)
                 if (box := child.find(f"{_W}ffData/{_W}checkBox")) is not None:
                     is_set = _switch([box], "checked" if box.find(f"{_W}checked") is not None else "default")
                     inline.add("☒" if is_set else "☐", marks)
@@ -712,17 +711,3 @@ def _symbol(node: Any) -> str:
     if box := _BOXES.get((node.get(f"{_W}font") or "").lower(), {}).get(code & 0xFF):
         return box
     return chr(code) if 0x20 <= code < 0xD800 else "•" if code else ""
-
-
-def _field_text(instruction: str) -> str:
-    """What a field shows of its own instruction: a button its label, a formula of old its operands."""
-    name, _, rest = instruction.strip().partition(" ")
-    if name.upper() in ("MACROBUTTON", "GOTOBUTTON"):
-        return rest.strip().partition(" ")[2]
-    return _SWITCH.sub("", rest).strip() if name.upper() == "EQ" else ""
-
-
-def _field_link(instruction: str) -> Marks:
-    match = _LINK.match(instruction)
-    target = safe_target(match[1]) if match else None
-    return ((Mark.LINK, target),) if target else ()

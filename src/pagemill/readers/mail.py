@@ -77,6 +77,8 @@ def read(path: Path, password: str | None = None) -> Document:
     parts[0].warnings += [f"not read: {defect}" for defect in defects if isinstance(defect, Unread)]
     lost = {type(defect).__name__ for defect in defects if not isinstance(defect, Unread)}
     parts[0].warnings += [f"the message is damaged: {', '.join(sorted(lost))}"] if lost else []
+    if any((part.epilogue or "").strip() for part in _own_parts(message)):
+        parts[0].warnings.append("text after the end of the message is not read")
     sent = ""
     with suppress(*_ODD, OverflowError):
         sent = parsedate_to_datetime(_header(message, "Date")).isoformat()

@@ -34,7 +34,7 @@ _SPACES = {short: name for name, short in _NAMES.items()}
 _INFO = {"title": "dc:title", "author": "meta:initial-creator", "created": "meta:creation-date"}
 _INFO |= {"modified": "dc:date", "language": "dc:language"}
 _SILENT = frozenset(("office:forms", "text:tracked-changes", "text:table-of-content-source", "presentation:notes"))
-_SILENT |= {"office:binary-data", "text:ruby-text", "table:shapes"}
+_SILENT |= {"office:binary-data", "table:shapes"}
 _VALUES = ("string-value", "value", "date-value", "time-value", "boolean-value")
 """What a cell without a text has."""
 _FALLBACKS = ("draw:object-ole", "draw:plugin", "draw:applet", "draw:floating-frame")
@@ -199,6 +199,9 @@ class _Writer:
     def _write(self, node: Any, depth: int) -> str:
         name = _name(node.tag)
         if name in _SILENT:
+            return ""
+        if name == "text:ruby-text":  # it would be in the middle of the word
+            self.lost["ruby reading"] += bool(_plain(node).strip())
             return ""
         if name in ("text:s", "text:tab", "text:line-break"):
             return "<br>" if name == "text:line-break" else " "

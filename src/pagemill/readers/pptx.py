@@ -76,9 +76,12 @@ def read(path: Path, password: str | None = None) -> Document:
 
 def _slide(slide: Any, size: tuple[int, int]) -> Part:
     part = Part(width=round(size[0] / _EMU_PER_PIXEL), height=round(size[1] / _EMU_PER_PIXEL))
+    lost: Counter[str] = Counter()
+    for ink in list(slide._element.iter(f"{_P}contentPart")):  # python-pptx fails at those without a picture
+        lost["ink drawing"] += 1
+        ink.getparent().remove(ink)
     shapes = list(slide.shapes)
     titles = [shape for shape in shapes if _placeholder(shape) in _TITLES]
-    lost: Counter[str] = Counter()
     for shape in (*titles, *(shape for shape in shapes if shape not in titles)):
         part.blocks += _shape(shape, lost, 0)
     part.blocks += _background(slide, part.height)

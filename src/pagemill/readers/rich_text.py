@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,6 @@ from xml.etree.ElementTree import Element, SubElement
 import msgspec
 
 from pagemill.document.labels import Label
-from pagemill.document.marks import safe_target
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
 from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, TooLargeError
@@ -35,6 +35,7 @@ from pagemill.readers.base import (
     tables,
     unread,
 )
+from pagemill.readers.fields import field_link, field_text
 from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.text import MOST_BYTES
 from pagemill.tables.table import Cell
@@ -46,13 +47,15 @@ _WORD, _NUMBER, _HEX, _SIGN, _BRACE, _TEXT = range(1, 7)
 """Groups of a token."""
 _NO_HEX = re.compile("[^0-9A-Fa-f]+")
 _CONTROLS = dict.fromkeys(each for each in range(32) if chr(each) not in "\t\n")
-_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"')
+_SYMBOL = re.compile(r'\s*SYMBOL\s+(?:0x([0-9A-Fa-f]{1,5})|(\d{1,6}))(?:.*\\f\s*"?([^"\\]*))?')
 _HEADING = re.compile(r"(?:.* )?heading ([1-9])", re.IGNORECASE)
 _CODE_PAGES = {0: 1252, 77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258}
 _CODE_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250, 254: 437, 255: 437}
 """By the number of a font's character set."""
 _SYMBOLS = 2
 """The character set of fonts of symbols."""
+_SYMBOL_FONTS = ("symbol", "wingdings", "webdings")
+"""Starts of names of such fonts."""
 _MAC = 10000
 _KNOWN = {437, 720, 737, 775, 850, 852, *range(855, 859), *range(860, 867), 869, 874, *range(1250, 1259), 65001}
 _KNOWN |= set(_CODE_PAGES.values())
@@ -60,6 +63,7 @@ _PAGES = {"mac": _MAC, "pc": 437, "pca": 850}
 _CHARACTERS = {"tab": "\t", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’", "line": "\n"}
 _CHARACTERS |= {"ldblquote": "“", "rdblquote": "”", "emspace": "\u2003", "enspace": "\u2002", "qmspace": "\u2005"}
 _CHARACTERS |= {"zwj": "\u200d", "zwnj": "\u200c", "softline": "\n"}
+_CHARACTERS |= {f"p{base}tabq{side}": "\t" for base in ("mar", "ind") for side in "lcr"}
 _SIGNS = {"~": "\u00a0", "_": "\u2011", "\\": "\\", "{": "{", "}": "}", "\t": "\t"}
 _BULLETS = {0xF0B7: "•", 0xF0A7: "▪", 0xF0D8: "➢", 0xF0FC: "✓", 0xF0FB: "✗", 0xF0FD: "☒", 0xF0FE: "☑"}
 _BULLETS |= dict.fromkeys((0xF06F, 0xF071, 0xF072, 0xF0A8), "☐")
@@ -89,7 +93,7 @@ _KINDS = {
     for kind, words in (
         ("format", "plain nosupersub pard v deleted mvf intbl itap li uc s outlinelevel f deff fcharset cpg ansicpg"),
         ("format", "mac pc pca"),
-        ("begin", "field fldrslt upr ud moMath nestrow chftn"),
+        ("begin", "field fldrslt upr ud moMath nestrow chftn object"),
         # Text that says something of the document:
         (
             "catch",
@@ -179,6 +183,8 @@ class _Story:
     """Paragraphs of the cell."""
     nested: list[str] = field(default_factory=list)
     """Cells of the row of a table in the cell."""
+    inner: list[str] = field(default_factory=list)
+    """Paragraphs of the cell of that row."""
     cells: list[Inline] = field(default_factory=list)
     rows: list[tuple[_Row, list[Inline]]] = field(default_factory=list)
 
@@ -240,8 +246,10 @@ class _Reader:
         self._running: list[Block] = []
         self._heard: set[str | None] = set()
         """Texts of headers and footers."""
-        self._note = self._undecoded = self._hidden = self._formula = self._formulas = 0
-        self._was_hidden = self._is_star = self._goes_on = False
+        self._lost: Counter[str] = Counter()
+        """What is not read, by its noun."""
+        self._note = self._undecoded = self._formula = 0
+        self._was_hidden = self._is_star = self._goes_on = self._in_picture = False
 
     def read(self) -> Document:
         """The document."""
@@ -278,7 +286,7 @@ class _Reader:
             each.level = min((each.level or 2) - (not self._has_title), 6)
             each.label = Label.DOC_TITLE if each.level == 1 else each.label
         parts = list(in_parts([*self._running, *self._state.story.blocks]))
-        parts[0].notes += unread({"hidden run": self._hidden, "formula": self._formulas})
+        parts[0].notes += unread(self._lost)
         parts[0].warnings += [f"{count(self._undecoded, 'character')} cannot be decoded"] if self._undecoded else []
         parts[0].warnings += ["the file is cut off"] if is_open else []
         parts[0].warnings += ["text follows the end of the document; it is read, too"] if self._goes_on else []
@@ -302,7 +310,7 @@ class _Reader:
         if old.caught is not state.caught:
             self._catch(old, "".join(old.caught).strip())
         if old.field is not state.field:
-            self._formulas += "".join(old.field).split()[:1] == ["EQ"]
+            self._say(self._field_text("".join(old.field)))
         if old.story is not state.story:
             self._end_story(old, state.story)
         elif not self._stack:
@@ -351,6 +359,7 @@ class _Reader:
                 self._form, self._entries = {}, []
             elif word == "pict":
                 self._said.pop("wzDescription", None)
+                self._in_picture = True
         elif kind == "skip" or (is_star and kind != "through"):
             state.to = "skip"
         elif word in _TIME:
@@ -407,10 +416,10 @@ class _Reader:
             case "field":
                 state.field = []
             case "fldrslt":
-                found = _LINK.match("".join(state.field))
-                target = safe_target(found[1]) if found else None
+                instruction = "".join(state.field)
                 own = tuple(each for each in state.marks if each[0] is not Mark.LINK)
-                state.marks = (*own, (Mark.LINK, target)) if target else own
+                state.marks = (*own, *field_link(instruction))
+                state.to = "skip" if self._field_text(instruction) else state.to
             case "upr":  # the same text in Unicode follows
                 state.to = "skip"
             case "ud":
@@ -419,6 +428,8 @@ class _Reader:
                 state.to, state.caught = "skip" if state.to else "math", []
                 state.node = None if state.to == "skip" else Element(f"{_MATH}oMath")
                 self._formula = 0
+            case "object":
+                self._lost["embedded object"] += 1
             case "nestrow":
                 self._end_nested_row(state)
             case "chftn" if not state.to:
@@ -465,7 +476,7 @@ class _Reader:
             self._say("")
             self._high = code
         else:
-            self._say(self._of_symbols(chr(code)) if 0xF020 <= code <= 0xF0FF else chr(code))
+            self._say(_of_symbols(chr(code), self._font_name()) if 0xF020 <= code <= 0xF0FF else chr(code))
 
     def _decode(self) -> None:
         if not self._bytes:
@@ -473,15 +484,24 @@ class _Reader:
         raw, self._bytes = bytes(self._bytes), bytearray()
         page = self._pages.get(self._state.font) or self._page
         if page == "symbols":
-            self._say(self._of_symbols(chr(code if code < 0x80 else 0xF000 + code) for code in raw))
+            self._say(_of_symbols((chr(code if code < 0x80 else 0xF000 + code) for code in raw), self._font_name()))
         else:
             self._say(raw.decode(page, "replace"))
 
-    def _of_symbols(self, characters: Iterable[str]) -> str:
-        """Characters of a font of symbols as Unicode has them; others stay."""
-        name = self._names.get(("fonttbl", self._state.font), "").rstrip(";").strip().lower()
-        signs = _BULLETS | (_GREEK if name == "symbol" else {})
-        return "".join(signs.get(ord(each), "•" if "\uf020" <= each <= "\uf0ff" else each) for each in characters)
+    def _font_name(self) -> str:
+        return self._names.get(("fonttbl", self._state.font), "").rstrip(";").strip()
+
+    def _field_text(self, instruction: str) -> str:
+        """What a field shows of its own instruction, without a result."""
+        if (symbol := _SYMBOL.match(instruction)) is None:
+            return field_text(instruction)
+        code = int(symbol[1] or symbol[2], 16 if symbol[1] else 10)
+        font = (symbol[3] or "").strip() or self._font_name()
+        if font.lower().startswith(_SYMBOL_FONTS) and code < 0x100:
+            return _of_symbols(chr(0xF000 + code), font)
+        if code < 0x100:
+            return bytes([code]).decode("cp1252", "replace")
+        return "\ufffd" if 0xD800 <= code < 0xE000 or code > 0x10FFFF else chr(code)
 
     def _say(self, text: str) -> None:
         state = self._state
@@ -507,7 +527,7 @@ class _Reader:
         elif state.to:
             state.caught.append(text)
         else:
-            self._hidden += state.is_hidden and not self._was_hidden
+            self._lost["hidden run"] += state.is_hidden and not self._was_hidden
             self._was_hidden = state.is_hidden
             if state.is_deleted and not state.is_hidden:
                 state.story.deleted.add(text, [(Mark.STRIKE, None)])
@@ -517,6 +537,7 @@ class _Reader:
     def _catch(self, old: _State, text: str) -> None:
         """What was caught in a group that ends."""
         state, kind = self._state, old.to
+        self._in_picture &= kind != "pict"
         if kind in ("title", "author"):
             self._info[kind] = text
         elif kind in ("creatim", "revtim") and self._time.get("yr"):
@@ -531,6 +552,9 @@ class _Reader:
         elif kind == "sv":
             name = self._said.get("sn", "")
             self._said[name] = text
+            last = state.story.beside[-1] if state.story.beside else None
+            if name == "wzDescription" and last and last.picture and not self._in_picture:
+                last.picture = msgspec.structs.replace(last.picture, alternative=text)
             block = Inline(text if name == "gtextUNICODE" else "").block()
             state.story.beside += [block] if block else []
         elif kind == "pict" and state.to not in ("listtext", "pntext"):
@@ -544,7 +568,7 @@ class _Reader:
             self._show_field(state)
         elif kind == "math" and old.node is not None:
             latex = latex_of_omml(old.node).strip() if self._formula <= _LONGEST_FORMULA else ""
-            self._formulas += not latex
+            self._lost["formula"] += not latex
             if latex:
                 state.story.inline.formula(latex)
                 state.story.formulas.append(latex)
@@ -573,7 +597,10 @@ class _Reader:
         deleted, story.deleted = story.deleted.block(label=Label.ASIDE_TEXT), Inline()
         story.beside += [deleted] if deleted else []
         if state.tables:
-            self._end_line(state) if state.tables == 1 else story.inline.end_line()
+            if state.tables == 1:
+                self._end_line(state)
+            else:
+                story.inner.append(_taken(story).text.strip())
             return
         inline, marker, formulas = story.inline, story.marker, story.formulas
         story.inline, story.marker, story.formulas = Inline(), "", []
@@ -609,11 +636,8 @@ class _Reader:
 
     def _end_line(self, state: _State) -> None:
         """End a paragraph of a cell."""
-        story = state.story
-        line = Inline(f"{story.marker} " if story.marker else "")
-        line.extend(story.inline)
-        story.lines += [line] if story.inline.text.strip() else []
-        story.inline, story.marker = Inline(), ""
+        line = _taken(state.story)
+        state.story.lines += [line] if line.text.strip() else []
 
     def _end_cell(self, state: _State) -> None:
         self._end_nested_row(state)
@@ -626,17 +650,20 @@ class _Reader:
         state.story.cells.append(text)
 
     def _end_nested_cell(self, state: _State) -> None:
-        state.story.nested.append(state.story.inline.text.strip())
-        state.story.inline = Inline()
+        story = state.story
+        story.nested.append("\n".join(filter(None, (*story.inner, _taken(story).text.strip()))))
+        story.inner = []
 
     def _end_nested_row(self, state: _State) -> None:
         story = state.story
+        if story.inner:  # of a cell that has no end
+            self._end_nested_cell(state)
         story.lines += [Inline("\t".join(story.nested))] if story.nested else []
         story.nested = []
 
     def _end_row(self, state: _State) -> None:
         story = state.story
-        if story.inline.text.strip() or story.lines or story.nested:
+        if story.inline.text.strip() or story.lines or story.nested or story.inner:
             self._end_cell(state)
         story.inline = Inline()
         story.rows += [(self._row, story.cells)] if story.cells else []
@@ -676,6 +703,20 @@ class _Reader:
         beside += [*([block] if block else []), *others]
 
 
+def _taken(story: _Story) -> Inline:
+    """The paragraph of a cell that ends, with its marker."""
+    line = Inline(f"{story.marker} " if story.marker else "")
+    line.extend(story.inline)
+    story.inline, story.marker = Inline(), ""
+    return line
+
+
+def _of_symbols(characters: Iterable[str], font: str) -> str:
+    """Characters of a font of symbols as Unicode has them; others stay."""
+    signs = _BULLETS | (_GREEK if font.lower() == "symbol" else {})
+    return "".join(signs.get(ord(each), "•" if "\uf020" <= each <= "\uf0ff" else each) for each in characters)
+
+
 def _marked(marks: Marks, mark: Mark, is_on: bool) -> Marks:
     return (*(each for each in marks if each[0] is not mark), *(((mark, None),) if is_on else ()))
 
@@ -697,6 +738,8 @@ def _grid(rows: list[tuple[_Row, list[Inline]]]) -> Iterator[Cell]:
     for number, (row, texts) in enumerate(rows):
         left, column, last = row.left, 0, None
         for at, text in enumerate(texts):
+            if at >= len(row.edges) > 0 and not text.last:  # LibreOffice ends more cells than there are
+                continue
             edge = row.edges[at] if at < len(row.edges) else _Edge(left, False, False)
             start = max(column, bisect_right(columns, left) - 1)
             column, left = max(bisect_right(columns, edge.at) - 1, start + 1), edge.at
@@ -724,6 +767,6 @@ _ENDS: dict[str, Callable[[_Reader, _State], None]] = {
     "cell": _Reader._end_cell,
     "nestcell": _Reader._end_nested_cell,
     "row": _Reader._end_row,
-    "page": _break_page,
+    **dict.fromkeys(("page", "column"), _break_page),
 }
 """What ends with a word."""

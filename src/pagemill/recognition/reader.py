@@ -275,18 +275,22 @@ class PageReader:
         doubtful = [line for line in lines if line.text.confidence < _SURE]
         apart = await self._services.compute(lambda: [inks_of(line.image) for line in doubtful])
         crossed = [(line, inks) for line, inks in zip(doubtful, apart, strict=True) if inks is not None]
-        if not crossed:
-            return []
-        engine, found = self._plan.primary, list[Line]()
-        texts = await self._services.recognize(engine, [text.image for _, (text, _) in crossed])
-        stamps = await self._services.recognize(engine, [stamp.image for _, (_, stamp) in crossed])
-        for (line, (dark, coloured)), text, stamp in zip(crossed, texts, stamps, strict=True):
+        texts, stamps = (
+            [Line(inks[ink].quad_in(line.quad), inks[ink].image) for line, inks in crossed] for ink in (0, 1)
+        )
+        found = list[Line]()
+        if crossed:
+            await self._read_with(self._plan.primary, texts)
+            await self._read_with(self._plan.primary, stamps)
+        for (line, _), dark, stamp in zip(crossed, texts, stamps, strict=True):
             # What the primary cannot read either way is left to other engines, which read the dark ink, too.
-            if text.confidence < line.text.confidence and line.text.confidence >= DOUBTFUL:
+            if dark.text.confidence < line.text.confidence and line.text.confidence >= DOUBTFUL:
                 continue
-            if stamp.confidence >= UNSURE and sum(map(str.isalnum, stamp.text)) >= _LEAST_OF_STAMP:
-                found.append(Line(coloured.quad_in(line.quad), coloured.image, without_frame(stamp), engine))
-            line.quad, line.image, line.text, line.engine = dark.quad_in(line.quad), dark.image, text, engine
+            if stamp.text.confidence >= UNSURE and sum(map(str.isalnum, stamp.text.text)) >= _LEAST_OF_STAMP:
+                stamp.text = without_frame(stamp.text)
+                found.append(stamp)
+            line.quad, line.image, line.text, line.engine = dark.quad, dark.image, dark.text, dark.engine
+            line.unread = dark.unread
         return found
 
     async def _read_others(self, lines: list[Line], shares: dict[str, float]) -> None:

@@ -28,6 +28,8 @@ _TOUCHING = 0.02
 """Least share of the coloured pixels that touch dark ones: a coloured word in a line touches none."""
 _SHARED = 0.2
 """Least share of the columns with coloured ink that hold dark ink, too. Not measured."""
+_CUT_OFF = 0.5
+"""Share of a line's height below which what is at the edge is a part of another line. Not measured."""
 _MARGIN = 4
 """Pixels of paper that are left around an ink."""
 
@@ -78,7 +80,18 @@ def inks_of(line: Pixels) -> tuple[Ink, Ink] | None:
     text[_grown((away > _TINTED) & ~over & ~dark) & ~over & ~dark] = ground
     stamp = np.full_like(line, ground)
     stamp[coloured] = np.median(line[coloured & ~over], axis=0).astype(np.uint8)
-    return _cut(text, dark | over), _cut(stamp, coloured)
+    return _cut(text, _own_rows(dark | over)), _cut(stamp, coloured)
+
+
+def _own_rows(ink: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The ink of a line without the cut-off edges of lines above and below, where a stamp reaches over them."""
+    has_ink = np.pad(_without_edges(ink).any(axis=1).astype(np.int8), 1)
+    starts, ends = np.flatnonzero(np.diff(has_ink) > 0), np.flatnonzero(np.diff(has_ink) < 0)
+    heights, own = ends - starts, ink.copy()
+    for start, end, height in zip(starts, ends, heights, strict=True):
+        if height < _CUT_OFF * heights.max() and (start <= 1 or end >= len(ink)):
+            own[start:end] = False
+    return own
 
 
 def _cut(image: Pixels, ink: NDArray[np.bool_]) -> Ink:

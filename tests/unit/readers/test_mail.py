@@ -96,6 +96,8 @@ def test_a_message_that_is_cut_off_has_a_warning(tmp_path: Path):
     message.add_attachment(b"x" * 3000, maintype="image", subtype="png", filename="a.png")
     document = read(eml(tmp_path, bytes(message)[:-2000]))
     assert document.parts[0].warnings == ["the message is damaged: CloseBoundaryNotFoundDefect"]
+    document = read(eml(tmp_path, bytes(message) + b"\nSubject: another message\n"))
+    assert document.parts[0].warnings == ["text after the end of the message is not read"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\nno header", bytes(300)])

@@ -263,7 +263,8 @@ def test_running_heads_forms_hidden_text_and_notes_of_all_kinds(tmp_path: Path):
         '<text:tracked-changes><text:changed-region xml:id="c"><text:deletion><text:p>gone</text:p></text:deletion>'
         '</text:changed-region></text:tracked-changes><text:p><draw:control draw:control="text"/>, <draw:control'
         ' draw:control="box"/><text:change text:change-id="c"/></text:p><text:section text:display="none"><text:p>a'
-        '</text:p></text:section><text:p>A<text:hidden-text text:string-value="b"/><text:note><text:note-citation>1'
+        "</text:p></text:section><text:p>A<text:ruby-text>b</text:ruby-text>"
+        '<text:hidden-text text:string-value="b"/><text:note><text:note-citation>1'
         "</text:note-citation><text:note-body><text:p>a<text:line-break/>b</text:p><text:p>c<draw:frame><draw:image "
         'xlink:href="Pictures/a.png"/></draw:frame></text:p></text:note-body></text:note></text:p>'
     )
@@ -271,7 +272,9 @@ def test_running_heads_forms_hidden_text_and_notes_of_all_kinds(tmp_path: Path):
     found = blocks(document)
     assert [each.content for each in found if each.furniture] == list(kinds)
     assert [each.content for each in found if not each.furniture] == ["Kim, ☒ Yes", "A1", "gone", "1 a\nb\nc", None]
-    assert document.parts[0].notes == ["not read: 2 hidden runs", "not read: 1 form field"]
+    assert document.parts[0].notes == [
+        f"not read: {each}" for each in ("2 hidden runs", "1 ruby reading", "1 form field")
+    ]
 
 
 def test_slides_show_their_footer_and_their_master(tmp_path: Path):

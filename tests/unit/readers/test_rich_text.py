@@ -89,6 +89,13 @@ def test_a_document_with_everything(tmp_path: Path):
         (r"A" + SHAPE % (r"box\par", "twice") + r"{\*\do{\dptxbx{\dptxbxtext old}}}\par B", ["A", "box", "old", "B"]),
         (r"A{\object{\*\objdata 00}{\result shown}}{\upr{twice}{\*\ud one}}{\*\new x}", ["Ashownone"]),
         (r"{\field{\*\fldinst{\*\formfield{\fftype2\ffres1{\*\ffl a}{\*\ffl b}}}}{\fldrslt }}", ["b"]),
+        (r"a\column b\pmartabqr c", ["a\nb\tc"]),
+        (r"{\field{\*\fldinst MACROBUTTON No [Type here]}} {\field{\*\fldinst EQ \\f(1;2)}}", ["[Type here] (1;2)"]),
+        (
+            r'{\field{\*\fldinst SYMBOL 163 \\f "Symbol" \\s 9}{\fldrslt\f2\'a3}}{\field{\*\fldinst SYMBOL 0xe9}}'
+            r"{\field{\*\fldinst SYMBOL 254 \\f Wingdings \\h}}{\field{\*\fldinst SYMBOL 55357}}",
+            ["≤é☑\ufffd"],
+        ),
         (r"\pard\outlinelevel0 A\par\pard b{\sp{\sn gtextUNICODE}{\sv draft}}", ["A", "b", "draft"]),
     ],
 )
@@ -101,6 +108,7 @@ def test_text_that_used_to_get_lost(tmp_path: Path, body: str, said: list[str]):
     [
         (r"\trowd\cellx100\cellx200 a\cell\intbl b\par c\row", "<tr><td>a</td><td>b<br>c</td></tr>"),
         (r"\trowd\cellx9\intbl a\cell\row b\cell\row", "<tr><td>a</td></tr><tr><td>b</td></tr>"),
+        (r"\trowd\cellx9\cellx99\intbl a\cell\cell\cell\cell\row", "<tr><td>a</td><td></td></tr>"),
         (r"\trowd\cellx9\intbl a\cell\pard\par ", "<tr><td>a</td></tr>"),
         (
             r"\trowd\trhdr\cellx500\cellx900 a\cell b\cell\row\trowd\cellx910 c\cell\row",
@@ -110,6 +118,11 @@ def test_text_that_used_to_get_lost(tmp_path: Path, body: str, said: list[str]):
             r"\trowd\clvmgf\cellx500\clmgf\cellx900\clmrg\cellx1300 a\cell b\cell c\cell\row"
             r"\trowd\clvmrg\cellx500\cellx900\cellx1300 d\cell e\cell f\cell\row",
             '<tr><td rowspan="2">a<br>d</td><td colspan="2">b<br>c</td></tr><tr><td>e</td><td>f</td></tr>',
+        ),
+        (
+            r"\trowd\cellx100\cellx200{\listtext 1.\tab}\intbl\cell\itap2{\listtext 2.\tab}a\par{\listtext 3.\tab}b"
+            r"\nestcell{\*\nesttableprops\nestrow}\itap1\cell\row",
+            "<tr><td>1.</td><td>2. a<br>3. b</td></tr>",
         ),
         (
             r"\trowd\cellx1\intbl a\par\itap2 b\nestcell c\nestcell{\*\nesttableprops\trowd\cellx9\nestrow}"
@@ -125,9 +138,9 @@ def test_tables(tmp_path: Path, body: str, rows: str):
 
 
 def test_what_is_not_read_is_named(tmp_path: Path):
-    body = "\0" r"\f1\'98{\v a}{\v b}{\field{\*\fldinst EQ \\f(1;2)}{\fldrslt }}\'8f\par"
+    body = "\0" r"\f1\'98{\v a}{\v b}{\object{\*\objdata 0}}\'8f\par"
     part = opened(tmp_path / "a.rtf", body).parts[0]
-    assert part.notes == ["not read: 1 hidden run", "not read: 1 formula"]
+    assert part.notes == ["not read: 1 hidden run", "not read: 1 embedded object"]
     assert part.warnings == ["2 characters cannot be decoded"]
 
 
@@ -155,3 +168,11 @@ def test_damaged_files_are_read_or_refused_and_cut_ones_are_noticed(tmp_path: Pa
         except PagemillError:
             continue
         assert whole.rstrip() == data or not whole.startswith(data) or document.parts[0].warnings, seed
+
+
+def test_the_description_of_a_shape_is_that_of_its_picture(tmp_path: Path):
+    picture = rf"{{\sp{{\sn pib}}{{\sv{{\pict\pngblip {made.png().read().hex()}}}}}}}"
+    body = rf"{{\shp{{\*\shpinst{picture}{{\sp{{\sn wzDescription}}{{\sv A field}}}}}}}}x\par"
+    assert [each.picture.alternative for each in blocks(opened(tmp_path / "a.rtf", body)) if each.picture] == [
+        "A field"
+    ]

@@ -191,6 +191,7 @@ def test_text_of_layouts_comments_and_covered_cells(tmp_path: Path):
         table = page.shapes.add_table(1, 2, 0, 0, Inches(3), Inches(1)).table
         table.cell(0, 0).text, table.cell(0, 1).text = "a", "covered"
         table.cell(0, 1)._tc.set("hMerge", "1")
+        add(page, f'<p:contentPart {NAMES} r:id="rId9"/>')
         comments = f"<p:cmLst {NAMES}><p:cm><p:text>Is it so?</p:text></p:cm></p:cmLst>".encode()
         kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/comments"
         page.part.relate_to(Part(PackURI("/ppt/c.xml"), "application/xml", page.part.package, comments), kind)
@@ -201,4 +202,4 @@ def test_text_of_layouts_comments_and_covered_cells(tmp_path: Path):
     found = slide(tmp_path, fill)
     assert texts(found, Label.FOOTER) == ["Confidential"] and texts(found, Label.ASIDE_TEXT) == ["Is it so?"]
     assert texts(found, Label.FOOTNOTE) == ["notes", "Confidential"]
-    assert found.parts[0].notes == ["not read: 1 covered cell"]
+    assert found.parts[0].notes == ["not read: 1 ink drawing", "not read: 1 covered cell"]

@@ -166,8 +166,9 @@ def test_what_is_not_read_is_counted(tmp_path: Path):
         merge, text = '<w:tcPr><w:vMerge w:val="{}"/></w:tcPr>', "<w:p><w:r><w:t>x</w:t></w:r></w:p>"
         rows = (f"<w:tr><w:tc>{merge.format(kind)}{text}</w:tc></w:tr>" for kind in ("restart", "continue"))
         document.element.body.insert(0, parse_xml(f"<w:tbl {NAMES}>{''.join(rows)}</w:tbl>"))
+        document.element.body.append(parse_xml(f'<w:subDoc {NAMES} r:id="rId99"/>'))
 
-    kinds = ("covered cell", "ruby reading", "embedded object", "footnote", "chart")
+    kinds = ("covered cell", "ruby reading", "embedded object", "footnote", "chart", "embedded document")
     assert word(tmp_path, markup, fill).parts[0].notes == [f"not read: 1 {kind}" for kind in kinds]
 
 
@@ -209,3 +210,12 @@ def test_feet_and_notes_keep_tables_pictures_and_deleted_text(tmp_path: Path):
     (picture,) = (block for block in blocks(found) if block.label is Label.FOOTER_IMAGE)
     assert picture.picture is not None and picture.furniture is Furniture.PROVEN
     assert texts(found, Label.FOOTER) == ["cell"] and texts(found, Label.ASIDE_TEXT) == ["gone"]
+
+
+def test_cells_that_are_numbered_show_their_number(tmp_path: Path):
+    def fill(document: Any) -> None:
+        for each in document.add_table(2, 1).column_cells(0):
+            each.paragraphs[0].style = "List Number"
+
+    (table,) = texts(word(tmp_path, f"<w:r {NAMES}/>", fill), Label.TABLE)
+    assert table is not None and ">1.</th>" in table and ">2.</td>" in table

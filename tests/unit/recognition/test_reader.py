@@ -10,11 +10,13 @@ from pagemill.recognition import reader
 from pagemill.recognition.base import DetectedLine, RecognizedText
 from pagemill.recognition.languages import Plan
 from pagemill.recognition.reader import PageReader
+from pagemill.recognition.stamps import Ink
 from pagemill.recognition.verdict import POORLY_READ
 
 LATIN_INK, CHINESE_INK, KOREAN_INK, LOOKALIKE_INK = 100, 140, 20, 160
 LIKE_IDEOGRAPHS_INK, HANJA_INK = 80, 120  # the primary reads both as ideographs, and Tesseract both as Hangul
 THAI_INK = 50
+STAMP_INK = 30
 MIRRORED_INK = 90  # shines through from the back
 MIXED_INK = 40  # Hanja among Hangul: each engine reads a part
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
@@ -116,6 +118,23 @@ async def test_a_snippet_is_turned_though_it_is_too_short_for_a_verdict(script):
     script.shares = {"~LATIN": 0.9}
     result, _ = await read(np.rot90(page_of(LATIN_INK, LATIN_INK), 2))
     assert (result.rotation, {line.text[:5] for line in result.lines}) == (180, {"latin"})
+
+
+async def test_a_stamp_of_which_the_primary_reads_the_number_alone_goes_to_the_other_engine(monkeypatch):
+    class Engines(RuleEngines):
+        def _read(self, engine, line):
+            if int(line.min()) != STAMP_INK:
+                return super()._read(engine, line)
+            text, place = ("2026", 0.9) if engine == "rapidocr" else ("접수 한글 2026", 0.1)
+            return RecognizedText(text=text, confidence=0.98, centers=tuple(np.linspace(place, 0.99, len(text))))
+
+    def inks_of(line):
+        inks = (page_of(each)[20:60] for each in (LATIN_INK, STAMP_INK))
+        return tuple(Ink(each, (0, 0, 1, 1)) for each in inks) if line.min() == LOOKALIKE_INK else None
+
+    monkeypatch.setattr(reader, "inks_of", inks_of)
+    result = await PageReader(KOREAN, Engines()).read(page_of(LATIN_INK, LOOKALIKE_INK))
+    assert [line.text for line in result.lines][2:] == ["접수 한글 2026"]
 
 
 async def test_an_upright_page_the_primary_reads_costs_one_pass():

@@ -63,3 +63,9 @@ def test_the_signs_of_a_ring_do_not_count():
     assert without_frame(read).text == "PAID 9"
     assert without_frame(read).centers == read.centers[1:-1]
     assert without_frame(RecognizedText(text="()", confidence=0.98, centers=(0.1, 0.9))).text == ""
+
+
+def test_the_edge_of_the_next_line_is_no_part_of_the_text():
+    text, stamp = drawn("Given on the ninth of June", BLACK, (8, 0), 20), drawn("RECEIVED", RED, (60, 2), 40)
+    alone, both = inks_of(line(text, stamp)), inks_of(line(text, stamp, drawn("and the next", BLACK, (8, 50), 20)))
+    assert alone is not None and both is not None and both[0].place == alone[0].place
