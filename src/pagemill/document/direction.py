@@ -17,6 +17,8 @@ def runs_leftwards(character: str) -> bool:
 
 def is_right_to_left(text: str) -> bool:
     """Whether most letters of a text run from right to left."""
+    if text.isascii():
+        return False
     letters = [character for character in text if character.isalpha()]
     return sum(map(runs_leftwards, letters)) * 2 > len(letters)
 

@@ -62,6 +62,8 @@ def frame_of(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
 def clip(box: Box, width: float, height: float) -> Box:
     """Cut a box to the page; a box outside of it becomes empty at the nearest edge."""
     x1, y1, x2, y2 = box
+    if 0.0 <= x1 <= x2 <= width and 0.0 <= y1 <= y2 <= height:  # nearly always
+        return box
     x1, y1 = min(max(x1, 0.0), width), min(max(y1, 0.0), height)
     return (x1, y1, max(x1, min(max(x2, 0.0), width)), max(y1, min(max(y2, 0.0), height)))
 

@@ -95,6 +95,11 @@ def _places(source: str, target: str) -> list[int]:
     """For each character of ``source`` its place in ``target``; -1 for white space and what is not there."""
     inked = [i for i, char in enumerate(source) if not char.isspace()]
     there = [i for i, char in enumerate(target) if not char.isspace()]
+    if source.split() == target.split():
+        places = [-1] * len(source)
+        for i, j in zip(inked, there, strict=True):
+            places[i] = j
+        return places
     a, b = ("".join(_folded(text[i]) for i in places) for text, places in ((source, inked), (target, there)))
     found = [-1] * len(source)
     i = j = 0

@@ -425,8 +425,9 @@ def _glyphs(
     points = points @ to_pixels[:, :, :2].transpose(0, 2, 1) + to_pixels[:, None, :, 2]
     ems = [look.size / point for look in looks]
     fonts = [0 if look.font.name else FONT(address) for look, address in zip(looks, addresses.tolist(), strict=True)]
-    for number in thickened(codes.tolist(), inverse.tolist(), fonts, ems, partial(_drawn_box, text_page)):
-        looks[number], styles["bold"][number] = looks[number]._replace(bold=True), True
+    if any(fonts):
+        for number in thickened(codes.tolist(), inverse.tolist(), fonts, ems, partial(_drawn_box, text_page)):
+            looks[number], styles["bold"][number] = looks[number]._replace(bold=True), True
     corners = points[:, :2]
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     glyphs = Glyphs(codes, boxes, points[:, 2], style, styles)

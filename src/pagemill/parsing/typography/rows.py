@@ -85,7 +85,9 @@ class Piece:
         """How many characters are of fixed pitch, and how many there are that fonts of fixed pitch have."""
         text = self.line.text
         spans = [text[span.start : span.end] for span in self.line.spans if span.mark is Mark.CODE]
-        return len("".join("".join(spans).split())), sum(char < "\u2e80" for char in "".join(text.split()))
+        inked = "".join(text.split())
+        common = len(inked) if text.isascii() else sum(char < "\u2e80" for char in inked)
+        return len("".join("".join(spans).split())), common
 
     @property
     def may_be_code(self) -> bool:
@@ -103,7 +105,7 @@ class Piece:
         # East Asian comments in code are set in another font. A line of prose with code in it has more of that.
         first = next((span for span in self.line.spans if span.mark is Mark.CODE), None)
         is_comment = first is not None and not text[: first.start].strip() and not text.lstrip()[:1].isalnum()
-        return is_comment or sum(char >= "\u2e80" for char in text) <= marked / 2
+        return is_comment or text.isascii() or sum(char >= "\u2e80" for char in text) <= marked / 2
 
     @cached_property
     def bold(self) -> bool:
@@ -194,6 +196,8 @@ class PageRow:
     def mixed(self) -> bool:
         """Whether East Asian letters begin it or follow a word; in code they are in comments, strings or tables."""
         text = self.text
+        if text.isascii():
+            return False
         first = next((place for place, char in enumerate(text) if char >= "\u2e80"), len(text))
         letters = any(char.isascii() and char.isalpha() for char in text)
         follows = text[:first].rstrip()[-1:].isalnum() or not first
@@ -243,6 +247,8 @@ class PageRow:
 def first_chunk(word: tuple[str, float, float]) -> float:
     """Width of the least part of a word, with its start and end, that a line takes up: a character, or all of it."""
     text, start, end = word
+    if text.isascii():
+        return end - start
     kept = next((place for place, char in enumerate(text) if _breaks(char)), len(text))
     return (end - start) * max(1, kept) / max(1, len(text))
 
