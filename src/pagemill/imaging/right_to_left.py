@@ -50,14 +50,14 @@ _DRAWS_SPACES = 0.8
 _STRONG = {"R": "R", "AL": "R", "L": "L", "EN": "N", "AN": "N"}
 _CONTROLS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Marks, embeddings and isolates of the bidirectional algorithm: what they did is displayed."""
-_LAST_FIGURES = re.compile(r"(?<![^\W_])(\d+(?:[.,:/]\d+)*)[^\w()\[\]{}]{0,3}$")
+_LAST_FIGURES = re.compile(r"(?<![^\W_])(\d+(?:[.,:/]\d+)*)[^\w)\]}]{0,3}$")
 _WRONG = re.compile(r"[(\[{«](?=\s|$)|(?:^|(?<=\s))(?:[)\]}»]|[.,:;!?،؛؟](?=\s|$|[\u0590-\u08ff])|[,:;!?،؛؟])")
 """Brackets with a space inside, and signs that end a sentence behind one."""
 _LEAST_LINES, _MORE_LINES = 3, 1.5
 """Pieces that begin at one place, and how many times more of them than end at one, where text is set from there."""
 _BRACKETS = ("()", "[]", "{}", "«»")
 _CLOSING = {pair[1]: pair[0] for pair in _BRACKETS}
-_MIRRORED = {ord(a): ord(b) for pair in (*_BRACKETS, "<>", "‹›", "≤≥") for a, b in (pair, pair[::-1])}
+_MIRRORED = {ord(a): ord(b) for a, b in zip("()[]{}«»<>‹›≤≥", ")(][}{»«><›‹≥≤", strict=True)}
 _WEAK = frozenset(("AN", "EN", "NSM", "CS", "ES", "ET", "BN"))
 
 
@@ -211,9 +211,8 @@ def _read(pieces: Sequence[Sequence[_Item]], page: _Page, size: float, looks: bo
     cost = 0
     for (side, of), own in groups.items():
         # Cells may begin at the left though they are read from the right.
-        told = sides[0] or sides[1]
-        mostly = 2 * sum(leftward[i] for i in own) >= len(own)
-        expected = int(usual if told and (side == 2 or mostly) else of if side == 2 else side)
+        as_usual = (sides[0] or sides[1]) and (side == 2 or 2 * sum(leftward[i] for i in own) >= len(own))
+        expected = int(usual if as_usual else of if side == 2 else side)
         wrong = [sum(ways[i][base].wrong for i in own) + (base != expected) for base in (0, 1)]
         base = 1 - expected if wrong[1 - expected] < wrong[expected] else expected
         cost += wrong[base]
@@ -556,8 +555,8 @@ def _from_right(
         if kind == "R" or types[i] == "AN":
             last = -1
         elif kind == "L" or (figures[i] and last >= 0):
-            told = runs is not None and faces is not None and faces[last] == faces[i] and blanks[i] > blanks[last]
-            if last >= 0 and not (told and kind != "L" and runs[last] != runs[i]):
+            apart = runs is not None and runs[last] != runs[i] and (faces is None or faces[last] == faces[i])
+            if last >= 0 and not (apart and kind != "L" and blanks[i] > blanks[last]):
                 levels[last:i] = [2] * (i - last)
             last = i
         elif figures[i] and (after := letters[i]) > i and not blanks[after] - blanks[i]:
