@@ -230,7 +230,7 @@ def _read(
         base = 1 - expected if wrong[1 - expected] < wrong[expected] else expected
         cost += wrong[base]
         for i in own:
-            base_of[i] = 1 - base if not leftward[i] and ways[i][1 - base].wrong < ways[i][base].wrong else base
+            base_of[i] = 1 - base if ways[i][1 - base].wrong < ways[i][base].wrong else base
     return cost, [way[base] for way, base in zip(ways, base_of, strict=True)]
 
 
