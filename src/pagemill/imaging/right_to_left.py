@@ -510,7 +510,7 @@ class _Logical(NamedTuple):
     mirrored: list[int]
     """Displayed places of the brackets that look other than they are written."""
     wrong: int
-    """Signs that stand where none is written."""
+    """How many signs are misplaced."""
     base: int
 
 
