@@ -50,14 +50,14 @@ _DRAWS_SPACES = 0.8
 _STRONG = {"R": "R", "AL": "R", "L": "L", "EN": "N", "AN": "N"}
 _CONTROLS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Marks, embeddings and isolates of the bidirectional algorithm: what they did is displayed."""
-_LAST_FIGURES = re.compile(r"(?<![^\W_])(\d+(?:[.,:/]\d+)*)[^\w()\[\]{}]{0,3}$")
+_LAST_FIGURES = re.compile(r"(?<![^\W_])(\d+(?:[.,:/]\d+)*)[^\w)\]}]{0,3}$")
 _WRONG = re.compile(r"[(\[{«](?=\s|$)|(?:^|(?<=\s))(?:[)\]}»]|[.,:;!?،؛؟](?=\s|$|[\u0590-\u08ff])|[,:;!?،؛؟])")
 """Brackets with a space inside, and signs that end a sentence behind one."""
 _LEAST_LINES, _MORE_LINES = 3, 1.5
 """Pieces that begin at one place, and how many times more of them than end at one, where text is set from there."""
 _BRACKETS = ("()", "[]", "{}", "«»")
 _CLOSING = {pair[1]: pair[0] for pair in _BRACKETS}
-_MIRRORED = {ord(a): ord(b) for pair in (*_BRACKETS, "<>", "‹›", "≤≥") for a, b in (pair, pair[::-1])}
+_MIRRORED = {ord(a): ord(b) for a, b in zip("()[]{}«»<>‹›≤≥", ")(][}{»«><›‹≥≤", strict=True)}
 _WEAK = frozenset(("AN", "EN", "NSM", "CS", "ES", "ET", "BN"))
 
 
@@ -129,7 +129,6 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     lines = []
     for chain in _with_marks(glyphs, list(_chains(glyphs))):
         pieces = _pieces(_items(glyphs, chain, whole)) if level[chain].all() else []
-        pieces.sort(key=lambda items: min(item.index for item in items))
         lines.append((chain, pieces))
     every = [piece for _, pieces in lines for piece in pieces]
     page = _Page(_pitches(every), spaced, _are_runs(every))
@@ -140,7 +139,9 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     # Where the codes of brackets are those of their looks, few of them match.
     every = [piece for pieces in shown for piece in pieces]
     size = float(np.median(glyphs.sizes))
-    _, read = min((_read(every, page, size, looks) for looks in (False, True)), key=itemgetter(0))
+    tops = [round(glyphs.origins[piece[0].index, 1] / size) for piece in every]
+    beside = [count > 1 for count in map(Counter(tops).__getitem__, tops)]
+    _, read = min((_read(every, beside, page, size, looks) for looks in (False, True)), key=itemgetter(0))
     found = iter(read)
     order: list[int] = []
     numbers: list[int] = []
@@ -151,6 +152,9 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
             order += chain.tolist()
             numbers += [-1] * len(chain)
             continue
+        # PDFium turns the order of the cells of a row round where most are of right-to-left letters.
+        if 2 * sum(logical.base for _, logical in own) >= len(own):
+            own.reverse()
         for items, logical in own:
             mirrored += [items[place].index for place in logical.mirrored]
             glyphs_of = [
@@ -186,11 +190,20 @@ class _Page:
     """Text objects are of one direction, and end where that does."""
 
 
-def _read(pieces: Sequence[Sequence[_Item]], page: _Page, size: float, looks: bool) -> tuple[int, list[_Logical]]:
+def _read(
+    pieces: Sequence[Sequence[_Item]], beside: Sequence[bool], page: _Page, size: float, looks: bool
+) -> tuple[int, list[_Logical]]:
     """Pieces as displayed in logical order, and how many signs stand wrong in it.
 
     Those that begin or end at one place have one base level: that of the side at which they begin, but where brackets
     and full stops are as they are written in the other.
+
+    Args:
+        pieces: Of the page.
+        beside: Which of them stand beside others, as cells do.
+        page: Of them.
+        size: Of most letters.
+        looks: Whether the codes of brackets are those of their looks.
     """
     ways = [(_logical(piece, 0, page, looks=looks), _logical(piece, 1, page, looks=looks)) for piece in pieces]
     leftward = [2 * sum(item.kind == "R" for item in p) > sum(item.kind in ("R", "L") for item in p) for p in pieces]
@@ -211,14 +224,13 @@ def _read(pieces: Sequence[Sequence[_Item]], page: _Page, size: float, looks: bo
     cost = 0
     for (side, of), own in groups.items():
         # Cells may begin at the left though they are read from the right.
-        told = sides[0] or sides[1]
-        mostly = 2 * sum(leftward[i] for i in own) >= len(own)
-        expected = int(usual if told and (side == 2 or mostly) else of if side == 2 else side)
+        as_usual = (sides[0] or sides[1]) and (side == 2 or 2 * sum(leftward[i] or beside[i] for i in own) >= len(own))
+        expected = int(usual if as_usual else of if side == 2 else side)
         wrong = [sum(ways[i][base].wrong for i in own) + (base != expected) for base in (0, 1)]
         base = 1 - expected if wrong[1 - expected] < wrong[expected] else expected
         cost += wrong[base]
         for i in own:
-            base_of[i] = 1 - base if not leftward[i] and ways[i][1 - base].wrong < ways[i][base].wrong else base
+            base_of[i] = 1 - base if ways[i][1 - base].wrong < ways[i][base].wrong else base
     return cost, [way[base] for way, base in zip(ways, base_of, strict=True)]
 
 
@@ -498,7 +510,8 @@ class _Logical(NamedTuple):
     mirrored: list[int]
     """Displayed places of the brackets that look other than they are written."""
     wrong: int
-    """Signs that stand where none is written."""
+    """How many signs are misplaced."""
+    base: int
 
 
 def _logical(shown: Sequence[_Item], base: int, page: _Page, *, looks: bool) -> _Logical:
@@ -512,7 +525,7 @@ def _logical(shown: Sequence[_Item], base: int, page: _Page, *, looks: bool) -> 
     places = logical_places(levels)
     text = "".join(chars[place] for place in places)
     leftward = "".join(char if levels[place] == 1 else "x" for char, place in zip(text, places, strict=True))
-    return _Logical(places, _inside_brackets(leftward), mirrored, _misplaced(text))
+    return _Logical(places, _inside_brackets(leftward), mirrored, _misplaced(text), base)
 
 
 def levels_of_display(
@@ -556,8 +569,8 @@ def _from_right(
         if kind == "R" or types[i] == "AN":
             last = -1
         elif kind == "L" or (figures[i] and last >= 0):
-            told = runs is not None and faces is not None and faces[last] == faces[i] and blanks[i] > blanks[last]
-            if last >= 0 and not (told and kind != "L" and runs[last] != runs[i]):
+            apart = runs is not None and runs[last] != runs[i] and (faces is None or faces[last] == faces[i])
+            if last >= 0 and not (apart and kind != "L" and blanks[i] > blanks[last]):
                 levels[last:i] = [2] * (i - last)
             last = i
         elif figures[i] and (after := letters[i]) > i and not blanks[after] - blanks[i]:

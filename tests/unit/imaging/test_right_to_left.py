@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from pagemill.imaging.glyph_lines import lines_of_glyphs
 from pagemill.imaging.glyphs import STYLE, Glyphs
-from pagemill.imaging.right_to_left import in_reading_order, levels_of_display, logical_places, repeated_marks
+from pagemill.imaging.right_to_left import (
+    as_written,
+    in_reading_order,
+    levels_of_display,
+    logical_places,
+    repeated_marks,
+)
 
 SIZE = 20.0
 ADVANCE = 10.0
@@ -199,3 +205,60 @@ def test_letters_of_a_word_alone_may_be_apart_on_a_page_that_writes_its_spaces(s
     glyphs.origins[below, 1] += 40
     _, line = lines_of_glyphs(in_reading_order(glyphs), 2000, 200)
     assert line.text == text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("שלום )עולם( טוב\r\n(x)\r\n", "שלום (עולם) טוב\r\n(x)\r\n"),  # turned round in the first line alone
+        ("call f(x) and g[0] # שם", "call f(x) and g[0] # שם"),
+        ("(שם: f)", ")שם: f)"),  # behind Latin letters signs are as written
+    ],
+)
+def test_brackets_that_pdfium_turns_round_are_as_written_again(given, text):
+    codes = np.array([ord(char) for char in given], dtype=np.uint32)
+    assert "".join(map(chr, as_written(codes).tolist())) == text
+
+
+@pytest.mark.parametrize(
+    ("shown", "base", "runs", "text"),
+    [
+        (")(f דוק", 1, None, "קוד f()"),  # codes as written: of neutral brackets the one behind is at the left
+        ("print(x) סיפדה", 1, None, "הדפיס print(x)"),  # the bracket closes what the Latin words open (N0)
+        ("GB 4 ןורכיז", 1, None, "זיכרון GB 4"),
+        ("GB 4 ןורכיז", 1, (1, 1, 2, 3, 4, 4, 4, 4, 4, 4, 4), "זיכרון 4 GB"),  # of text objects of their own
+        ("x 1.7 הסרג y", 0, None, "x גרסה 1.7 y"),
+        ("1.7 םיקלח", 0, (1, 1, 1, 1, 2, 2, 2, 2, 2), "1.7 חלקים"),  # the space is the number's
+        ("1.7 םיקלח", 0, (1, 1, 1, 2, 2, 2, 2, 2, 2), "חלקים 1.7"),
+        (")1(]א[רפסמ", 0, None, "מספר[א](1)"),
+        ("٤٢ ددع", 0, None, "عدد ٤٢"),
+    ],
+)
+def test_levels_of_mixed_lines(shown, base, runs, text):
+    chars = list(shown)
+    places = logical_places(levels_of_display(chars, base, runs, [0] * len(chars)))
+    assert "".join(chars[place] for place in places) == text
+
+
+def test_left_aligned_cells_are_read_from_the_right_where_their_brackets_say_so():
+    rows = ["(ב)א", "(בא)גדה", "א (ב)", "(תחא)שלוש"]
+    placed, tops = [], []
+    for number, row in enumerate(rows):
+        shown = displayed(row[::-1])  # codes as written, displayed from the right
+        placed += shown
+        tops += [40.0 * number] * len(shown)
+    glyphs = glyphs_of(placed)
+    glyphs.boxes[:, 1::2] += np.array(tops)[:, None]
+    glyphs.origins[:, 1] += np.array(tops)
+    lines = lines_of_glyphs(in_reading_order(glyphs), 2000, 400)
+    assert [line.text for line in lines] == rows
+
+
+def test_a_letter_apart_from_its_mark_has_the_box_of_both():
+    # PDFium cuts the box of the two in slices, and puts another letter between them.
+    word = displayed("אבגד", left=100.0)
+    glyphs = glyphs_of([*word[:2], ("\u05b7", 120.0, 125.0), ("ה", 140.0, 150.0), ("ג", 125.0, 130.0), word[3]])
+    glyphs.origins[2] = glyphs.origins[4] = (120.0, 100.0)
+    glyphs.style[[2, 4]] = 1
+    glyphs = Glyphs(glyphs.codes, glyphs.boxes, glyphs.origins, glyphs.style, np.repeat(glyphs.styles, 2))
+    assert text_of(glyphs) == "הדג\u05b7בא"

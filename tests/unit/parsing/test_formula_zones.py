@@ -85,6 +85,12 @@ def test_a_display_formula_is_put_together_from_its_lines_and_has_its_number():
     assert len(zone.lines) == 3
 
 
+def test_right_to_left_letters_are_no_variables():
+    page = Page()
+    page.write("א+ב=3", x=200, baseline=100)
+    assert page.zones() == []
+
+
 def test_it_takes_the_place_of_what_layout_says_there():
     page = page_with_display()
     detected = [

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 
 from pagemill.document.direction import is_right_to_left, is_set_from_left
@@ -92,12 +92,34 @@ def typographic_blocks(
         if picture is None and not (line.artifact and believed)
     ]
     pieces = pieces_of(body, width, right_to_left=mirrored, written=written)
+    if mirrored and pieces:
+        pieces = _with_code_from_left(pieces, width)
     for place, block in enumerate(pictures):
         block.inner_lines = tuple(line for line, picture in zip(level, lettering, strict=True) if picture == place)
     page = _Page(layer, pieces, width, height, mirrored=mirrored, page_number=page_number)
     blocks = page.blocks([*shown, *tables])
     blocks += [_turned_block(line, body) for line in turned]
     return _with_furniture(blocks, furniture, height, width, mirrored)
+
+
+def _with_code_from_left(pieces: list[Piece], width: float) -> list[Piece]:
+    """Pieces of a page read from the right, those of code that stands at the left as on a page read from there."""
+    left, _, right, _ = union_box(piece.line.box for piece in pieces)
+    own: set[int] = set()
+    for fixed, group in groupby(rows_of_pieces(pieces), lambda row: row.fixed):
+        code = list(group)
+        x1, y1, x2, y2 = union_box(row.box for row in code)
+        near = TYPOGRAPHY.code_inset * code[0].size
+        if fixed and x1 - left < near < right - x2:
+            of = {id(piece) for row in code for piece in row.pieces}
+            beside = any(p.line.box[1] < y2 and y1 < p.line.box[3] for p in pieces if id(p) not in of)
+            own |= set() if beside else of
+    return [
+        replace(pieces_of([piece.line], width, right_to_left=False)[0], order=piece.order)
+        if id(piece) in own
+        else piece
+        for piece in pieces
+    ]
 
 
 def is_sentence(text: str) -> bool:

@@ -60,6 +60,10 @@ class TypographyThresholds:
     drop_cap = 1.6
     """Size of an initial over that of running text from which the rows beside it begin with it. Not measured."""
 
+    code_inset = 2.0
+    """Distance from the edge of the text within which code from left to right begins on a page read from the right, and
+    from the other edge beyond which it ends, in font sizes. Not measured."""
+
     # Lists.
     bullet_size = (0.12, 0.9)
     """Side of a bullet that is drawn as a shape."""
