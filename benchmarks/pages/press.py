@@ -142,8 +142,8 @@ def _press(sheet: Sheet, size: tuple[int, int], columns: int, dpi: tuple[int, in
             if side:
                 half = room // 2
                 kinds = random.choice(((_box,), (_box, _advert), (_advert, _box)))
-                for place, kind in enumerate(kinds):
-                    kind(sheet, x, top + place * half, wide, (half - 8) if len(kinds) > 1 else room)
+                for row, kind in enumerate(kinds):
+                    kind(sheet, x, top + row * half, wide, (half - 8) if len(kinds) > 1 else room)
             else:
                 _article(sheet, x, top, wide, room, count, gutter)
             free = free[count:]

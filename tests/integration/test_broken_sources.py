@@ -109,7 +109,7 @@ def test_an_arrow_stream_that_is_cut_between_two_batches_is_not_whole(tmp_path: 
     assert ended.done == sorted(LAWS[:12])
     assert "no end mark" in ended.failed["shard"]
     shard.write_bytes(data + b"more")
-    assert "behind the end" in run(tmp_path / "out", shard).failed["shard"]
+    assert "after the end" in run(tmp_path / "out", shard).failed["shard"]
 
 
 @pytest.mark.parametrize("listed", [0, 3])
