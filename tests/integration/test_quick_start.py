@@ -33,7 +33,7 @@ def test_the_quick_start_as_published(shell: Shell, hub: LocalHub):
     shell.run("parse", ADDRESS, "-o", "other", "--download", "copies", *LINES)
     hub.requests.clear()
     dry = shell.run(*QUICK_START, "-o", "other", "--download", "copies", "--dry-run")
-    assert f"as copies/{miniature_corpus.NAME}/README.md says" in dry.replace(f"{shell.folder}/", "")
+    assert f"according to copies/{miniature_corpus.NAME}/README.md" in dry.replace(f"{shell.folder}/", "")
     assert "--licence cc-by-sa-4.0" in dry
     assert not hub.requests
 
