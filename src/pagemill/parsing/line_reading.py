@@ -11,6 +11,8 @@ import msgspec
 
 from pagemill import tracing
 from pagemill.config.modes import EMBEDDED_TABLES, TextLayerMode
+from pagemill.document.geometry import as_array
+from pagemill.document.labels import Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.document.shown import count
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
@@ -20,6 +22,7 @@ from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
+from pagemill.layout.text_blocks import is_press, text_columns
 from pagemill.parsing.analyse import analyse_page, analyse_typography
 from pagemill.parsing.doubts import (
     doubts_of,
@@ -33,7 +36,7 @@ from pagemill.parsing.doubts import (
 )
 from pagemill.parsing.escalation import keep_better, not_asked, to_ask
 from pagemill.parsing.formula_reading import take_latex, unread_formulas
-from pagemill.parsing.lines import clean_lines
+from pagemill.parsing.lines import clean_lines, is_mostly_vertical
 from pagemill.parsing.page_run import PageRun
 from pagemill.parsing.quality import signals_of_layer, signals_of_reading
 from pagemill.parsing.record import PreparedPage, cut_out, preview_of, region_error
@@ -47,10 +50,12 @@ from pagemill.parsing.text_layer_soundness import (
     lines_not_read,
     merge_lines,
 )
+from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.upright import LevelPage, level_page
 from pagemill.recognition.reader import ReadPage
 
 log = tracing.PageLogger(__name__)
+_SET_OTHERWISE = "structure from the pixels: vertical text, or columns of the press"
 
 
 @dataclass(slots=True)
@@ -178,6 +183,9 @@ async def _by_typography(
     if any(map(is_unmapped, lines)):
         log.info("structure from the pixels: characters of a line have no Unicode value")
         return None, None
+    if await run.compute("analysis", is_set_otherwise, lines):
+        log.info(_SET_OTHERWISE)
+        return None, None
     detected = None
     assert page.text_layer is not None
     if page.is_text_only or not await run.compute("analysis", may_show_more, page.text_layer, page.image_boxes):
@@ -194,8 +202,29 @@ async def _by_typography(
         message = f"the structure is read from the pixels, not from the fonts: {type(error).__name__}: {error}"
         errors.append(PageError(component="analysis", category="internal", message=message))
         log.warning(message)
-        record = None
+        return None, detected
+    if record is not None and await run.compute("analysis", is_set_otherwise, lines, record):
+        log.info(_SET_OTHERWISE)
+        return None, detected
     return record, detected
+
+
+def is_set_otherwise(lines: Sequence[TextLine], record: PageResult | None = None) -> bool:
+    """Whether a page is set in a way that its fonts and places do not tell: vertically, or in columns of the press.
+
+    On drawn pages of these kinds fonts alone mixed up the order of half of the elements.
+
+    Args:
+        lines: Of the page.
+        record: Its structure by fonts: without a table in it, short columns are none of a table's cells.
+    """
+    if is_mostly_vertical(lines):
+        return True
+    if record is not None and any(region.label is Label.TABLE for region in record.regions):
+        return False
+    boxes = as_array(line.box for line in lines)
+    least = PARSING.press_lines if record is None else 1
+    return is_press(boxes, [column for column in text_columns(boxes) if len(column) >= least])
 
 
 async def _with_missing_text(

@@ -154,6 +154,8 @@ class ParsingThresholds:
     """Least size of headings of one level over the largest of them."""
     same_level_read = 0.78
     """The same for rows measured in pixels."""
+    press_lines = 8
+    """Least lines of a column of the press, on a page with fonts: cells of tables have fewer."""
     title_size = 1.35
     """Size over the body from which the largest heading is the document's title."""
     largest_size = 1.2

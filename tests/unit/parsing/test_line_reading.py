@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,25 @@ from pagemill.parsing.page import parse_page
 from pagemill.parsing.text_layer_soundness import holds_unsaid_text, judge, merge_lines
 from pagemill.recognition.reader import ReadPage
 from pagemill.sources.base import PdfPage
+
+
+def columns(count: int, *, vertical: bool = False) -> list[TextLine]:
+    """Columns of twelve lines each."""
+    width, lines = 600 // count, []
+    for column in range(count):
+        for row in range(12):
+            x1, x2, y = column * width, (column + 1) * width - 15, 20 * row
+            box = (y, x1, y + 12, x2) if vertical else (x1, y, x2, y + 12)
+            lines.append(TextLine(text="words of a line", box=box))
+    return lines
+
+
+def test_vertical_pages_and_those_of_the_press_get_their_structure_from_pixels():
+    assert [line_reading.is_set_otherwise(columns(count)) for count in (1, 2, 3, 4)] == [False, False, True, True]
+    assert line_reading.is_set_otherwise(columns(1, vertical=True))
+    short = [line for line in columns(3) if line.box[1] < 100]  # five lines each, as in a row of a table
+    records = [SimpleNamespace(regions=[SimpleNamespace(label=label)]) for label in (Label.TEXT, Label.TABLE)]
+    assert [line_reading.is_set_otherwise(short, record) for record in (None, *records)] == [False, True, False]
 
 
 async def test_a_text_layer_that_runs_sideways_turns_the_page():
