@@ -29,11 +29,20 @@ def cpu_session(model: Path, *, fixed_shape: bool = False) -> onnxruntime.Infere
         MissingDependencyError: There is no such file, as when a wheel was built without its models.
         Exception: One of ONNX Runtime's private types, or OSError.
     """
+    require(model)
+    return cached((cpu_session, version_of(model), fixed_shape), lambda: load(str(model), fixed_shape=fixed_shape))
+
+
+def require(model: Path) -> None:
+    """Check that a model of this installation is there.
+
+    Raises:
+        MissingDependencyError: There is no such file, as when a wheel was built without its models.
+    """
     if not model.is_file():
         raise MissingDependencyError(
             f"the model {model.name} is missing from this installation", remedy=f"Reinstall: {reinstall()}"
         )
-    return cached((cpu_session, version_of(model), fixed_shape), lambda: load(str(model), fixed_shape=fixed_shape))
 
 
 def load(model: str | bytes, *, fixed_shape: bool = False) -> onnxruntime.InferenceSession:

@@ -137,7 +137,9 @@ def read(path: Path, password: str | None = None) -> Document:
     if len(data) > MOST_BYTES:
         raise TooLargeError(f"rich text of over {MOST_BYTES // 2**20} MB", remedy="Save it as .docx.")
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise CorruptInputError("the file is no rich text", remedy="Save it again.")
+        raise CorruptInputError(
+            "the file is not RTF", remedy="Save it as RTF again, or give it the suffix of its format."
+        )
     return _Reader(data).read()
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.checkpoints.onnx_file import metadata, with_classes
-from pagemill.checkpoints.onnx_session import cpu_session, load
+from pagemill.checkpoints.onnx_session import cpu_session, load, require
 from pagemill.config.model_cards import ModelKind
 from pagemill.config.model_files import downloaded_files
 from pagemill.document.geometry import as_array, shared_areas
@@ -85,8 +85,11 @@ def dictionary(model: Path | None = None) -> tuple[str, ...]:
 
     Raises:
         CorruptInputError: The file is not a recognizer.
+        MissingDependencyError: The packaged one is not there.
     """
     path = model or RECOGNITION_MODEL
+    if model is None:
+        require(path)
     try:
         return ("", *metadata(path)["character"].splitlines(), " ")
     except Exception as error:  # protobuf's own among them
