@@ -51,8 +51,9 @@ def left_out_notes(layer: TextLayer | None) -> list[str]:
 
 
 def notes_of(read: ReadPage) -> list[str]:
-    """What recognition left out because it is no text of the page."""
-    return [f"{count(read.mirrored, 'line')} left out that shine through from the back"] if read.mirrored else []
+    """What recognition left out: lines of the back of the sheet, and coloured ink over lines that holds no words."""
+    notes = [f"left out: {count(read.mirrored, 'line')} shining through from the back"] if read.mirrored else []
+    return notes + [f"coloured ink over {count(read.stamps, 'line')} not read"] * (read.stamps > 0)
 
 
 def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:

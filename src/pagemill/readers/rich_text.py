@@ -137,9 +137,7 @@ def read(path: Path, password: str | None = None) -> Document:
     if len(data) > MOST_BYTES:
         raise TooLargeError(f"rich text of over {MOST_BYTES // 2**20} MB", remedy="Save it as .docx.")
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise CorruptInputError(
-            "the file is not RTF", remedy="Save it as RTF again, or give it the suffix of its format."
-        )
+        raise CorruptInputError("the file is not RTF", remedy="Save it as RTF, or give it another suffix.")
     return _Reader(data).read()
 
 

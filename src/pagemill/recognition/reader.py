@@ -122,6 +122,8 @@ class ReadPage(NamedTuple):
     """Whether the user named the languages: an installed engine may read the script if its language is named, too."""
     signs: int = 0
     """Characters of lines that run down the page of which only the ink was found."""
+    stamps: int = 0
+    """Lines under a stamp of which no words were read: a frame, a seal, handwriting in colour."""
     mirrored: int = 0
     """Lines left out that shine through from the back of the sheet."""
 
@@ -289,6 +291,8 @@ class PageReader:
             if stamp.text.confidence >= UNSURE and sum(map(str.isalnum, stamp.text.text)) >= _LEAST_OF_STAMP:
                 stamp.text = without_frame(stamp.text)
                 found.append(stamp)
+            else:
+                line.has_unread_stamp = True
             line.quad, line.image, line.text, line.engine = dark.quad, dark.image, dark.text, dark.engine
             line.unread = dark.unread
         return found
@@ -457,6 +461,7 @@ def _finish(lines: list[Line], plan: Plan) -> ReadPage:
         illegible=sum(is_long(line) and not line.text.text and holds_writing(line.image) for line in lines),
         quality=quality_of(lines),
         hanja=sum(line.hanja for line in lines),
+        stamps=sum(line.has_unread_stamp for line in lines),
         named=plan.languages is not None,
     )
 

@@ -45,6 +45,7 @@ class Line:
     engine: str = ""
     unread: float = 0.0
     hanja: bool = False
+    has_unread_stamp: bool = False
     shares: dict[str, float] | None = None
     """Result of :func:`script_shares`, if computed."""
 

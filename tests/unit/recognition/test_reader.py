@@ -134,7 +134,10 @@ async def test_a_stamp_of_which_the_primary_reads_the_number_alone_goes_to_the_o
 
     monkeypatch.setattr(reader, "inks_of", inks_of)
     result = await PageReader(KOREAN, Engines()).read(page_of(LATIN_INK, LOOKALIKE_INK))
-    assert [line.text for line in result.lines][2:] == ["접수 한글 2026"]
+    assert ([line.text for line in result.lines][2:], result.stamps) == (["접수 한글 2026"], 0)
+    monkeypatch.setattr(Engines, "_read", lambda self, engine, line: RuleEngines._read(self, engine, line))
+    result = await PageReader(KOREAN, Engines()).read(page_of(LATIN_INK, LOOKALIKE_INK))  # a seal
+    assert (len(result.lines), result.stamps) == (2, 1)
 
 
 async def test_an_upright_page_the_primary_reads_costs_one_pass():
