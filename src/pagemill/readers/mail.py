@@ -38,7 +38,8 @@ _SHOWN_PICTURE = re.compile(r"\bcid:([^\"'\s>)]+)", re.IGNORECASE)
 """A picture that HTML shows, by its Content-ID."""
 _SHOWN = ("From", "To", "Cc", "Date")
 _SEALED = ("application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted")
-_MARKUP = re.compile(r"<(style|script|head)\b.*?</\1\s*>|<[^>]*>|&nbsp;", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(r"<(style|script|head)\b.*?(?:</\1\s*>|<body\b|\Z)|<[^<>]*>|&nbsp;", re.DOTALL | re.IGNORECASE)
+"""What has no end goes to the end of the text: else the time would grow with the square of its length."""
 _LEAST_SHARE = 0.5
 """Of the longest alternative's words: one with fewer stands in for it ("see the text version"). Not measured."""
 _ODD = (LookupError, ValueError, MessageError, TypeError)
@@ -184,8 +185,9 @@ def _bodies(message: Message, depth: int = 0) -> list[Message]:
     found = [_bodies(part, depth + 1) for part in inner]
     if message.get_content_subtype() == "alternative":
         words = [sum(map(_word_count, each)) for each in found]
-        enough = max(1, _LEAST_SHARE * max(words, default=0))
-        found = [each for each, count in zip(found, words, strict=True) if count >= enough][-1:]
+        enough = _LEAST_SHARE * max(words, default=0)  # 0 where all is a picture
+        shown = [any(_text(part).strip() for part in each) for each in found]
+        found = [each for each, count, has in zip(found, words, shown, strict=True) if has and count >= enough][-1:]
     return [part for each in found for part in each]
 
 
@@ -197,10 +199,9 @@ def _word_count(part: Message) -> int:
 
 def _files(message: Message) -> Iterator[Message]:
     """The parts that are attachments; pictures that the text shows are none."""
-    leaves = list(_leaves(message))
-    pages = (_text(part) for part in leaves if _is_text(part) and part.get_content_subtype() == "html")
+    pages = (_text(part) for part in _bodies(message) if part.get_content_subtype() == "html")
     shown = {unquote(name) for page in pages for name in _SHOWN_PICTURE.findall(page)}
-    for part in leaves:
+    for part in _leaves(message):
         is_shown = part.get_content_maintype() == "image" and _content_id(part) in shown
         if not _is_text(part) and not is_shown:
             yield part

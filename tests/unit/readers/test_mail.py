@@ -161,6 +161,23 @@ def test_a_damaged_message_of_outlook_is_refused(tmp_path: Path):
         read(tmp_path / "a.msg")
 
 
+def test_a_picture_that_is_all_of_a_letter_is_kept(tmp_path: Path):
+    found = []
+    for plain in ("", "See it in another program.\n"):
+        message = letter(plain)
+        message.add_alternative('<img src="cid:x">', subtype="html")
+        message.get_payload()[1].add_related(made.png().read(), "image", "png", cid="<x>")
+        path = eml(tmp_path, message)
+        found.append((any(block.picture for block in blocks(read(path))), len(list(attached(read_message(path))))))
+    assert found == [(True, 0), (False, 1)]
+
+
+def test_tags_without_an_end_take_little_time(tmp_path: Path):
+    message = letter()
+    message.add_alternative("<" * 400_000 + "<style " * 100_000, subtype="html")
+    assert "Plain text." in [block.content for block in blocks(read(eml(tmp_path, message)))]
+
+
 def test_an_empty_alternative_takes_nothing_from_the_text(tmp_path: Path):
     message = letter()
     message.add_alternative("<html><head><title>x</title></head><body><br>&nbsp;</body></html>", subtype="html")
