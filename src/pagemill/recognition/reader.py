@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import compress
+from difflib import SequenceMatcher
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -71,6 +71,7 @@ _SCRIPTS_OF_PAGE = 3  # in scripts that the primary does not read
 _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _SHORT = 4  # characters that may read well in a mirror by chance
+_SYMMETRICAL = 0.65  # likeness of both readings: "XVIII MMXIX" has 0.7 and more, a line from the back up to 0.54
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
 _IDEOGRAPHIC = frozenset({"CJK"})
 _MOST_HANJA = 0.7  # share of the Chinese characters that the primary saw in a Korean line which are in its text
@@ -200,8 +201,7 @@ class PageReader:
         for engine in {line.engine: None for line in doubtful}:
             own = [line for line in doubtful if line.engine == engine]
             texts = await self._services.recognize(engine, [np.ascontiguousarray(line.image[:, ::-1]) for line in own])
-            legible = (text.confidence >= UNSURE and len(text.text) > _SHORT for text in texts)
-            found += compress(own, legible)
+            found += (line for line, text in zip(own, texts, strict=True) if reads_in_mirror_alone(line.text, text))
         return found
 
     async def _read_signs(self, lines: list[Line]) -> int:
@@ -486,6 +486,14 @@ def _box(quad: Quad, start: float, end: float) -> Box:
     shares = np.array([[start], [end]])
     points = np.concatenate([a + (b - a) * shares, d + (c - d) * shares])
     return as_boxes(np.round([[*points.min(axis=0), *points.max(axis=0)]], 1))[0]
+
+
+def reads_in_mirror_alone(read: RecognizedText, mirrored: RecognizedText) -> bool:
+    """Whether a line reads well in a mirror and is another text there: letters may be symmetrical."""
+    if mirrored.confidence < UNSURE or len(mirrored.text) <= _SHORT:
+        return False
+    both = ("".join(text.casefold().split()) for text in (read.text, mirrored.text[::-1]))
+    return SequenceMatcher(None, *both, autojunk=False).ratio() < _SYMMETRICAL
 
 
 def _is_flat(line: DetectedLine, least: float = _TALL) -> bool:

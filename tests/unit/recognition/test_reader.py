@@ -9,7 +9,7 @@ from pagemill.errors import LanguageError
 from pagemill.recognition import reader
 from pagemill.recognition.base import DetectedLine, RecognizedText
 from pagemill.recognition.languages import Plan
-from pagemill.recognition.reader import PageReader
+from pagemill.recognition.reader import PageReader, reads_in_mirror_alone
 from pagemill.recognition.stamps import Ink
 from pagemill.recognition.verdict import POORLY_READ
 
@@ -79,7 +79,7 @@ class RuleEngines:
             text, confidence = ("月是" * 20, 0.99 if real else 0.94) if engine == "rapidocr" else ("구분" * 20, 0.96)
             return RecognizedText(text=text, confidence=confidence, centers=tuple(np.linspace(0.01, 0.99, 40)))
         if ink == MIRRORED_INK:
-            text, confidence = ("txet nital", 0.6) if upright else ("latin text", 0.98)
+            text, confidence = ("jx9j nijsl", 0.6) if upright else ("latin text", 0.98)
             return RecognizedText(text=text, confidence=confidence)
         if ink == THAI_INK:
             text = "กขคงจฉช ญฐณดต" * 3 if engine.endswith("th") else ""
@@ -112,6 +112,23 @@ async def test_lines_that_read_well_in_a_mirror_shine_through_from_the_back():
     assert (len(result.lines), result.mirrored) == (3, 4)
     result, _ = await read(page_of(LATIN_INK, *[MIRRORED_INK] * 6))  # no page of ours
     assert (len(result.lines), result.mirrored) == (7, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "in_mirror", "expected"),
+    [
+        ("oxoxoxoxo vowwoV", "vowwov oxoxoxoxo", False),
+        (".t92 19Jj9l 6 b9viec9r", "received a letter set.", True),
+        ("7i", "OTTO", False),
+    ],
+)
+def test_symmetrical_letters_do_not_shine_through(text: str, in_mirror: str, *, expected: bool):
+    assert (
+        reads_in_mirror_alone(
+            RecognizedText(text=text, confidence=0.7), RecognizedText(text=in_mirror, confidence=0.95)
+        )
+        is expected
+    )
 
 
 async def test_a_snippet_is_turned_though_it_is_too_short_for_a_verdict(script):
