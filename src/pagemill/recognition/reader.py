@@ -70,6 +70,7 @@ _ENGINES_TRIED = 3  # on a sample: the languages of one script among them
 _SCRIPTS_OF_PAGE = 3  # in scripts that the primary does not read
 _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
+_CROSSED = 0.99  # confidence from which no stamp crosses a line: "due: 1,2" under one was read as "dueA1" at 0.973
 _SHORT = 4  # characters that may read well in a mirror by chance
 _SYMMETRICAL = 0.65  # likeness of both readings: "XVIII MMXIX" has 0.7 and more, a line from the back up to 0.54
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
@@ -274,7 +275,7 @@ class PageReader:
 
     async def _read_inks(self, lines: list[Line]) -> list[Line]:
         """Read what a stamp crosses without the stamp; the lines of the stamps themselves."""
-        doubtful = [line for line in lines if line.text.confidence < _SURE]
+        doubtful = [line for line in lines if line.text.confidence < _CROSSED]
         apart = await self._services.compute(lambda: [inks_of(line.image) for line in doubtful])
         crossed = [(line, inks) for line, inks in zip(doubtful, apart, strict=True) if inks is not None]
         texts, stamps = (
@@ -287,6 +288,9 @@ class PageReader:
         for (line, _), dark, stamp in zip(crossed, texts, stamps, strict=True):
             # What the primary cannot read either way is left to other engines, which read the dark ink, too.
             if dark.text.confidence < line.text.confidence and line.text.confidence >= DOUBTFUL:
+                continue
+            # A word in colour above a black rule is no stamp: the line is shorter without it.
+            if line.text.confidence >= _SURE and len(dark.text.text) < len(line.text.text):
                 continue
             if stamp.text.confidence >= UNSURE and sum(map(str.isalnum, stamp.text.text)) >= _LEAST_OF_STAMP:
                 stamp.text = without_frame(stamp.text)

@@ -157,6 +157,24 @@ async def test_a_stamp_of_which_the_primary_reads_the_number_alone_goes_to_the_o
     assert (len(result.lines), result.stamps) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    ("read_with_stamp", "kept"), [("dueA150", "due: 1,250"), ("due: 1,250 in red", "due: 1,250 in red")]
+)
+async def test_a_sure_line_under_a_stamp_is_read_without_it_where_that_adds_text(read_with_stamp, kept, monkeypatch):
+    readings = {LOOKALIKE_INK: (read_with_stamp, 0.975), LATIN_INK: ("due: 1,250", 0.998), STAMP_INK: ("", 0.0)}
+
+    class Engines(RuleEngines):
+        def _read(self, engine, line):
+            text, confidence = readings[int(line.min())]
+            centers = tuple(np.linspace(0.1, 0.9, len(text)))
+            return RecognizedText(text=text, confidence=confidence, centers=centers)
+
+    inks = tuple(Ink(page_of(each)[20:60], (0, 0, 1, 1)) for each in (LATIN_INK, STAMP_INK))
+    monkeypatch.setattr(reader, "inks_of", lambda line: inks)
+    result = await PageReader(KOREAN, Engines()).read(page_of(LOOKALIKE_INK))
+    assert [line.text for line in result.lines] == [kept]
+
+
 async def test_an_upright_page_the_primary_reads_costs_one_pass():
     result, calls = await read(page_of(*[LATIN_INK] * 5))
     assert calls == {"rapidocr": 5}
