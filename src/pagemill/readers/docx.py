@@ -540,7 +540,7 @@ class _Reader:
             self._counts.pop((number, deeper), None)
         indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)
         own = next((value for each in indents if (value := each.get(f"{_W}left") or each.get(f"{_W}start"))), None)
-        indent = int(float(own)) if own and re.fullmatch(r"-?\d+(\.\d+)?", own) else level.indent
+        indent = int(float(own)) if own and re.fullmatch(r"-?\d{1,9}(\.\d+)?", own) else level.indent
         indent = at * _INDENT if indent is None else indent
         if level.style in ("bullet", "none") or not level.text:
             return indent, "•" if level.style == "bullet" else ""

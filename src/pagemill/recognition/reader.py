@@ -496,8 +496,8 @@ def reads_in_mirror_alone(read: RecognizedText, mirrored: RecognizedText) -> boo
     """Whether a line reads well in a mirror and is another text there: letters may be symmetrical."""
     if mirrored.confidence < UNSURE or len(mirrored.text) <= _SHORT:
         return False
-    both = ("".join(text.casefold().split()) for text in (read.text, mirrored.text[::-1]))
-    return SequenceMatcher(None, *both, autojunk=False).ratio() < _SYMMETRICAL
+    first, second = ("".join(text.casefold().split()) for text in (read.text, mirrored.text[::-1]))
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() < _SYMMETRICAL
 
 
 def _is_flat(line: DetectedLine, least: float = _TALL) -> bool:
