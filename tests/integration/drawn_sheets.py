@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 from reportlab.pdfgen.canvas import Canvas
 
 from pagemill.document.page import PageResult
@@ -82,25 +83,33 @@ class Sheet(Canvas):
         return y + step * len(rows)
 
 
-def records(sheet: Sheet, folder: Path) -> list[PageResult]:
-    """Records of a drawn document, with the structure of the document; its file is written to a folder."""
+def _untagged(text: str) -> str:
+    return ""
+
+
+def records(sheet: Sheet, folder: Path, tag_of: Callable[[str], str] = _untagged) -> list[PageResult]:
+    """Records of a drawn document, with the structure of the document; its file is written to a folder.
+
+    Its lines have tags by their text, as in a tagged PDF.
+    """
     sheet.save()
     path = folder / "drawn.pdf"
     path.write_bytes(sheet.file.getvalue())
     with open_pdf(path, None) as document:
-        pages = [_record(document, index) for index in range(len(document))]
+        pages = [_record(document, index, tag_of) for index in range(len(document))]
     return list(structured(pages))
 
 
-def markdown(sheet: Sheet, folder: Path) -> str:
+def markdown(sheet: Sheet, folder: Path, tag_of: Callable[[str], str] = _untagged) -> str:
     """Markdown of a drawn document."""
-    return "".join(document_markdown(records(sheet, folder), crops_root=""))
+    return "".join(document_markdown(records(sheet, folder, tag_of), crops_root=""))
 
 
-def _record(document: Any, index: int) -> PageResult:
+def _record(document: Any, index: int, tag_of: Callable[[str], str]) -> PageResult:
     page = render_page(document, index, DecodeLimits(dpi=100))
     assert page.text_layer is not None
     lines, _ = clean_lines(page.text_layer.lines)
+    lines = [msgspec.structs.replace(line, tag=tag_of(line.text)) for line in lines]
     ref: Any = SimpleNamespace(
         page_id=f"drawn_{index + 1}",
         position=index,

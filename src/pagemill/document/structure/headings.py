@@ -53,6 +53,8 @@ _USUAL_DEPTH = 0.2
 
 _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
 _TAGGED = re.compile(r"H([1-6])")
+TEXT_TAGS = frozenset(("P", "LI", "LBody", "TD", "Span"))
+"""Tags that make no headings in a file that has tags for these: authors without these set paragraphs in bold."""
 _ENDS = re.compile("[.,;:。，、；：]$")
 
 _CODE_SIZE, _UNKNOWN_CODE_SIZE = 0.03, 1.25
@@ -60,9 +62,11 @@ _CODE_SIZE, _UNKNOWN_CODE_SIZE = 0.03, 1.25
 a heading over that of code in it where that is not. Browsers set code in 13/16 of the size, with some fonts."""
 _SAME_ROW = 3
 """Thousandths of the page's height within which a heading and the text behind it begin on one row. Not measured."""
-Tier = tuple[float, bool, bool, bool, int, bool]
-"""What orders styles of headings: size, weight, slant, pitch, colour, and whether their text runs on behind them. Not
-the family: it changes with the script."""
+_INDENTED, _CENTRED = 30, 12
+"""Space on both sides of a centred heading, and by how much they may differ, in thousandths of the page's width."""
+Tier = tuple[float, bool, bool, bool, int, bool, bool]
+"""What orders styles of headings: size, weight, slant, pitch, colour, whether their text runs on behind them, and
+whether they are centred. Not the family: it changes with the script."""
 
 
 def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
@@ -70,6 +74,10 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     tags = _tagged(book)
     entries = {} if tags else _outlined(book, outline)
     depths = tags or entries
+    if tags:  # some page has none that are tagged
+        for draft in book.each():
+            if draft.is_heading and draft.facts.tag in TEXT_TAGS:
+                draft.label, draft.level = Label.TEXT, None
     _promote(book, depths)
     _promote_spaced(book)
     _demote(book, depths)
@@ -308,9 +316,10 @@ def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
     for draft, style in styles.items():
         if style is not None:
             bold = style.bold or not style.family  # of fonts without a name the weight is often unknown
-            runs_in = _runs_in(draft, book.drafts[draft.page])
+            drafts = book.drafts[draft.page]
             size = style.size if style.family else _nearest(style, named) or style.size
-            styled[draft] = (size, bold, style.italic, style.fixed_pitch, style.colour, runs_in)
+            looks = (size, bold, style.italic, style.fixed_pitch, style.colour)
+            styled[draft] = (*looks, _runs_in(draft, drafts), _is_centred(draft, drafts))
         elif draft.facts.height and len(book.pages) > 1:
             measured[draft] = draft.facts.height
     if styled:
@@ -335,6 +344,16 @@ def _runs_in(draft: Draft, drafts: Sequence[Draft]) -> bool:
     return together and below is not None and below.label is Label.TEXT
 
 
+def _is_centred(draft: Draft, drafts: Sequence[Draft]) -> bool:
+    """Whether a heading is centred over the paragraph below it."""
+    texts = (other for other in drafts[draft.index + 1 :] if other.label is Label.TEXT and not other.facts.is_list)
+    text = next((other for other in texts if other.facts.rows > 1), None)
+    if text is None:
+        return False
+    before, behind = draft.facts.box[0] - text.facts.box[0], text.facts.box[2] - draft.facts.box[2]
+    return min(before, behind) >= _INDENTED and abs(before - behind) <= _CENTRED
+
+
 def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]:
     sizes: dict[float, float] = {}
     for size in sorted({tier[0] for tier in styled.values()}, reverse=True):
@@ -347,7 +366,7 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
     colour = body.colour if body else 0
     order = sorted(
         set(alike.values()),
-        key=lambda tier: (-tier[0], tier[5], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4]),
+        key=lambda tier: (-tier[0], tier[5], not tier[1], not tier[6], tier[2], tier[3], tier[4] == colour, tier[4]),
     )
     ranks = {tier: rank for rank, tier in enumerate(order)}
     return {draft: ranks[alike[tier]] for draft, tier in rounded.items()}
@@ -375,7 +394,7 @@ def _without_code(tier: Tier, tiers: Iterable[Tier], inline: Style | None, book:
     Other code as large as that in running text may be set so everywhere: unless it is bold as headings of the text's
     size are, it is taken for a level of its own.
     """
-    size, bold, italic, fixed, colour, runs_in = tier
+    size, bold, italic, fixed, colour, runs_in, centred = tier
     if not fixed:
         return tier
     body = book.body
@@ -389,7 +408,7 @@ def _without_code(tier: Tier, tiers: Iterable[Tier], inline: Style | None, book:
         )
         own = min((found for found in sizes if low <= found <= most), default=whole)
         known = next((other[0] for other in sorted(tiers) if abs(other[0] - own) <= _SAME_SIZE), own)
-        return (known, bold, italic, False, colour, runs_in)
+        return (known, bold, italic, False, colour, runs_in, centred)
     others = [other for other in tiers if not other[3] and low <= other[0] <= high]
     nearest = min(others, key=lambda other: (other[1] != bold, abs(other[0] - whole), other), default=tier)
     return nearest if is_scaled or (nearest[1] == bold and nearest[0] > size) else tier

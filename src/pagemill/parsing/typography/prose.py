@@ -12,6 +12,7 @@ from statistics import median
 
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import Mark, Style
+from pagemill.document.structure.headings import TEXT_TAGS
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
 from pagemill.parsing.typography.cells import LEADERS
@@ -94,8 +95,11 @@ class Column:
     """Whether rows of code have letters of another font."""
     entry_end: float | None = field(init=False)
     """Where the page numbers of entries end; None in a column without such."""
+    has_tagged_headings: bool = field(init=False)
+    """Whether the file's tags name a heading here: where none does, its author made headings of bold paragraphs."""
 
     def __post_init__(self) -> None:
+        self.has_tagged_headings = any(_TAG_HEADING.match(row.tag) for row in self.rows)
         starts = Counter(round(row.x1 / 2) * 2 for row in self.rows)
         self.left = min((x for x, _ in starts.most_common(3)), default=0.0)
         self.text_edges = frozenset(
@@ -298,6 +302,8 @@ def _item(
     text_x = _text_x(row, sign)
     item = Passage(Kind.ITEM, [row], sign, start, row.x1, text_x, gap=row.pitch / column.usual(row))
     tagged = row.tag in ("LI", "Lbl", "LBody", "L")
+    if tagged and _heads_text(row, after, text_x, column):
+        return None
     if tagged or (BULLET.match(row.text) and sign[0] not in _DASHES):
         return item
     indented = row.x1 > column.left + 0.8 * row.size
@@ -320,6 +326,14 @@ def _item(
     if sign[0] in _DASHES or start.value in (None, 1) or hangs or indented or siblings:
         return item
     return item if followed else None
+
+
+def _heads_text(row: PageRow, after: PageRow | None, text_x: float, column: Column) -> bool:
+    """Whether a numbered row that its file calls an item is a heading: bold, with text below it at the number's edge."""
+    if after is None or after.above is not row or column.has_tagged_headings or not _heads(row, column):
+        return False
+    is_outside = abs(after.x1 - row.x1) < 0.4 * row.size < text_x - after.x1
+    return is_outside and not _heads(after, column) and not _marker(after)[0] and not after.bullet
 
 
 def _marker(row: PageRow) -> tuple[str, Marker]:
@@ -544,7 +558,7 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
     contrasts = heads_text and all(column.contrasts(row) for row in rows)
     if not (contrasts or all(_heads(row, column) for row in rows)) or len(rows) > 2:
         return False
-    if tags <= {"P", "LI", "LBody", "TD", "Span"} and tags:
+    if column.has_tagged_headings and tags <= TEXT_TAGS:
         return False
     if _ENDS.search(text) and not _NUMBERED.match(text):
         return False

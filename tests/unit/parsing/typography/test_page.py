@@ -39,6 +39,26 @@ def test_the_title_of_a_first_page_is_a_title(tmp_path, font, size, place):
     assert lines[0] == f"# {title}"
 
 
+@pytest.mark.parametrize("tagged", ["P", "LBody", ""])
+def test_bold_paragraphs_of_a_file_whose_tags_name_no_heading_are_headings(tmp_path, tagged):
+    """A contract: its parts are centred, and its sections numbered, above text at the edge of their numbers."""
+    sheet, y = Sheet(), 100
+    for head in ("PART I", "1. Definitions", "1.1 The pond", "PART II", "1. Duties", "2. Term"):
+        if head.startswith("PART"):
+            sheet.centre(y, head, "Helvetica-Bold", 11)
+            y += 26
+        else:
+            sheet.put(72, y, head, "Helvetica-Bold", 11)
+            y = sheet.prose(72, y + 30, 450) + 26
+
+    def tag_of(text: str) -> str:
+        return tagged if text == "1. Definitions" else "P" * bool(tagged)
+
+    text = markdown(sheet, tmp_path, tag_of)
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert [line.index(" ") for line in headings] == [1, 2, 3, 1, 2, 2]
+
+
 HEADINGS = list(itertools.product((True, False), ("Helvetica-Bold", "Times-Bold"), (11, 12, 14), (24, 34)))
 
 
