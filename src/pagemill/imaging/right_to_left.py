@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate, groupby, islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -120,7 +121,7 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     level = glyphs.of("angle") == 0
     if not (is_right_to_left(glyphs.codes) & level).any():
         return glyphs
-    glyphs = glyphs.select(~np.isin(glyphs.codes, _CONTROLS))
+    glyphs = _with_forms(glyphs.select(~np.isin(glyphs.codes, _CONTROLS)))
     level = glyphs.of("angle") == 0
     rtl = is_right_to_left(glyphs.codes) & level
     space = len(glyphs.codes)
@@ -252,6 +253,35 @@ def _with_whole_boxes(glyphs: Glyphs) -> tuple[Glyphs, dict[int, int]]:
         both = boxes[[mark, letter]]
         boxes[letter] = *both[:, :2].min(axis=0), *both[:, 2:].max(axis=0)
     return replace(glyphs, boxes=boxes), of
+
+
+def _with_forms(glyphs: Glyphs) -> Glyphs:
+    """Characters that PDFium makes of one, in the order of letters of one glyph: as displayed; dots as the ellipsis.
+
+    In lines from the right it spells presentation forms out in the logical order, but the text that a font gives to a
+    glyph from its end.
+    """
+    if len(glyphs.codes) < 2:
+        return glyphs
+    one = np.column_stack([glyphs.boxes, glyphs.origins, glyphs.style])
+    starts = np.append(0, np.flatnonzero((one[1:] != one[:-1]).any(axis=1) | glyphs.is_space[1:]) + 1)
+    stops = np.append(starts[1:], len(one))
+    codes, order = glyphs.codes.copy(), np.arange(len(one))
+    kept = np.ones(len(one), dtype=bool)
+    for start, stop in zip(starts[stops - starts > 1].tolist(), stops[stops - starts > 1].tolist(), strict=True):
+        text = "".join(map(chr, codes[start:stop].tolist()))
+        if text == "...":
+            codes[start], kept[start + 1 : stop] = ord("…"), False
+        elif text in _spelled_forms() and text[::-1] not in _spelled_forms():
+            order[start:stop] = order[start:stop][::-1]
+    return replace(glyphs, codes=codes).select(order[kept])
+
+
+@cache
+def _spelled_forms() -> Set[str]:
+    """Ligatures of letters among the Arabic presentation forms, spelled out."""
+    forms = (unicodedata.normalize("NFKC", chr(code)) for code in (*range(0xFB50, 0xFE00), *range(0xFE70, 0xFEFF)))
+    return {form for form in forms if len(form) > 1 and form.isalpha()}
 
 
 def _is_spaced(glyphs: Glyphs, rtl: Flags) -> bool:
