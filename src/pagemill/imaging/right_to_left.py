@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, groupby, islice, pairwise
@@ -31,6 +31,8 @@ _BESIDE = 0.25
 """How far a mark may be beside its letter."""
 _REPEATED = 0.5
 """Share of a mark's width that lies over its letter."""
+_ABOVE_LETTERS = 0.35
+"""Least height of the foot of a mark over the baseline; letters stand on it."""
 _GAP_BETWEEN_PIECES = 0.9
 """A wider gap is one between columns or cells; ``glyph_lines`` cuts there, too."""
 _WORD_GAP = 0.18
@@ -336,11 +338,12 @@ def _are_runs(pieces: Sequence[Sequence[_Item]]) -> bool:
     return within[1] >= 9 * within[0] and not any({"R", "L"} <= own for own in kinds.values())
 
 
-def repeated_marks(glyphs: Glyphs) -> Flags:
+def repeated_marks(glyphs: Glyphs, ink_of: Callable[[Indices], Floats]) -> Flags:
     """Which glyphs show a mark whose letter says both, shape (n,): typst gives either the text of the two.
 
     Args:
         glyphs: As PDFium gives them: the characters of one glyph have its pen position.
+        ink_of: Gives the boxes of what is drawn of the glyphs with these indices.
     """
     repeated = np.zeros(len(glyphs.codes), dtype=bool)
     marks = [code for code in np.unique(glyphs.codes).tolist() if unicodedata.category(chr(code)) == "Mn"]
@@ -357,6 +360,7 @@ def repeated_marks(glyphs: Glyphs) -> Flags:
             left, right = float(glyphs.boxes[own, 0].min()), float(glyphs.boxes[own, 2].max())
             by_text.setdefault(text, []).append((left, right, y, own))
     size = glyphs.sizes
+    repeated |= _borrowed(glyphs, is_mark, members.values(), ink_of)
     for same in by_text.values():
         for a, b in pairwise(sorted(same)):
             narrow, wide = sorted((a, b), key=lambda item: item[1] - item[0])
@@ -364,6 +368,31 @@ def repeated_marks(glyphs: Glyphs) -> Flags:
             if overlap > _REPEATED * (narrow[1] - narrow[0]) and 0 < abs(a[2] - b[2]) < _RAISED * size[wide[3][0]]:
                 repeated[narrow[3]] = True
     return repeated
+
+
+def _borrowed(
+    glyphs: Glyphs, is_mark: Flags, members: Iterable[Sequence[int]], ink_of: Callable[[Indices], Floats]
+) -> Flags:
+    """Letters of glyphs that draw a mark alone, and marks of those that draw a letter, in fonts whose glyphs say both.
+
+    Such a font gives a glyph the text of the first letter with a mark that it was used for. The text of a replacement
+    is no such text: PDFium cuts what it replaces into slices.
+    """
+    both = [
+        own
+        for own in map(np.array, members)
+        if len(own) > 1 and is_mark[own].any() and not is_mark[own].all() and len(np.unique(glyphs.boxes[own, 0])) == 1
+    ]
+    borrowed = np.zeros(len(glyphs.codes), dtype=bool)
+    if not both:
+        return borrowed
+    first = np.array([own[0] for own in both])
+    ink, baseline, size = ink_of(first), glyphs.origins[first, 1], glyphs.sizes[first]
+    alone = (baseline - ink[:, 3] > _ABOVE_LETTERS * size) | (ink[:, 1] > baseline)
+    if alone.any():
+        for own, draws_mark in zip(both, alone.tolist(), strict=True):
+            borrowed[own[is_mark[own] != draws_mark]] = True
+    return borrowed
 
 
 def _chains(glyphs: Glyphs) -> Iterator[Indices]:
@@ -518,7 +547,7 @@ def _with_spaces(
             follows = page.spaced and abs(item.index - before.index) == 1
             apart = gap > (_GAP_WITHIN_WORD if follows else _WORD_GAP) or is_parted
         elif draws[leftward]:
-            apart = gap > _GAP_WITHIN_WORD
+            apart = gap > (_WORD_GAP if is_parted else _GAP_WITHIN_WORD)
         else:
             # Producers put the space of a Latin word at its wrong side.
             apart = gap > _WORD_GAP or {before.kind, item.kind} == {"R", "L"}
