@@ -19,6 +19,9 @@ _NO_SPACE = re.compile(
     "\uf900-\ufaff\uff01-\uff65\U00020000-\U0003ffff]"
 )
 """Scripts that write no space between words: Thai, Lao, Burmese, Khmer, Chinese, Japanese."""
+_ASIAN = "[\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65]"
+_TIGHT, _APART = (re.compile(f"{_ASIAN}{gap}[0-9A-Za-z]|[0-9A-Za-z]{gap}{_ASIAN}") for gap in ("", " "))
+"""Chinese or Japanese beside Latin letters and figures, as most write it, and with a space between, as some do."""
 _KOREAN_PARTICLE = re.compile(
     "(?:은|는|이|가|을|를|의|에|에서|에게|께|으로|로|와|과|도|만|까지|부터|보다|처럼|마다|이나|나|이며|며|하여|하고|한|할|함|하는|하기|된|될|됨|되는|"
     "되어|다|이다|한다|된다|합니다|됩니다|입니다|습니다|니다)(?=[\\s.,;:)」』”’]|$)"
@@ -150,6 +153,10 @@ def join_pair(before: str, after: str, joint: str | None = None) -> str:
         return before + after if words.goes_on(before, after) else f"{before} {after}"
     if last == "/" and len(before) > 1 and not before[-2].isspace():
         return before + after
+    if _TIGHT.fullmatch(last + first):
+        around = f"{before[-_EVIDENCE:]}\n{after[:_EVIDENCE]}"
+        if len(_APART.findall(around)) <= len(_TIGHT.findall(around)):
+            return before + after
     return f"{before} {after}"
 
 

@@ -33,6 +33,9 @@ _RAISED = 0.6
 """Farthest that a superscript or subscript stands off the baseline."""
 _BODY = 0.9
 """Share of the largest size of a line above which its letters are no superscripts."""
+_RAISED_WHOLE, _BESIDE = 0.3, 0.2
+"""Least that one of the line's own size stands off, and most that it stands apart: WeasyPrint moves both kinds by 0.49,
+browsers superscripts by 0.33. Lines of two columns that stand so are farther apart."""
 _SMALLEST_SCRIPT = 0.45
 """Least size of a superscript; a greater difference is a drop cap beside a line."""
 _LEAST_DRAWN = 0.001
@@ -222,7 +225,8 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     off = np.abs(np.diff(baseline))
     small = np.minimum(size[1:], size[:-1])
     raised = (off < _RAISED * em) & (gap < 0.3 * em) & (small < _BODY * em) & (small > _SMALLEST_SCRIPT * em)
-    jump = (np.diff(angle) != 0) | (gap > limit) | backwards | ~((off < _SAME_BASELINE * em) | raised)
+    whole = (off > _RAISED_WHOLE * em) & (off < _RAISED * em) & (np.abs(gap) < _BESIDE * em) & (small >= _BODY * em)
+    jump = (np.diff(angle) != 0) | (gap > limit) | backwards | ~((off < _SAME_BASELINE * em) | raised | whole)
     jump = (jump | (np.diff(piece) != 0)) & ~zone
     codes = glyphs.codes[index]
     is_drawn = drawn > _LEAST_DRAWN
@@ -230,7 +234,7 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     apart = gap / em - _tracking(codes, gap / em, ligature, separated, is_drawn, jump, restyled)
     # A word ends at drawn white space, and at any wider than a hair (PDFium makes some up between tight letters).
     spaced = (apart > _HAIR) | (is_drawn & (gap > 0.5 * drawn))
-    spaced &= ~_between_scripts(codes, gap / em, is_drawn, separated & ~jump)
+    spaced &= ~(whole & ~is_drawn) & ~_between_scripts(codes, gap / em, is_drawn, separated & ~jump)
     # PDFium overlooks spaces where words are placed one by one.
     plain = ~zone & ~oblique[1:] & (small > _BODY * em) & _is_plain(codes[1:]) & _is_plain(codes[:-1])
     least = np.where(plain, _least_space(apart, separated, jump), _WIDE)

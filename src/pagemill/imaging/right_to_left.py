@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate, groupby, islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -30,6 +31,8 @@ _BESIDE = 0.25
 """How far a mark may be beside its letter."""
 _REPEATED = 0.5
 """Share of a mark's width that lies over its letter."""
+_ABOVE_LETTERS = 0.35
+"""Least height of the foot of a mark over the baseline; letters stand on it."""
 _GAP_BETWEEN_PIECES = 0.9
 """A wider gap is one between columns or cells; ``glyph_lines`` cuts there, too."""
 _WORD_GAP = 0.18
@@ -120,7 +123,7 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     level = glyphs.of("angle") == 0
     if not (is_right_to_left(glyphs.codes) & level).any():
         return glyphs
-    glyphs = glyphs.select(~np.isin(glyphs.codes, _CONTROLS))
+    glyphs = _with_forms(glyphs.select(~np.isin(glyphs.codes, _CONTROLS)))
     level = glyphs.of("angle") == 0
     rtl = is_right_to_left(glyphs.codes) & level
     space = len(glyphs.codes)
@@ -254,6 +257,35 @@ def _with_whole_boxes(glyphs: Glyphs) -> tuple[Glyphs, dict[int, int]]:
     return replace(glyphs, boxes=boxes), of
 
 
+def _with_forms(glyphs: Glyphs) -> Glyphs:
+    """Characters that PDFium makes of one, in the order of letters of one glyph: as displayed; dots as the ellipsis.
+
+    In lines from the right it spells presentation forms out in the logical order, but the text that a font gives to a
+    glyph from its end.
+    """
+    if len(glyphs.codes) < 2:
+        return glyphs
+    one = np.column_stack([glyphs.boxes, glyphs.origins, glyphs.style])
+    starts = np.append(0, np.flatnonzero((one[1:] != one[:-1]).any(axis=1) | glyphs.is_space[1:]) + 1)
+    stops = np.append(starts[1:], len(one))
+    codes, order = glyphs.codes.copy(), np.arange(len(one))
+    kept = np.ones(len(one), dtype=bool)
+    for start, stop in zip(starts[stops - starts > 1].tolist(), stops[stops - starts > 1].tolist(), strict=True):
+        text = "".join(map(chr, codes[start:stop].tolist()))
+        if text == "...":
+            codes[start], kept[start + 1 : stop] = ord("…"), False
+        elif text in _spelled_forms() and text[::-1] not in _spelled_forms():
+            order[start:stop] = order[start:stop][::-1]
+    return replace(glyphs, codes=codes).select(order[kept])
+
+
+@cache
+def _spelled_forms() -> Set[str]:
+    """Ligatures of letters among the Arabic presentation forms, spelled out."""
+    forms = (unicodedata.normalize("NFKC", chr(code)) for code in (*range(0xFB50, 0xFE00), *range(0xFE70, 0xFEFF)))
+    return {form for form in forms if len(form) > 1 and form.isalpha()}
+
+
 def _is_spaced(glyphs: Glyphs, rtl: Flags) -> bool:
     """Whether white space stands between right-to-left words in the content."""
     between = (glyphs.codes[1:-1] == ord(" ")) & (rtl[:-2] | rtl[2:])
@@ -306,11 +338,12 @@ def _are_runs(pieces: Sequence[Sequence[_Item]]) -> bool:
     return within[1] >= 9 * within[0] and not any({"R", "L"} <= own for own in kinds.values())
 
 
-def repeated_marks(glyphs: Glyphs) -> Flags:
+def repeated_marks(glyphs: Glyphs, ink_of: Callable[[Indices], Floats]) -> Flags:
     """Which glyphs show a mark whose letter says both, shape (n,): typst gives either the text of the two.
 
     Args:
         glyphs: As PDFium gives them: the characters of one glyph have its pen position.
+        ink_of: Gives the boxes of what is drawn of the glyphs with these indices.
     """
     repeated = np.zeros(len(glyphs.codes), dtype=bool)
     marks = [code for code in np.unique(glyphs.codes).tolist() if unicodedata.category(chr(code)) == "Mn"]
@@ -327,6 +360,7 @@ def repeated_marks(glyphs: Glyphs) -> Flags:
             left, right = float(glyphs.boxes[own, 0].min()), float(glyphs.boxes[own, 2].max())
             by_text.setdefault(text, []).append((left, right, y, own))
     size = glyphs.sizes
+    repeated |= _borrowed(glyphs, is_mark, members.values(), ink_of)
     for same in by_text.values():
         for a, b in pairwise(sorted(same)):
             narrow, wide = sorted((a, b), key=lambda item: item[1] - item[0])
@@ -334,6 +368,31 @@ def repeated_marks(glyphs: Glyphs) -> Flags:
             if overlap > _REPEATED * (narrow[1] - narrow[0]) and 0 < abs(a[2] - b[2]) < _RAISED * size[wide[3][0]]:
                 repeated[narrow[3]] = True
     return repeated
+
+
+def _borrowed(
+    glyphs: Glyphs, is_mark: Flags, members: Iterable[Sequence[int]], ink_of: Callable[[Indices], Floats]
+) -> Flags:
+    """Letters of glyphs that draw a mark alone, and marks of those that draw a letter, in fonts whose glyphs say both.
+
+    Such a font gives a glyph the text of the first letter with a mark that it was used for. The text of a replacement
+    is no such text: PDFium cuts what it replaces into slices.
+    """
+    both = [
+        own
+        for own in map(np.array, members)
+        if len(own) > 1 and is_mark[own].any() and not is_mark[own].all() and len(np.unique(glyphs.boxes[own, 0])) == 1
+    ]
+    borrowed = np.zeros(len(glyphs.codes), dtype=bool)
+    if not both:
+        return borrowed
+    first = np.array([own[0] for own in both])
+    ink, baseline, size = ink_of(first), glyphs.origins[first, 1], glyphs.sizes[first]
+    alone = (baseline - ink[:, 3] > _ABOVE_LETTERS * size) | (ink[:, 1] > baseline)
+    if alone.any():
+        for own, draws_mark in zip(both, alone.tolist(), strict=True):
+            borrowed[own[is_mark[own] != draws_mark]] = True
+    return borrowed
 
 
 def _chains(glyphs: Glyphs) -> Iterator[Indices]:
@@ -488,7 +547,7 @@ def _with_spaces(
             follows = page.spaced and abs(item.index - before.index) == 1
             apart = gap > (_GAP_WITHIN_WORD if follows else _WORD_GAP) or is_parted
         elif draws[leftward]:
-            apart = gap > _GAP_WITHIN_WORD
+            apart = gap > (_WORD_GAP if is_parted else _GAP_WITHIN_WORD)
         else:
             # Producers put the space of a Latin word at its wrong side.
             apart = gap > _WORD_GAP or {before.kind, item.kind} == {"R", "L"}

@@ -27,6 +27,8 @@ to 0.65."""
 _RAISED, _LOWERED = 0.12, 0.05
 """Least distance from the baseline of the line: word processors lower by 0.08, TeX by 0.15, and raise by 0.2 and more;
 the notes at a drawing's foot are off by rounding."""
+_RAISED_WHOLE = 0.3
+"""The same of what has the size of the line."""
 _BITS = {Mark.BOLD: 1, Mark.ITALIC: 2, Mark.CODE: 4, Mark.STRIKE: 8}
 _FEW_GLYPHS = 3
 """Glyphs of a line of code from which those in another font are text: code fonts lack arrows. Not measured."""
@@ -106,10 +108,10 @@ class Typography:
         for mark, bit in _BITS.items():
             if present & bit:
                 spans += _spans(glyphs, {glyph for glyph in shown if self._flags[glyph] & bit}, mark)
-        if baseline is not None and min(map(self._sizes.__getitem__, shown)) < _SCRIPT_SIZE * size:
-            small = {
-                glyph: self._baselines[glyph] - baseline for glyph in shown if self._sizes[glyph] < _SCRIPT_SIZE * size
-            }
+        if baseline is not None:
+            offs = [(glyph, self._baselines[glyph] - baseline) for glyph in shown]
+            whole = _RAISED_WHOLE * size
+            small = {glyph: off for glyph, off in offs if self._sizes[glyph] < _SCRIPT_SIZE * size or abs(off) > whole}
             raised = {glyph for glyph, off in small.items() if off < -_RAISED * size}
             lowered = {glyph for glyph, off in small.items() if off > _LOWERED * size}
             if len(raised) + len(lowered) < len(shown):  # or there is nothing that they are raised from

@@ -439,7 +439,7 @@ def _glyphs(
     faces = faces_of(glyphs, looks, point)
     _stand_large_signs(text_page, glyphs, names, to_pixels)
     symbols = tuple(_symbols(text_page, glyphs, names, to_pixels))
-    once = ~repeated_marks(glyphs)
+    once = ~repeated_marks(glyphs, ink_of)
     return with_spans_spread(glyphs.select(once), rectangles[once, 0]), symbols, faces, drawing
 
 

@@ -326,16 +326,22 @@ def composed(text: str) -> str:
     return _SARA_AM.sub("\\1\u0e33", text) if "\u0e4d" in text else text
 
 
-def half_width(text: str) -> str:
-    """Full-width letters and digits in their usual form; signs, too, where the text is not Chinese or Japanese."""
+def half_width(text: str, *, wide: bool = False) -> str:
+    """Full-width letters and digits in their usual form; signs, too, where the text is not Chinese or Japanese.
+
+    Args:
+        text: Of a line.
+        wide: Whether the text around a line that is all in Latin letters is.
+    """
     if _FULL_WIDTH_SIGN.search(text) is None:
         return text
-    signs = _FULL_WIDTH if _FULL_WIDTH_SCRIPT.search(text) and not _HANGUL.search(text) else _FULL_WIDTH_SIGN
+    is_wide = (wide or _FULL_WIDTH_SCRIPT.search(text)) and not _HANGUL.search(text)
+    signs = _FULL_WIDTH if is_wide else _FULL_WIDTH_SIGN
     return signs.sub(lambda sign: "₩" if sign[0] == "\uffe6" else chr(ord(sign[0]) - 0xFEE0), text)
 
 
-def _clean(text: str) -> str:
-    return composed(half_width(_UNPRINTABLE.sub("", text)))
+def _clean(text: str, wide: bool) -> str:
+    return composed(half_width(_UNPRINTABLE.sub("", text), wide=wide))
 
 
 def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageError]]:
@@ -345,6 +351,8 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
     """
     kept: list[TextLine] = []
     broken = 0
+    page = "".join(line.text for line in lines)
+    wide = len(_FULL_WIDTH_SCRIPT.findall(page)) > len(_HANGUL.findall(page))
     for line in lines:
         if not all(math.isfinite(value) for value in line.box):
             broken += 1
@@ -352,8 +360,8 @@ def clean_lines(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[PageErr
         corners = line.polygon or ()
         if len(corners) not in (0, 4) or not all(math.isfinite(value) for corner in corners for value in corner):
             line = msgspec.structs.replace(line, polygon=None)
-        if (text := _clean(line.text)) != line.text:
-            words = tuple(msgspec.structs.replace(word, text=_clean(word.text)) for word in line.words)
+        if (text := _clean(line.text, wide)) != line.text:
+            words = tuple(msgspec.structs.replace(word, text=_clean(word.text, wide)) for word in line.words)
             line = reworded(line, text, words=words)
         if line.text.strip():
             kept.append(line)

@@ -183,7 +183,24 @@ def test_a_glyph_that_says_its_letter_as_the_letter_does_is_read_once():
         np.zeros(4, dtype=np.int32),
         np.array([(SIZE, 0, False, False, False, False, 0, False, 0)], dtype=STYLE),
     )
-    assert repeated_marks(glyphs).tolist() == [False, False, True, True]
+    assert repeated_marks(glyphs, lambda index: glyphs.boxes[index]).tolist() == [False, False, True, True]
+
+
+def test_letters_and_marks_of_a_font_whose_glyphs_say_both_are_those_that_are_drawn():
+    ink = np.array([(100.0, 92, 110, 103), (104, 80, 107, 84)])
+    glyphs = Glyphs(
+        np.array([0x64B, 0x631, 0x651, 0x636], dtype=np.uint32),
+        np.array([(100.0, 80, 110, 106)] * 2 + [(104, 76, 107, 102)] * 2),
+        np.array([(100.0, 100)] * 2 + [(104.0, 97)] * 2),
+        np.zeros(4, dtype=np.int32),
+        np.array([(SIZE, 0, False, False, False, False, 0, False, 0)], dtype=STYLE),
+    )
+    assert repeated_marks(glyphs, lambda index: ink[index // 2]).tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize(("codes", "text"), [("لإ", "لإ"), ("إل", "لإ"), ("...", "…")])
+def test_characters_that_pdfium_makes_of_one_glyph_are_in_the_order_of_the_letters(codes, text):
+    assert text_of(glyphs_of([("م", 110.0, 120.0), *((char, 100.0, 110.0) for char in codes)])) == "م" + text
 
 
 @pytest.mark.parametrize(

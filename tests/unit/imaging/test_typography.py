@@ -136,14 +136,15 @@ def test_inline_marks_have_the_offsets_of_their_characters(tmp_path):
 
 
 @pytest.mark.parametrize(("turn", "rotation"), [(0, 0), (0, 90), (0, 180), (90, 90), (90, 180), (90, 270)])
-def test_raised_and_lowered_characters_on_turned_pages_and_in_turned_text(tmp_path, turn, rotation):
+@pytest.mark.parametrize(("size", "rise", "fall"), [(8, 4, -2), (12, 6, -6)])
+def test_raised_and_lowered_characters_on_turned_pages_and_in_turned_text(tmp_path, turn, rotation, size, rise, fall):
     def draw(canvas):
         canvas.translate(200, 60)
         canvas.rotate(turn)
         in_fonts(
             *(canvas, 0, 0),
-            *(("Helvetica", 12, 0, "About 10"), ("Helvetica", 8, 4, "5"), ("Helvetica", 12, 0, " of H")),
-            *(("Helvetica", 8, -2, "2"), ("Helvetica", 12, 0, "O in the mill")),
+            *(("Helvetica", 12, 0, "About 10"), ("Helvetica", size, rise, "5"), ("Helvetica", 12, 0, " of H")),
+            *(("Helvetica", size, fall, "2"), ("Helvetica", 12, 0, "O in the mill")),
         )
 
     def change(pdf):

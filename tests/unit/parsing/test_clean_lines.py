@@ -57,6 +57,12 @@ def test_full_width_forms_are_normalised_but_for_the_punctuation_of_chinese_and_
     assert (cleaned.text, cleaned.words[0].text) == (normal, normal)
 
 
+def test_full_width_signs_of_a_latin_line_are_those_of_the_page():
+    for page, text in (("水車は動く", "Pro（Byte）"), ("물레 이야기", "Pro(Byte)")):
+        lines = [TextLine(text=line, box=(0, 0, 9, 5)) for line in (page, "Pro（Byte）")]
+        assert clean_lines(lines)[0][1].text == text
+
+
 @pytest.mark.parametrize(
     ("drawn", "text"), [("ประจ\u0e4d\u0e32ปี", "ประจำปี"), ("น\u0e4d\u0e49\u0e32", "น้ำ"), ("สํ", "สํ")]
 )

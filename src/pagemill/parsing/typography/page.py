@@ -271,13 +271,27 @@ class _Page:
         mark_headings(passages, column)
         nest(passages, column)
         mark_broken_words([passage.rows for passage in passages if passage.kind is not Kind.CODE], self._korean)
-        blocks = [self._passage_block(passage) for passage in passages]
+        blocks = [self._passage_block(passage, column) for passage in passages]
         return _lists_joined(self._contents(self._notes(blocks)))
 
-    def _passage_block(self, passage: Passage) -> Block:
+    def _code_end(self, rows: Sequence[PageRow], column: Column) -> tuple[float, bool]:
+        """Where lines of code would be wrapped, at the edge of their panel or column, and whether other lines tell."""
+        left = min(row.x1 for row in rows)
+        if rows[0].panel is not None:
+            x1, _, x2, _ = self._panels[rows[0].panel]
+            if self._mirrored:
+                x1, x2 = self._width - x2, self._width - x1
+            return x1 + x2 - left, True
+        ends = [row.x2 for row in column.rows]
+        right = max(ends)
+        full = sum(end > right - rows[0].size for end in ends)
+        return right, full >= TYPOGRAPHY.column_rows
+
+    def _passage_block(self, passage: Passage, column: Column) -> Block:
         if passage.kind is Kind.CODE:
             self._take_back(passage.rows)
-            block = _block(passage.rows, Label.ALGORITHM, code_text(passage.rows))
+            right, is_known = self._code_end(passage.rows, column)
+            block = _block(passage.rows, Label.ALGORITHM, code_text(passage.rows, right, is_known=is_known))
         elif passage.kind is Kind.HEADING:
             block = _block(passage.rows, Label.PARAGRAPH_TITLE, passage.text)
         elif passage.kind is Kind.ITEM:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
+from math import inf
 from statistics import median
 
 from pagemill.document.geometry import Box, union_box
@@ -594,8 +595,14 @@ def nest(passages: Sequence[Passage], column: Column) -> None:
             passage.depth = len(stack)
 
 
-def code_text(rows: Sequence[PageRow]) -> str:
-    """Code row by row: indents and inner spaces by place, blank lines by distance."""
+def code_text(rows: Sequence[PageRow], right: float = inf, *, is_known: bool = False) -> str:
+    """Code row by row: indents and inner spaces by place, blank lines by distance.
+
+    Args:
+        rows: Of a block of code.
+        right: Where its lines are wrapped, if they are.
+        is_known: Whether that is more than where the longest line ends.
+    """
     words = [word for row in rows for word in row.words if word[0]]
     widths = sorted((end - start) / len(text) for text, start, end in [w for w in words if w[0].isascii()] or words)
     pitch = widths[len(widths) // 2] if widths else 1.0
@@ -618,8 +625,36 @@ def code_text(rows: Sequence[PageRow]) -> str:
             spaces = apart / pitch if against else ((start if number else first) - left) / pitch - len(line)
             line += " " * max(round(spaces), gap) + word
             first, last = start, end
-        lines.append(line)
+        end = rows[place - 1].text[-1:] if place else ""
+        if end == "\u2010":  # hyphenated by the producer: nobody types this sign
+            lines[-1] = lines[-1][:-1] + line
+        elif (
+            place
+            and not rows[place - 1].trailing_space
+            and _is_wrapped(words_of[place - 1], words_of[place], left, right if is_known or end == "-" else inf, pitch)
+        ):
+            lines[-1] += line
+        else:
+            lines.append(line)
     return "\n".join(lines)
+
+
+_PlacedWords = Sequence[tuple[str, float, float]]
+
+
+def _is_wrapped(above: _PlacedWords, below: _PlacedWords, left: float, right: float, pitch: float) -> bool:
+    """Whether a line of code goes on in the next one without a space.
+
+    It had no room for all of a word that it begins with, or broke at a hyphen.
+    """
+    if not above or abs(below[0][1] - left) > 0.5 * pitch:
+        return False
+    word, start, end = above[-1]
+    if len(above) == 1 and abs(start - left) < 0.5 * pitch and right - end < pitch:
+        return True
+    rest = below[0][0]
+    chunk = rest.find("-") + 1 or len(rest)
+    return len(word) > 1 and word[-1] == "-" and word[-2].isalnum() and right - end < chunk * pitch
 
 
 def _are_numbered(rows: Sequence[PageRow]) -> bool:
