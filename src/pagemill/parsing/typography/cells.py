@@ -15,7 +15,7 @@ from pagemill.document.page import Mark
 from pagemill.parsing.lists import marker
 from pagemill.parsing.typography.drawn import Drawn, rule_between
 from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, rows_of_pieces, same_size
-from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, extent, span, span_of, table_rows
+from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, Slot, extent, span_of, table_rows
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import GridCell
@@ -267,14 +267,7 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     if len(columns) < 2 or not _are_cells(cut, columns):
         return None
     size = median(piece.size for piece in pieces)
-    cells: list[Cell] = []
-    for number, group in enumerate(table_rows(rows, cut, columns, drawn, leading)):
-        slots: dict[tuple[int, int], CellPieces] = {}
-        for place in group:
-            for cell in cut[place]:
-                slots.setdefault(span(cell, columns), []).extend(cell)
-        cells += _cells(number, slots, size)
-    table = build_table(cells, range(len(pieces)))
+    table = build_table(_cells(table_rows(rows, cut, columns, drawn, leading), size), range(len(pieces)))
     if table.columns < 2 or table.rows < 2:
         return None
     return FoundTable(union_box(piece.line.box for piece in pieces), replace(table, method="text"), pieces)
@@ -423,13 +416,15 @@ def _are_cells(cut: Sequence[Sequence[CellPieces]], columns: Sequence[tuple[floa
     return True
 
 
-def _cells(row: int, slots: dict[tuple[int, int], CellPieces], size: float) -> list[Cell]:
-    """The cells of one row; spans that overlap become one."""
-    merged: list[tuple[int, int, CellPieces]] = []
-    for (first, last), pieces in sorted(slots.items(), key=lambda slot: slot[0]):
-        if merged and first <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], last), merged[-1][2] + pieces)
+def _cells(slots: dict[Slot, CellPieces], size: float) -> list[Cell]:
+    """Cells of the text in them; spans that overlap in a row become one."""
+    merged: list[tuple[Slot, CellPieces]] = []
+    for slot, pieces in sorted(slots.items(), key=lambda item: (item[0][0], item[0][2], item[0])):
+        (row, rows, first, last), other = merged[-1] if merged else ((-1, 0, 0, 0), [])
+        if row == slot[0] and slot[2] <= last:
+            merged[-1] = (row, min(rows, slot[1]), first, max(last, slot[3])), other + pieces
         else:
-            merged.append((first, last, pieces))
-    grid = [GridCell(row, first, 1, last - first + 1, words_of(pieces)) for first, last, pieces in merged]
-    return [cell_of(cell, 1, max(4.0, size)) for cell in grid]
+            merged.append((slot, pieces))
+    grid = [GridCell(row, first, rows, last - first + 1, words_of(text)) for (row, rows, first, last), text in merged]
+    heads = max((cell.row_span for cell in grid if cell.row == 0), default=1)
+    return [cell_of(cell, heads, max(4.0, size)) for cell in grid]
