@@ -129,6 +129,7 @@ def _between(
     """Rows of text in the middle between those of two rows of the table, which their cells go over; with these two."""
     own = [_columns_of(row) for row in spans]
     apart = {(pair.above, pair.below) for pair in pairs if pair.apart}
+    parts = [(pair.above, pair.below, pair.follows and not pair.apart) for pair in pairs]
     for above, row in enumerate(spans):  # heads over several heads
         for first, last in row:
             below = next((place for place in range(above + 1, len(own)) if own[place] & {*range(first, last + 1)}), 0)
@@ -139,6 +140,8 @@ def _between(
         inside = range(above + 1, below)
         if not inside or any(own[place] & (own[above] | own[below]) for place in inside):
             continue
+        if any(one_cell != (y1 in inside and y2 in inside) for y1, y2, one_cell in parts if y1 in inside or y2 in inside):
+            continue  # lines of cells in the middle of taller ones
         lines: dict[int, list[float]] = {}
         for place in inside:
             for cell, (column, _) in zip(cut[place], spans[place], strict=True):
@@ -184,7 +187,7 @@ def _grouped(
         across = [pair for pair in pairs if pair.above < place <= pair.below]
         if any(pair.broken for pair in across):
             begins = False
-        elif any(pair.apart for pair in across):
+        elif any(pair.apart and pair.below - pair.above == 1 for pair in across):
             begins = True
         elif place == 1 and any(first != last for first, last in spans[0]):
             begins = True  # a head of two levels
