@@ -96,6 +96,9 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
     """The first row of a table whose head spans columns, and so has other places than the rows below."""
     while start > behind:
         below = rows[start]
+        if _is_between_heads(rows, start):
+            start -= 1
+            continue
         middle = below.pitch < TYPOGRAPHY.beside * below.size  # of a cell with more lines, the first of which is above
         if middle or any(_is_written_on(rows[start - 1], cell) for cell in cells_of(below)[1:]):
             start -= 1
@@ -110,6 +113,25 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
             break
         start -= step
     return start
+
+
+def _is_between_heads(rows: Sequence[PageRow], place: int) -> bool:
+    """Whether a row has the heads in the middle between one over several columns and those of these columns."""
+    if not 0 < place < len(rows) - 1 or rows[place].parted or rows[place + 1].parted:
+        return False
+    above, own, below = (_extents(row) for row in rows[place - 1 : place + 2])
+    row, size = rows[place], rows[place].size
+    pitches = row.pitch, rows[place + 1].pitch
+    even = (
+        abs(pitches[0] - pitches[1]) < TYPOGRAPHY.same_baseline * size and max(pitches) < TYPOGRAPHY.written_on * size
+    )
+    over = [[x1 < end and start < x2 for start, end in [*above, *below]] for x1, x2 in own]
+    return (
+        even
+        and len(below) > 1
+        and not any(map(any, over))
+        and all(below[0][0] < (x1 + x2) / 2 < below[-1][1] for x1, x2 in above)
+    )
 
 
 def _is_written_on(above: PageRow, cell: CellPieces) -> bool:
@@ -143,11 +165,13 @@ def _extents(row: PageRow) -> list[tuple[float, float]]:
 
 def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leading) -> int:
     """Behind the last row of a table that may begin at a row; the same row where none does."""
-    first = _extents(rows[start])
+    between = _is_between_heads(rows, start)
+    first = sorted(_extents(rows[start]) + (_extents(rows[start + 1]) if between else []))
     if len(first) < 2 or _is_code(rows[start]) or LEADERS.search(rows[start].text):
         return start
     known = [first]
-    end, place, widest = start + 1, start + 1, float("inf")
+    end = place = start + 1 + between
+    widest = float("inf")
     while place < len(rows):
         row = rows[place]
         extents = _extents(row)

@@ -140,7 +140,9 @@ def _between(
         inside = range(above + 1, below)
         if not inside or any(own[place] & (own[above] | own[below]) for place in inside):
             continue
-        if any(one_cell != (y1 in inside and y2 in inside) for y1, y2, one_cell in parts if y1 in inside or y2 in inside):
+        if any(
+            one_cell != (y1 in inside and y2 in inside) for y1, y2, one_cell in parts if y1 in inside or y2 in inside
+        ):
             continue  # lines of cells in the middle of taller ones
         lines: dict[int, list[float]] = {}
         for place in inside:
