@@ -186,7 +186,8 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
         if far and not rule_between(rows[place - 1], row, drawn):
             break
         tight = row.pitch < TYPOGRAPHY.beside * row.size  # cells in the middle of taller ones
-        if len(extents) > 1 and (tight or _fits(extents, known, row.size)):
+        head = place == start + 1 + between  # a head may be centred over numbers that end below each other
+        if len(extents) > 1 and (tight or _fits(extents, known, row.size) or (head and _is_below(extents, first))):
             known = [*known[-_ROWS_COMPARED:], extents]
             end = place + 1
         elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading)):
@@ -227,6 +228,13 @@ def _fits(extents: Sequence[tuple[float, float]], known: Sequence[list[tuple[flo
     """Whether at least half of the cells of a row, one behind the first among them, have their place in rows above."""
     fits = [any(_aligned(cell, row, size) for row in known) for cell in extents]
     return any(fits[1:]) and 2 * sum(fits) >= len(fits)
+
+
+def _is_below(extents: Sequence[tuple[float, float]], heads: Sequence[tuple[float, float]]) -> bool:
+    """Whether most cells of a row, and three at least, have a head of their own over them, and none has two."""
+    over = [sum(x1 < end and begin < x2 for begin, end in heads) for x1, x2 in extents]
+    under = [sum(x1 < end and begin < x2 for begin, end in extents) for x1, x2 in heads]
+    return max(*over, *under) < 2 and sum(over) > max(2, len(extents) // 2)
 
 
 def _aligned(cell: tuple[float, float], above: Sequence[tuple[float, float]], size: float) -> bool:
