@@ -115,23 +115,23 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
     return start
 
 
-def _is_between_heads(rows: Sequence[PageRow], place: int) -> bool:
-    """Whether a row has the heads in the middle between one over several columns and those of these columns."""
+def _is_between(rows: Sequence[PageRow], place: int) -> bool:
+    """Whether a row stands in the middle between two rows that have nothing above and below its cells."""
     if not 0 < place < len(rows) - 1 or rows[place].parted or rows[place + 1].parted:
         return False
-    above, own, below = (_extents(row) for row in rows[place - 1 : place + 2])
-    row, size = rows[place], rows[place].size
-    pitches = row.pitch, rows[place + 1].pitch
-    even = (
-        abs(pitches[0] - pitches[1]) < TYPOGRAPHY.same_baseline * size and max(pitches) < TYPOGRAPHY.written_on * size
-    )
-    over = [[x1 < end and start < x2 for start, end in [*above, *below]] for x1, x2 in own]
-    return (
-        even
-        and len(below) > 1
-        and not any(map(any, over))
-        and all(below[0][0] < (x1 + x2) / 2 < below[-1][1] for x1, x2 in above)
-    )
+    row, pitches = rows[place], [rows[place].pitch, rows[place + 1].pitch]
+    even = max(pitches) - min(pitches) < TYPOGRAPHY.same_baseline * row.size
+    others = [*_extents(rows[place - 1]), *_extents(rows[place + 1])]
+    apart = not any(x1 < end and start < x2 for x1, x2 in _extents(row) for start, end in others)
+    return even and apart and max(pitches) < TYPOGRAPHY.written_on * row.size
+
+
+def _is_between_heads(rows: Sequence[PageRow], place: int) -> bool:
+    """Whether a row has the heads in the middle between those over several columns and those of these columns."""
+    if not _is_between(rows, place):
+        return False
+    above, below = _extents(rows[place - 1]), _extents(rows[place + 1])
+    return len(below) > 1 and all(below[0][0] < (x1 + x2) / 2 < below[-1][1] for x1, x2 in above)
 
 
 def _is_written_on(above: PageRow, cell: CellPieces) -> bool:
@@ -190,7 +190,7 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
         if len(extents) > 1 and (tight or _fits(extents, known, row.size) or (head and _is_below(extents, first))):
             known = [*known[-_ROWS_COMPARED:], extents]
             end = place + 1
-        elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading)):
+        elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading) or _is_between(rows, place)):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
             above = rows[place - 1].pieces
             broken = any(piece.x1 < extents[0][1] and (piece.cut or BROKEN.search(piece.text)) for piece in above)
@@ -294,9 +294,13 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     separators = _separators(rows, drawn)
     reach = TYPOGRAPHY.cell_gap * rows[0].size
     separators = sorted([*separators, *(x for x in starts if not any(x - reach < other <= x for other in separators))])
-    cut = [[part for cell in cells_of(row) for part in _cut(cell, separators)] for row in rows]
+    whole = [_is_between_heads(rows, place + 1) for place in range(len(rows))]  # heads over several columns
+    cut = [
+        cells_of(row) if over else [part for cell in cells_of(row) for part in _cut(cell, separators)]
+        for row, over in zip(rows, whole, strict=True)
+    ]
     columns = _columns(cut, separators)
-    if len(columns) < 2 or not _are_cells(cut, columns):
+    if len(columns) < 2 or not _are_cells(cut, columns) or (not ruled and _run_on(cut)):
         return None
     size = median(piece.size for piece in pieces)
     table = build_table(_cells(table_rows(rows, cut, columns, drawn, leading), size), range(len(pieces)))
@@ -446,6 +450,16 @@ def _are_cells(cut: Sequence[Sequence[CellPieces]], columns: Sequence[tuple[floa
         if max(starts, ends, middles) < 0.5 * len(own):
             return False
     return True
+
+
+def _run_on(cut: Sequence[Sequence[CellPieces]]) -> bool:
+    """Whether answers stand right behind labels of several lengths, rather than below each other."""
+    pairs = [list(map(extent, row)) for row in cut]
+    if any(len(pair) != 2 for pair in pairs):
+        return False
+    size = cut[0][0][0].size
+    ends, gaps = [first[1] for first, _ in pairs], [second[0] - first[1] for first, second in pairs]
+    return max(gaps) - min(gaps) < TYPOGRAPHY.column_gap * size and max(ends) - min(ends) > size
 
 
 def _cells(slots: dict[Slot, CellPieces], size: float) -> list[Cell]:

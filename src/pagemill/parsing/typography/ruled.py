@@ -63,10 +63,12 @@ def ruled_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Fou
             continue  # boxes of a drawing, connected by lines
         inside = [piece for piece in pieces if _is_inside(piece, box)]
         table = _lattice(inside, Rules(flats, walls))
-        if table is not None and table.rows <= _OPEN_ROWS:  # lines may part columns and the head alone
+        drawn_rows = sum(below - above > TOUCH for above, below in pairwise(flat.position for flat in flats))
+        if table is not None and drawn_rows <= _OPEN_ROWS:  # lines may part columns and the head alone
             rows = rows_of_pieces(inside)
             by_text = table_of(rows, drawn, leading_of(rows), ruled=True)
-            if by_text is not None and by_text.table.rows > table.rows and by_text.table.columns == table.columns:
+            least = table.rows + (table.rows <= drawn_rows)
+            if by_text is not None and by_text.table.rows >= least and by_text.table.columns == table.columns:
                 table = by_text.table
         if table is not None:
             found.append(FoundTable(_on_page(inside, box), table, inside))

@@ -113,7 +113,31 @@ def table_rows(
             if any(column in taken[row] for row in others if first <= row <= last for column in range(start, end + 1)):
                 first = last = number.get(place, first)
             slots.setdefault((first, last - first + 1, start, end), []).extend(cell)
-    return slots
+    return _with_wide_heads(slots, columns)
+
+
+def _with_wide_heads(slots: dict[Slot, CellPieces], columns: Sequence[tuple[float, float]]) -> dict[Slot, CellPieces]:
+    """The cells where heads of heads are over all of these: those in whose middle they are."""
+    head = [slot for slot in slots if slot[0] == 0]
+    if not any(rows == 2 for _, rows, _, _ in head):
+        return slots
+    free = {slot[2] for slot in slots if slot[0] == 1 and slot[2] == slot[3]}
+    for slot in head:
+        free -= {*range(slot[2], slot[3] + 1)} if slot[1] > 1 else set()
+    wide: dict[Slot, Slot] = {}
+    for row, rows, start, end in head:
+        if rows > 1:
+            continue
+        others = {column for _, _, x, y in head if (x, y) != (start, end) for column in range(x, y + 1)}
+        first, last, middle = start, end, sum(extent(slots[row, rows, start, end])) / 2
+        while first - 1 in free - others:
+            first -= 1
+        while last + 1 in free - others:
+            last += 1
+        reach = [(x, y) for x in range(first, start + 1) for y in range(end, last + 1)]
+        x, y = min(reach, key=lambda ends: abs((columns[ends[0]][0] + columns[ends[1]][1]) / 2 - middle))
+        wide[row, rows, start, end] = row, rows, x, y
+    return {wide.get(slot, slot): cell for slot, cell in slots.items()}
 
 
 def _columns_of(spans: Sequence[tuple[int, int]]) -> set[int]:
