@@ -15,7 +15,7 @@ from pagemill.document.page import Mark
 from pagemill.parsing.lists import marker
 from pagemill.parsing.typography.drawn import Drawn, rule_between
 from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, rows_of_pieces, same_size
-from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, extent, span, span_of, table_rows
+from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, Slot, extent, span_of, table_rows
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import GridCell
@@ -96,6 +96,9 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
     """The first row of a table whose head spans columns, and so has other places than the rows below."""
     while start > behind:
         below = rows[start]
+        if _is_between_heads(rows, start):
+            start -= 1
+            continue
         middle = below.pitch < TYPOGRAPHY.beside * below.size  # of a cell with more lines, the first of which is above
         if middle or any(_is_written_on(rows[start - 1], cell) for cell in cells_of(below)[1:]):
             start -= 1
@@ -110,6 +113,25 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
             break
         start -= step
     return start
+
+
+def _is_between(rows: Sequence[PageRow], place: int) -> bool:
+    """Whether a row stands in the middle between two rows that have nothing above and below its cells."""
+    if not 0 < place < len(rows) - 1 or rows[place].parted or rows[place + 1].parted:
+        return False
+    row, pitches = rows[place], [rows[place].pitch, rows[place + 1].pitch]
+    even = max(pitches) - min(pitches) < TYPOGRAPHY.same_baseline * row.size
+    others = [*_extents(rows[place - 1]), *_extents(rows[place + 1])]
+    apart = not any(x1 < end and start < x2 for x1, x2 in _extents(row) for start, end in others)
+    return even and apart and max(pitches) < TYPOGRAPHY.written_on * row.size
+
+
+def _is_between_heads(rows: Sequence[PageRow], place: int) -> bool:
+    """Whether a row has the heads in the middle between those over several columns and those of these columns."""
+    if not _is_between(rows, place):
+        return False
+    above, below = _extents(rows[place - 1]), _extents(rows[place + 1])
+    return len(below) > 1 and all(below[0][0] < (x1 + x2) / 2 < below[-1][1] for x1, x2 in above)
 
 
 def _is_written_on(above: PageRow, cell: CellPieces) -> bool:
@@ -143,11 +165,13 @@ def _extents(row: PageRow) -> list[tuple[float, float]]:
 
 def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leading) -> int:
     """Behind the last row of a table that may begin at a row; the same row where none does."""
-    first = _extents(rows[start])
+    between = _is_between_heads(rows, start)
+    first = sorted(_extents(rows[start]) + (_extents(rows[start + 1]) if between else []))
     if len(first) < 2 or _is_code(rows[start]) or LEADERS.search(rows[start].text):
         return start
     known = [first]
-    end, place, widest = start + 1, start + 1, float("inf")
+    end = place = start + 1 + between
+    widest = float("inf")
     while place < len(rows):
         row = rows[place]
         extents = _extents(row)
@@ -162,10 +186,11 @@ def _run_from(rows: Sequence[PageRow], start: int, drawn: Drawn, leading: Leadin
         if far and not rule_between(rows[place - 1], row, drawn):
             break
         tight = row.pitch < TYPOGRAPHY.beside * row.size  # cells in the middle of taller ones
-        if len(extents) > 1 and (tight or _fits(extents, known, row.size)):
+        head = place == start + 1 + between  # a head may be centred over numbers that end below each other
+        if len(extents) > 1 and (tight or _fits(extents, known, row.size) or (head and _is_below(extents, first))):
             known = [*known[-_ROWS_COMPARED:], extents]
             end = place + 1
-        elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading)):
+        elif len(extents) == 1 and (tight or _wraps(row, extents[0], known, leading) or _is_between(rows, place)):
             # What wraps within a cell stays with the table; before the next full row nobody knows.
             above = rows[place - 1].pieces
             broken = any(piece.x1 < extents[0][1] and (piece.cut or BROKEN.search(piece.text)) for piece in above)
@@ -203,6 +228,13 @@ def _fits(extents: Sequence[tuple[float, float]], known: Sequence[list[tuple[flo
     """Whether at least half of the cells of a row, one behind the first among them, have their place in rows above."""
     fits = [any(_aligned(cell, row, size) for row in known) for cell in extents]
     return any(fits[1:]) and 2 * sum(fits) >= len(fits)
+
+
+def _is_below(extents: Sequence[tuple[float, float]], heads: Sequence[tuple[float, float]]) -> bool:
+    """Whether most cells of a row, and three at least, have a head of their own over them, and none has two."""
+    over = [sum(x1 < end and begin < x2 for begin, end in heads) for x1, x2 in extents]
+    under = [sum(x1 < end and begin < x2 for begin, end in extents) for x1, x2 in heads]
+    return max(*over, *under) < 2 and sum(over) > max(2, len(extents) // 2)
 
 
 def _aligned(cell: tuple[float, float], above: Sequence[tuple[float, float]], size: float) -> bool:
@@ -262,19 +294,16 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     separators = _separators(rows, drawn)
     reach = TYPOGRAPHY.cell_gap * rows[0].size
     separators = sorted([*separators, *(x for x in starts if not any(x - reach < other <= x for other in separators))])
-    cut = [[part for cell in cells_of(row) for part in _cut(cell, separators)] for row in rows]
+    whole = [_is_between_heads(rows, place + 1) for place in range(len(rows))]  # heads over several columns
+    cut = [
+        cells_of(row) if over else [part for cell in cells_of(row) for part in _cut(cell, separators)]
+        for row, over in zip(rows, whole, strict=True)
+    ]
     columns = _columns(cut, separators)
-    if len(columns) < 2 or not _are_cells(cut, columns):
+    if len(columns) < 2 or not _are_cells(cut, columns) or (not ruled and _run_on(cut)):
         return None
     size = median(piece.size for piece in pieces)
-    cells: list[Cell] = []
-    for number, group in enumerate(table_rows(rows, cut, columns, drawn, leading)):
-        slots: dict[tuple[int, int], CellPieces] = {}
-        for place in group:
-            for cell in cut[place]:
-                slots.setdefault(span(cell, columns), []).extend(cell)
-        cells += _cells(number, slots, size)
-    table = build_table(cells, range(len(pieces)))
+    table = build_table(_cells(table_rows(rows, cut, columns, drawn, leading), size), range(len(pieces)))
     if table.columns < 2 or table.rows < 2:
         return None
     return FoundTable(union_box(piece.line.box for piece in pieces), replace(table, method="text"), pieces)
@@ -423,13 +452,25 @@ def _are_cells(cut: Sequence[Sequence[CellPieces]], columns: Sequence[tuple[floa
     return True
 
 
-def _cells(row: int, slots: dict[tuple[int, int], CellPieces], size: float) -> list[Cell]:
-    """The cells of one row; spans that overlap become one."""
-    merged: list[tuple[int, int, CellPieces]] = []
-    for (first, last), pieces in sorted(slots.items(), key=lambda slot: slot[0]):
-        if merged and first <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], last), merged[-1][2] + pieces)
+def _run_on(cut: Sequence[Sequence[CellPieces]]) -> bool:
+    """Whether answers stand right behind labels of several lengths, rather than below each other."""
+    pairs = [list(map(extent, row)) for row in cut]
+    if any(len(pair) != 2 for pair in pairs):
+        return False
+    size = cut[0][0][0].size
+    ends, gaps = [first[1] for first, _ in pairs], [second[0] - first[1] for first, second in pairs]
+    return max(gaps) - min(gaps) < TYPOGRAPHY.column_gap * size and max(ends) - min(ends) > size
+
+
+def _cells(slots: dict[Slot, CellPieces], size: float) -> list[Cell]:
+    """Cells of the text in them; spans that overlap in a row become one."""
+    merged: list[tuple[Slot, CellPieces]] = []
+    for slot, pieces in sorted(slots.items(), key=lambda item: (item[0][0], item[0][2], item[0])):
+        (row, rows, first, last), other = merged[-1] if merged else ((-1, 0, 0, 0), [])
+        if row == slot[0] and slot[2] <= last:
+            merged[-1] = (row, min(rows, slot[1]), first, max(last, slot[3])), other + pieces
         else:
-            merged.append((first, last, pieces))
-    grid = [GridCell(row, first, 1, last - first + 1, words_of(pieces)) for first, last, pieces in merged]
-    return [cell_of(cell, 1, max(4.0, size)) for cell in grid]
+            merged.append((slot, pieces))
+    grid = [GridCell(row, first, rows, last - first + 1, words_of(text)) for (row, rows, first, last), text in merged]
+    heads = max((cell.row_span for cell in grid if cell.row == 0), default=1)
+    return [cell_of(cell, heads, max(4.0, size)) for cell in grid]

@@ -25,6 +25,8 @@ from pagemill.tables.words import TableWord
 
 _PART = 0.6
 """Share of the text of a part of a table that is in rows that are aligned; heads of columns often are not."""
+_OPEN_ROWS = 3
+"""Most rows of a grid that may lack lines between its rows: two of heads, and all that is below."""
 _NO_PIXELS = np.full((1, 1), 255, dtype=np.uint8)
 
 
@@ -61,6 +63,13 @@ def ruled_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Fou
             continue  # boxes of a drawing, connected by lines
         inside = [piece for piece in pieces if _is_inside(piece, box)]
         table = _lattice(inside, Rules(flats, walls))
+        drawn_rows = sum(below - above > TOUCH for above, below in pairwise(flat.position for flat in flats))
+        if table is not None and drawn_rows <= _OPEN_ROWS:  # lines may part columns and the head alone
+            rows = rows_of_pieces(inside)
+            by_text = table_of(rows, drawn, leading_of(rows), ruled=True)
+            least = table.rows + (table.rows <= drawn_rows)
+            if by_text is not None and by_text.table.rows >= least and by_text.table.columns == table.columns:
+                table = by_text.table
         if table is not None:
             found.append(FoundTable(_on_page(inside, box), table, inside))
     return found

@@ -66,9 +66,119 @@ class _Pair:
     beside: bool
     """Whether there is text behind the upper one or before the lower one, which so would have been written between
     them if they were not in one cell."""
+    apart: bool
+    """Whether they are surely of different rows of the table."""
+
+
+Slot = tuple[int, int, int, int]
+"""Row of the table, rows, first and last column of a cell."""
 
 
 def table_rows(
+    rows: Sequence[PageRow],
+    cut: Sequence[Sequence[CellPieces]],
+    columns: Sequence[tuple[float, float]],
+    drawn: Drawn,
+    leading: Leading,
+) -> dict[Slot, CellPieces]:
+    """The cells of a table; those over several rows are known where they are in the middle of these.
+
+    Args:
+        rows: Of text.
+        cut: Their cells.
+        columns: Start and end of each.
+        drawn: Rules of the page.
+        leading: Of the text.
+    """
+    spans = [[span(cell, columns) for cell in cells] for cells in cut]
+    between = _between(rows, cut, spans, _pairs(rows, cut, spans, columns, leading))
+    kept = [place for place in range(len(rows)) if place not in between]
+    whole = [PageRow(rows[place].pieces) for place in kept]
+    for above, row in pairwise(whole):
+        row.above = above
+    grouped = _grouped(whole, [cut[place] for place in kept], columns, drawn, leading)
+    number = {kept[place]: index for index, group in enumerate(grouped) for place in group}
+    began = {cell[0].order: number[place] for place in kept for cell in cut[place]}
+    taken: list[set[int]] = [set() for _ in grouped]
+    for place in kept:
+        taken[number[place]] |= _columns_of(spans[place])
+    slots: dict[Slot, CellPieces] = {}
+    for place, cells in enumerate(cut):
+        for cell, (start, end) in zip(cells, spans[place], strict=True):
+            first, last = (number[place],) * 2 if place in number else (number[other] for other in between[place])
+            begin = began.get(cell[-1].order + 1, first)
+            others = [row for row in range(begin, last + first - begin + 1) if place not in number or row != first]
+            if begin < first and others[-1] < len(grouped):  # it was written before the first row that it goes over
+                first, last = (begin, last + first - begin)
+            if any(column in taken[row] for row in others if first <= row <= last for column in range(start, end + 1)):
+                first = last = number.get(place, first)
+            slots.setdefault((first, last - first + 1, start, end), []).extend(cell)
+    return _with_wide_heads(slots, columns)
+
+
+def _with_wide_heads(slots: dict[Slot, CellPieces], columns: Sequence[tuple[float, float]]) -> dict[Slot, CellPieces]:
+    """The cells where heads of heads are over all of these: those in whose middle they are."""
+    head = [slot for slot in slots if slot[0] == 0]
+    if not any(rows == 2 for _, rows, _, _ in head):
+        return slots
+    free = {slot[2] for slot in slots if slot[0] == 1 and slot[2] == slot[3]}
+    for slot in head:
+        free -= {*range(slot[2], slot[3] + 1)} if slot[1] > 1 else set()
+    wide: dict[Slot, Slot] = {}
+    for row, rows, start, end in head:
+        if rows > 1:
+            continue
+        others = {column for _, _, x, y in head if (x, y) != (start, end) for column in range(x, y + 1)}
+        first, last, middle = start, end, sum(extent(slots[row, rows, start, end])) / 2
+        while first - 1 in free - others:
+            first -= 1
+        while last + 1 in free - others:
+            last += 1
+        reach = [(x, y) for x in range(first, start + 1) for y in range(end, last + 1)]
+        x, y = min(reach, key=lambda ends: abs((columns[ends[0]][0] + columns[ends[1]][1]) / 2 - middle))
+        wide[row, rows, start, end] = row, rows, x, y
+    return {wide.get(slot, slot): cell for slot, cell in slots.items()}
+
+
+def _columns_of(spans: Sequence[tuple[int, int]]) -> set[int]:
+    return {column for first, last in spans for column in range(first, last + 1)}
+
+
+def _between(
+    rows: Sequence[PageRow],
+    cut: Sequence[Sequence[CellPieces]],
+    spans: Sequence[Sequence[tuple[int, int]]],
+    pairs: Sequence[_Pair],
+) -> dict[int, tuple[int, int]]:
+    """Rows of text in the middle between those of two rows of the table, which their cells go over; with these two."""
+    own = [_columns_of(row) for row in spans]
+    apart = {(pair.above, pair.below) for pair in pairs if pair.apart}
+    parts = [(pair.above, pair.below, pair.follows and not pair.apart) for pair in pairs]
+    for above, row in enumerate(spans):  # heads over several heads
+        for first, last in row:
+            below = next((place for place in range(above + 1, len(own)) if own[place] & {*range(first, last + 1)}), 0)
+            if sum(first <= start and end <= last for start, end in spans[below]) > 1 and below > above:
+                apart.add((above, below))
+    found: dict[int, tuple[int, int]] = {}
+    for above, below in sorted(apart):
+        inside = range(above + 1, below)
+        if not inside or any(own[place] & (own[above] | own[below]) for place in inside):
+            continue
+        if any(
+            one_cell != (y1 in inside and y2 in inside) for y1, y2, one_cell in parts if y1 in inside or y2 in inside
+        ):
+            continue  # lines of cells in the middle of taller ones
+        lines: dict[int, list[float]] = {}
+        for place in inside:
+            for cell, (column, _) in zip(cut[place], spans[place], strict=True):
+                lines.setdefault(column, []).append(cell[0].baseline)
+        middle, size = (rows[above].baseline + rows[below].baseline) / 2, rows[above].size
+        if all(abs(min(y) + max(y) - 2 * middle) < 2 * TYPOGRAPHY.same_baseline * size for y in lines.values()):
+            found |= dict.fromkeys(inside, (above, below))
+    return {place: ends for place, ends in found.items() if found.keys().isdisjoint(ends)}
+
+
+def _grouped(
     rows: Sequence[PageRow],
     cut: Sequence[Sequence[CellPieces]],
     columns: Sequence[tuple[float, float]],
@@ -88,7 +198,7 @@ def table_rows(
         leading: Of the text.
     """
     spans = [[span(cell, columns) for cell in cells] for cells in cut]
-    pairs = _pairs(rows, cut, spans, columns)
+    pairs = _pairs(rows, cut, spans, columns, leading)
     rules = [rule_between(above, below, drawn) for above, below in pairwise(rows)]
     starts = sum(own[0][0] == 0 for own in spans)
     singles = sum(len(own) == 1 for own in spans)
@@ -103,6 +213,8 @@ def table_rows(
         across = [pair for pair in pairs if pair.above < place <= pair.below]
         if any(pair.broken for pair in across):
             begins = False
+        elif any(pair.apart and pair.below - pair.above == 1 for pair in across):
+            begins = True
         elif place == 1 and any(first != last for first, last in spans[0]):
             begins = True  # a head of two levels
         elif sum(pair.numbers and pair.below - pair.above == 1 for pair in across) > 1:
@@ -133,8 +245,10 @@ def _pairs(
     cut: Sequence[Sequence[CellPieces]],
     spans: Sequence[Sequence[tuple[int, int]]],
     columns: Sequence[tuple[float, float]],
+    leading: Leading,
 ) -> list[_Pair]:
     pairs = []
+    written = any(piece.order % 2 for row in rows for piece in row.pieces)
     latest: dict[int, tuple[int, CellPieces]] = {}
     usual = median(piece.size for cells in cut for cell in cells for piece in cell)  # code in a cell is smaller
     for place, cells in enumerate(cut):
@@ -147,14 +261,20 @@ def _pairs(
                 room = width - (end - start) - TYPOGRAPHY.word_fits * size
                 initial, needed = cell[0].text[:1], first_chunk(cell[0].words[0])
                 numbers = _is_number(cell) and _is_number(other)
+                ended = needed < room or numbers
+                pitch = cell[0].baseline - other[0].baseline
+                far = pitch > TYPOGRAPHY.wrapped_cell * leading_at(leading, rows[place])
+                parted = written and any(
+                    other[-1].order < x[0].order < cell[0].order for row in cut[above : place + 1] for x in row
+                )
                 pairs.append(
                     _Pair(
                         above=above,
                         below=place,
                         first=column == 0,
-                        pitch=(cell[0].baseline - other[0].baseline) / usual,
+                        pitch=pitch / usual,
                         alike=cell[0].line.style == other[0].line.style,
-                        ended=needed < room or numbers,
+                        ended=ended,
                         lower=initial.islower()
                         if initial.lower() != initial.upper()
                         else None
@@ -165,6 +285,7 @@ def _pairs(
                         numbers=numbers,
                         broken=other[-1].cut or (BROKEN.search(other[-1].text) is not None and initial.isalnum()),
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,
+                        apart=parted and (ended or far),
                     )
                 )
             if column == last:
