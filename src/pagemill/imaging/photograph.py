@@ -6,6 +6,8 @@ to one side, a sheet bends, somebody's shadow lies on it.
 
 from __future__ import annotations
 
+import math
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,28 @@ def photographed_area(pixels: Pixels) -> Box | None:
         return None
     height, width = pixels.shape[:2]
     return (left * step, top * step, min(right * step, width), min(bottom * step, height))
+
+
+def as_scanned(pixels: Pixels, text: Box) -> Pixels:
+    """An evenly lit page for layout detection, which was trained on scans: sharp, its paper and its edges white.
+
+    Args:
+        pixels: Shape (height, width, 3), uint8 RGB.
+        text: Around its lines, in pixels: no edge of the page is nearer.
+    """
+    height, width = pixels.shape[:2]
+    x, y = width * IMAGING.edge, height * IMAGING.edge
+    left, top = (int(max(0.0, min(edge, start - edge))) for edge, start in ((x, text[0]), (y, text[1])))
+    right, bottom = (
+        math.ceil(max(side - edge, end + edge)) for side, edge, end in ((width, x, text[2]), (height, y, text[3]))
+    )
+    page = pixels[top:bottom, left:right]
+    gain = IMAGING.paper_gain
+    scanned = np.full_like(pixels, 255)
+    blurred = cv2.GaussianBlur(page, (0, 0), IMAGING.sharpened_over)
+    more = IMAGING.sharpened
+    scanned[top:bottom, left:right] = cv2.addWeighted(page, gain * (1 + more), blurred, -gain * more, 0)
+    return scanned
 
 
 def _is_shaded(grey: NDArray[np.uint8]) -> bool:

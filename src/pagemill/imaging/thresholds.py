@@ -59,5 +59,14 @@ class ImagingThresholds:
     patch = 21
     """Side of the square, of these pixels, over whose median the light is taken."""
 
+    # Does layout detection take it for a scan (photograph).
+    edge = 0.03
+    """Share of a side that is white at each edge, where no line of text is near: what ``border`` adds is table top.
+    Tables of four drawn photographs were found as text or as pictures with it, three of them."""
+    sharpened, sharpened_over = 1.5, 2.5
+    """How much of the difference to a blurred page is added to it; sigma of the blur, in pixels."""
+    paper_gain = 1.16
+    """Factor that makes paper white which its own light did not."""
+
 
 IMAGING = ImagingThresholds()

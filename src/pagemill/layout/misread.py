@@ -188,19 +188,21 @@ def find_table(lines: Floats) -> Indices | None:
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in full]) / extent
     short = np.median(cells[:, 2] - cells[:, 0]) < LAYOUT.short_cell * line_height(cells)  # no newspaper is so narrow
     most = LAYOUT.table_filled[1 if short else 0]
-    if len(full) < 3 or filled > most or _gutters(cells) < 2:
+    if len(full) < 3 or filled > most or _gutters(cells, len(full)) < 2:
         return None
     return np.concatenate(rows[start:end])
 
 
-def _gutters(cells: Floats) -> int:
-    """Number of vertical gaps, at least half a line height wide, that no cell reaches into.
+def _gutters(cells: Floats, rows: int) -> int:
+    """Number of vertical gaps, at least half a line height wide, that no cell reaches into, or those of a few rows.
 
     Text detectors draw boxes somewhat too wide, so a quarter of a line height at either end does not count.
     """
     unit = line_height(cells)
     margin = LAYOUT.box_slack * np.minimum(unit, cells[:, 2] - cells[:, 0])
-    start, end = cells[:, 0] + margin, cells[:, 2] - margin
-    order = np.argsort(start)
-    gaps = start[order[1:]] - np.maximum.accumulate(end[order])[:-1]
+    places = np.concatenate([cells[:, 0] + margin, cells[:, 2] - margin])
+    order = np.argsort(places)
+    crossing = np.cumsum(np.repeat([1, -1], len(cells))[order])
+    full = np.flatnonzero(crossing > int(LAYOUT.table_gutter_crossed * rows))
+    gaps = places[order[full[1:]]] - places[order[full[:-1] + 1]]
     return int((gaps >= LAYOUT.table_gutter * unit).sum())

@@ -82,6 +82,8 @@ class LayoutThresholds:
     """Margin at both ends of a box that does not count: text detectors draw boxes too wide."""
     table_gutter = 0.5
     """Narrowest gutter of a borderless table."""
+    table_gutter_crossed = 0.17
+    """Share of its rows that may reach into it: on photographs of drawn pages one of six to eight does."""
 
     # Lines to blocks.
     word_gap = 0.9

@@ -26,6 +26,7 @@ from pagemill.parsing.blocks import Block
 from pagemill.parsing.bullets import restore_bullets
 from pagemill.parsing.formula_zones import SOURCE as FORMULA_SOURCE
 from pagemill.parsing.formula_zones import Zone, find_zones, with_zones
+from pagemill.parsing.headings import is_table_title
 from pagemill.parsing.inline_formulas import InlineFormulas, find_inline
 from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
@@ -200,6 +201,7 @@ def _regions(
     if page.text_layer is not None:
         found += _missed_pictures(found, page.image_boxes, lines, page.size)
     regions = complete_regions(found, [line.box for line in lines], pixels)
+    regions = [part for region in regions for part in _without_title(region, regions, lines)]
     members = lines_of_regions(regions, lines)
     return mark_listings(_without_lists(regions, members), members)
 
@@ -360,6 +362,26 @@ def _ink(shown: Pixels) -> NDArray[np.bool_]:
 
 def _inside(box: Box, lines: Sequence[TextLine]) -> list[TextLine]:
     return [line for line in lines if intersection(line.box, box) > PARSING.line_in_table * area(line.box)]
+
+
+def _without_title(
+    region: DetectedRegion, regions: Sequence[DetectedRegion], lines: Sequence[TextLine]
+) -> Iterator[DetectedRegion]:
+    """A table without its title in the first or last row, which is a region of its own; others as they are."""
+    inside = _inside(region.box, lines) if region.label is Label.TABLE else []
+    rows = text_rows_of(as_array(line.box for line in inside)) if 2 < len(inside) <= PARSING.max_lines else []
+    x1, y1, x2, y2 = region.box
+    for row, beside in ((rows[0], rows[1]), (rows[-1], rows[-2])) if len(rows) > 2 else ():
+        title, next_to = (union_box(inside[i].box for i in each.tolist()) for each in (row, beside))
+        if not is_table_title(" ".join(inside[i].text.strip() for i in row.tolist())):
+            continue
+        if title[1] < next_to[1]:
+            y1 = max(y1, (title[3] + next_to[1]) / 2)
+        else:
+            y2 = min(y2, (next_to[3] + title[1]) / 2)
+        if not any(other.label is not Label.TABLE and _is_covered(title, [other]) for other in regions):
+            yield replace(region, label=Label.FIGURE_TITLE, box=title, polygon=None)
+    yield region if (y1, y2) == region.box[1::2] else replace(region, box=(x1, y1, x2, y2), polygon=None)
 
 
 def _is_prose(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> bool:

@@ -190,6 +190,9 @@ _NAME = (
 )
 _CAPTION = re.compile(_NAME + r"(?:\s*[.:)\]>〉】|–—\-』」]|\s+(?-i:(?=[^a-z\s]))|$)", re.IGNORECASE)
 _ONLY_NAME = re.compile(_NAME + r"[.:)\]>〉】|』」]?$", re.IGNORECASE)
+_NUMBERED_NAME = re.compile(
+    r"^(?:\W\s?)?[^\W\d][^\s\d:：.]{0,11}(?:[ .][^\s\d]{1,3})?\s*\d{1,3}(?:[.\-–]\d{1,3})*\s?[.:：]\s?[^\W\d]"
+)
 _NUMBERED_HEADING = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 _SENTENCE = re.compile(_NAME + r"\s+(?-i:[a-z])", re.IGNORECASE)
 _TABLE_WORDS = frozenset({"table", "tab.", "tabelle", "tableau", "표", "表"})
@@ -228,6 +231,11 @@ def is_caption(text: str) -> bool:
     if match is None or _SENTENCE.match(text):  # the hyphen in "Table 2-2 shows" separates nothing
         return False
     return not text[match.end() :].lstrip()[:1].islower()
+
+
+def is_table_title(text: str) -> bool:
+    """Whether what is alone above or below the cells of a table is its title, in any language: ``Таблица 2: …``."""
+    return is_caption(text) or bool(_NUMBERED_NAME.match(text))
 
 
 def link_captions(regions: Sequence[Region], height: int) -> None:

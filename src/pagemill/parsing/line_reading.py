@@ -11,14 +11,14 @@ import msgspec
 
 from pagemill import tracing
 from pagemill.config.modes import EMBEDDED_TABLES, TextLayerMode
-from pagemill.document.geometry import as_array
+from pagemill.document.geometry import as_array, union_box
 from pagemill.document.labels import Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.document.shown import count
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
 from pagemill.imaging.completeness import may_show_more
 from pagemill.imaging.page import TextLayer
-from pagemill.imaging.photograph import evenly_lit
+from pagemill.imaging.photograph import as_scanned, evenly_lit
 from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
@@ -165,8 +165,11 @@ def _lines_of_layer(run: PageRun, layer: TextLayer) -> Sequence[TextLine]:
 
 
 async def _detect(run: PageRun, level: LevelPage) -> Sequence[DetectedRegion]:
+    pixels = level.straight.pixels
+    if run.photograph is not None and level.lines:
+        pixels = await run.compute("layout", as_scanned, pixels, union_box(line.box for line in level.lines))
     with run.stage("layout"):
-        return await run.services.detect_regions(level.straight.pixels)
+        return await run.services.detect_regions(pixels)
 
 
 async def _by_typography(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pagemill.imaging.photograph import evenly_lit, photographed_area
+from pagemill.imaging.photograph import as_scanned, evenly_lit, photographed_area
 
 HEIGHT, WIDTH = 1000, 760
 
@@ -90,3 +90,15 @@ def test_the_colour_of_the_lamp_goes():
     tinted = (shaded(page(), dark=0.6, noise=0.0) * np.array([0.8, 1.0, 0.7])).astype(np.uint8)
     paper = evenly_lit(tinted)[60:76, 60:-60].reshape(-1, 3)
     assert np.ptp(paper.mean(axis=0)) < 3
+
+
+def test_layout_sees_a_page_without_the_table_top_at_its_edges() -> None:
+    pixels = np.full((1000, 1000, 3), 230, np.uint8)  # paper a little grey
+    pixels[:10], pixels[:, -20:] = 40, 40  # a table top above and on the right
+    pixels[500:520, 960:990] = 0  # a word that ends at the edge
+
+    at_margin = as_scanned(pixels, (100, 100, 900, 900))
+    up_to_edge = as_scanned(pixels, (100, 100, 990, 900))
+
+    assert (at_margin == 255).mean() > 0.99
+    assert not up_to_edge[505:515, 965:985].any()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import cv2
 import numpy as np
+import pytest
 
 from pagemill.config.modes import TablesMode
 from pagemill.document.identity import PageKey
@@ -197,3 +198,24 @@ def test_columns_of_text_with_a_rule_between_them_are_no_fields():
     pixels[80:400, 240:242] = 0
     found = DetectedRegion(box=(40, 70, 920, 400), label=Label.IMAGE, score=0.9, source="onnx")
     assert not analyse._as_fields(found, pixels, lines)
+
+
+@pytest.mark.parametrize("title", ["ตารางที่ 1: สะพาน", "Taulukko 3. Sillat", "表 2：学校", "● 表2: 学校"])
+@pytest.mark.parametrize("row", [0, 5])
+def test_a_title_in_the_first_or_last_row_of_a_table_is_no_cell(title: str, row: int) -> None:
+    pixels = np.full((800, 800, 3), 255, np.uint8)
+    rows = [["Name", "Total", "Share"], *([f"town{i}", f"{i}10", f"{i}.5%"] for i in range(4))]
+    rows.insert(row, ["", title, ""])
+    lines = [
+        TextLine(text=text, box=(100 + 200 * x, 100 + 50 * y, 200 + 200 * x, 130 + 50 * y), confidence=1.0)
+        for y, texts in enumerate(rows)
+        for x, text in enumerate(texts)
+        if text
+    ]
+    whole = DetectedRegion(box=(90, 90, 710, 390), label=Label.TABLE, score=0.9, source="model")
+
+    record = tables_of(pixels, lines, whole, tables_mode=TablesMode.RULES)
+
+    found = {region.label: region.content or "" for region in record.regions}
+    assert title[-4:] in found[Label.FIGURE_TITLE]
+    assert title[-4:] not in found[Label.TABLE] and found[Label.TABLE].count("<tr>") == 5
