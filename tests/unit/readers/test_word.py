@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,39 @@ def text_box(inside: str) -> str:
 def test_check_boxes_keep_their_state(tmp_path: Path, font: str, code: str, shown: str):
     found = word(tmp_path, f'<w:r {NAMES}><w:sym w:font="{font}" w:char="{code}"/><w:t> Yes</w:t></w:r>')
     assert texts(found) == [f"{shown} Yes"]
+
+
+def fields(*said: str) -> str:
+    """Runs: ``{``, ``|`` and ``}`` begin, part and end a field; what begins with ``!`` is of its instruction."""
+    kinds = {"{": "begin", "|": "separate", "}": "end"}
+    inside = (
+        f'<w:fldChar w:fldCharType="{kinds[each]}"/>'
+        if each in kinds
+        else f"<w:instrText>{each[1:]}</w:instrText>"
+        if each[0] == "!"
+        else f"<w:t>{each}</w:t>"
+        for each in said
+    )
+    return f"<w:smartTag {NAMES}>" + "".join(f"<w:r>{each}</w:r>" for each in inside) + "</w:smartTag>"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "linked"),
+    [
+        (["{", "!IF ", "{", "!REF a", "|", "x", "}", '!="x" "y"', "|", "y", "}"], ["y"], []),
+        (["{", '!HYPERLINK "http://a.b"', "|", "See ", "{", "!REF a", "|", "1", "}", "}"], ["See 1"], ["See 1"]),
+        (["{", "!TOC", "|", "{", '!HYPERLINK "http://a.b"', "|", "A", "}", "B", "}"], ["AB"], ["A"]),
+        (["{", "!QUOTE ", "{", "!DATE", "|", "today", "}", "}"], ["today"], []),
+        (["{", "!IF ", "{", "!REF a", "|", "x", "}", "y"], ["y", "x"], []),
+    ],
+)
+def test_fields_in_fields_show_the_result_of_the_outer_one(
+    tmp_path: Path, said: list[str], shown: list[str], linked: list[str]
+):
+    found = word(tmp_path, fields(*said))
+    assert texts(found) == shown
+    spans = [(each.content or "")[span.start : span.end] for each in blocks(found) for span in each.spans]
+    assert spans == linked
 
 
 @pytest.mark.parametrize("kind", ["page", "column"])
@@ -188,10 +222,26 @@ def test_a_note_with_a_mark_of_its_own_has_no_number(tmp_path: Path):
     assert (texts(found), texts(found, Label.FOOTNOTE)) == (["*"], ["Text."])
 
 
-@pytest.mark.parametrize(("kind", "shown"), [("html", ["a chunk"]), ("plain", ["a <b>chunk</b>"]), ("rtf", [])])
-def test_embedded_pages_are_read_in_their_place(tmp_path: Path, kind: str, shown: list[str]):
+@pytest.mark.parametrize(
+    ("kind", "data", "shown"),
+    [
+        ("text/html", b"a <b>chunk</b>", ["a chunk"]),
+        ("text/plain", b"a <b>chunk</b>", ["a <b>chunk</b>"]),
+        ("application/rtf", b"{\\rtf1 a \\b chunk}", ["a chunk"]),
+        ("text/rtf", b"a chunk", []),
+        ("message/rfc822", b"MIME-Version: 1.0\nContent-Type: text/html\n\n<p>a chunk", ["a chunk"]),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml", b"", ["a chunk"]),
+    ],
+)
+def test_embedded_documents_are_read_in_their_place(tmp_path: Path, kind: str, data: bytes, shown: list[str]):
     def fill(document: Any) -> None:
-        part = Part(PackURI("/word/chunk"), f"text/{kind}", b"a <b>chunk</b>", document.part.package)
+        inner = io.BytesIO()
+        if not data:
+            docx.Document().save(inner)
+            chunk = docx.Document(inner)
+            chunk.add_paragraph("a chunk")
+            chunk.save(inner)
+        part = Part(PackURI("/word/chunk"), kind, data or inner.getvalue(), document.part.package)
         name = document.part.relate_to(part, f"{made.LINK.rpartition('/')[0]}/aFChunk")
         document.element.body.insert(0, parse_xml(f'<w:altChunk {NAMES} r:id="{name}"/>'))
 
