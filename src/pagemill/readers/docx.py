@@ -164,6 +164,8 @@ class _Level:
     text: str
     start: int
     indent: int | None
+    restarts: bool = False
+    """Its numbers begin again where it is used first."""
 
 
 class _Reader:
@@ -173,6 +175,8 @@ class _Reader:
         self._part = self._story = opened.part
         self._body = opened.element.body
         self._styles = {each.get(f"{_W}styleId"): each for each in opened.styles.element.iterfind(f"{_W}style")}
+        self._lists: dict[str, str] = {}
+        """Lists by their numbers: one may have several, which count on."""
         self._numbers = self._numbering()
         self._counts: dict[tuple[str, int], int] = {}
         self._nesting = Nesting()
@@ -572,13 +576,17 @@ class _Reader:
             return {}
         root = _root(found[0])
         abstract = {each.get(f"{_W}abstractNumId"): each for each in root.iterfind(f"{_W}abstractNum")}
+        linked = {name.get(f"{_W}val"): each for each in abstract.values() for name in each.iterfind(f"{_W}styleLink")}
         levels: dict[tuple[str, int], _Level] = {}
         for each in root.iterfind(f"{_W}num"):
             name = each.find(f"{_W}abstractNumId")
             base = abstract.get(name.get(f"{_W}val")) if name is not None else None
             if base is None:
                 continue
+            for style in base.iterfind(f"{_W}numStyleLink"):  # which has the levels
+                base = linked.get(style.get(f"{_W}val"), base)
             number = each.get(f"{_W}numId") or ""
+            self._lists[number] = base.get(f"{_W}abstractNumId") or ""
             for level in base.iterfind(f"{_W}lvl"):
                 levels[number, int(_digits(level.get(f"{_W}ilvl")))] = _level(level)
             for override in each.iterfind(f"{_W}lvlOverride"):
@@ -587,7 +595,7 @@ class _Reader:
                     levels[number, at] = _level(level)
                 start = override.find(f"{_W}startOverride")
                 if start is not None and (number, at) in levels:
-                    levels[number, at].start = _number(start, 1)
+                    levels[number, at].start, levels[number, at].restarts = _number(start, 1), True
         return levels
 
     def _marker(self, node: Any) -> tuple[int, str] | None:
@@ -603,9 +611,11 @@ class _Reader:
         if number in (None, "0") or level is None:
             return None
         assert number is not None
-        self._counts[number, at] = self._counts.get((number, at), level.start - 1) + 1
+        of = self._lists[number]
+        count = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
+        self._counts[of, at], level.restarts = count + 1, False
         for deeper in range(at + 1, _MOST_LEVELS):
-            self._counts.pop((number, deeper), None)
+            self._counts.pop((of, deeper), None)
         indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)
         own = next((value for each in indents if (value := each.get(f"{_W}left") or each.get(f"{_W}start"))), None)
         indent = int(float(own)) if own and re.fullmatch(r"-?\d{1,9}(\.\d+)?", own) else level.indent
@@ -619,7 +629,7 @@ class _Reader:
         level = self._numbers.get((number, at))
         if level is None:
             return ""
-        return _formatted(self._counts.get((number, at), level.start), level.style)
+        return _formatted(self._counts.get((self._lists[number], at), level.start), level.style)
 
 
 def _root(part: Any) -> Any:

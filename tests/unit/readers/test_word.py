@@ -269,3 +269,27 @@ def test_cells_that_are_numbered_show_their_number(tmp_path: Path):
 
     (table,) = texts(word(tmp_path, f"<w:r {NAMES}/>", fill), Label.TABLE)
     assert table is not None and ">1.</th>" in table and ">2.</td>" in table
+
+
+def test_lists_count_on_as_word_does(tmp_path: Path):
+    """Of numbers with one list in common the second counts on, unless it says where it begins; styles have levels."""
+    level = '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>'
+    again = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride>'
+    numbers = (("51", "51", ""), ("52", "51", ""), ("53", "51", again), ("54", "52", ""))
+
+    def fill(document: Any) -> None:
+        part = document.part.numbering_part.element
+        for markup in (
+            f'<w:abstractNum {NAMES} w:abstractNumId="51"><w:styleLink w:val="L"/>{level}</w:abstractNum>',
+            f'<w:abstractNum {NAMES} w:abstractNumId="52"><w:numStyleLink w:val="L"/></w:abstractNum>',
+            *(
+                f'<w:num {NAMES} w:numId="{number}"><w:abstractNumId w:val="{of}"/>{override}</w:num>'
+                for number, of, override in numbers
+            ),
+        ):
+            part.append(parse_xml(markup))
+        for number in ("51", "52", "53", "53", "54"):
+            properties = document.add_paragraph("x")._p.get_or_add_pPr()
+            properties.append(parse_xml(f'<w:numPr {NAMES}><w:numId w:val="{number}"/></w:numPr>'))
+
+    assert texts(word(tmp_path, f"<w:r {NAMES}/>", fill)) == ["1. x", "2. x", "1. x", "2. x", "3. x"]
