@@ -75,12 +75,13 @@ READERS = "pagemill.document_readers"
 """Entry points of document readers: a function for a suffix, which is the name of the entry point without the dot."""
 _OFFICE, _HANGUL, _WEB = "office", "hwp", "web"
 OWN_DOCUMENTS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys((".docx", ".docm"), ("docx:read", _OFFICE)),
-    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx:read", _OFFICE)),
-    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".doc", ".ppt"), ("hangul:read", _OFFICE)),
+    **dict.fromkeys((".docx", ".docm", ".dotx", ".dotm"), ("docx:read", _OFFICE)),
+    **dict.fromkeys((".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), ("pptx:read", _OFFICE)),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xltx", ".xltm", ".xls", ".doc", ".ppt"), ("hangul:read", _OFFICE)),
     **dict.fromkeys((".hwp", ".hwpx"), ("hangul:read", _HANGUL)),
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:read_html", _WEB)),
     **dict.fromkeys((".md", ".markdown"), ("html:read_markdown", _WEB)),
+    **dict.fromkeys((".mht", ".mhtml"), ("mail:read_web_archive", _WEB)),
     ".epub": ("epub:read", _WEB),
     **dict.fromkeys((".odt", ".ods", ".odp"), ("opendocument:read", _WEB)),
     ".rtf": ("rich_text:read", ""),

@@ -183,6 +183,27 @@ def list_item(inline: Inline, depth: int, marker: str, *, note: str = "") -> Blo
     return msgspec.structs.replace(block, content=indent + (block.content or ""), spans=spans)
 
 
+class Nesting:
+    """How deep the items of a list are, by their indents."""
+
+    __slots__ = ("_indents",)
+
+    def __init__(self) -> None:
+        self._indents: list[int] = []
+
+    def depth(self, indent: int) -> int:
+        """How many levels an item is below the outermost of its list: by the indents of the items before it."""
+        while self._indents and self._indents[-1] > indent:
+            self._indents.pop()
+        if not self._indents or self._indents[-1] < indent:
+            self._indents.append(indent)
+        return len(self._indents) - 1
+
+    def end(self) -> None:
+        """End the list."""
+        self._indents.clear()
+
+
 def cell(
     inline: Inline, row: int, column: int, row_span: int = 1, column_span: int = 1, *, header: bool = False
 ) -> Cell:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -21,6 +22,8 @@ from pagemill.readers.base import (
     Document,
     Inline,
     Marks,
+    Nesting,
+    Part,
     Picture,
     cell,
     heading,
@@ -33,8 +36,10 @@ from pagemill.readers.charts import CHARTS, chart_blocks
 from pagemill.readers.diagrams import DATA, RELATIONS, diagram_blocks
 from pagemill.readers.fields import field_link, field_text
 from pagemill.readers.html import of_markup, ordinal
+from pagemill.readers.mail import of_web_archive
 from pagemill.readers.omml import latex_of_omml
-from pagemill.readers.packages import check_package, refuse_strict, unlocked
+from pagemill.readers.packages import DAMAGED, check_package, refuse_strict, unlocked
+from pagemill.readers.rich_text import of_bytes
 from pagemill.readers.text import paragraphs, text_of
 from pagemill.tables.table import Cell
 
@@ -45,6 +50,8 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _V = "{urn:schemas-microsoft-com:vml}"
 _O = "{urn:schemas-microsoft-com:office:office}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_DOCUMENT = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+"""Type of an embedded document; that of its main part is longer."""
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
@@ -63,6 +70,10 @@ _MOST_DEPTH = 50
 """Nested elements: tables in text boxes in tables."""
 _MOST_CHAIN = 20
 """Styles that are based on each other."""
+_LONGEST_FIELD = 4_000
+"""Characters of an instruction."""
+_MOST_CHUNKS = 3
+"""Documents embedded in each other."""
 _INDENT = 360
 """Twentieths of a point by which a level of a list is indented that does not say."""
 _MOST_LEVELS = 9
@@ -72,21 +83,38 @@ _MOST_COLUMNS = 1_000
 
 def read(path: Path, password: str | None = None) -> Document:
     """Read a Word document."""
-    import docx
-    from docx.opc.exceptions import OpcError
+    return _of_package(unlocked(path, password), 0)
 
-    package = unlocked(path, password)
+
+def _of_package(package: Path | IO[bytes], chunks: int) -> Document:
+    from docx.opc.exceptions import OpcError
+    from docx.opc.part import PartFactory
+    from docx.package import Package
+
+    PartFactory.part_class_selector = _part_class
     warnings = check_package(package)
     refuse_strict(package)
     try:
-        opened = docx.Document(package if not isinstance(package, Path) else str(package))
-    except (OpcError, KeyError, ValueError, SyntaxError) as error:
+        # Not by docx.Document, which refuses templates and documents with macros.
+        opened: Any = Package.open(package if not isinstance(package, Path) else str(package)).main_document_part
+        opened = opened.document
+    except (OpcError, KeyError, ValueError, SyntaxError, AttributeError) as error:
         raise CorruptInputError(f"the Word document is damaged: {error}", remedy="Save it again.") from error
-    reader = _Reader(opened)
+    reader = _Reader(opened, chunks)
     parts = list(in_parts(reader.blocks()))
-    parts[0].warnings += warnings
-    parts[0].notes += unread(reader.lost)
+    parts[0].warnings += [*warnings, *reader.warnings]
+    parts[0].notes += [*unread(reader.lost), *reader.notes]
     return Document(parts=parts, info=info_of(opened.core_properties))
+
+
+def _part_class(kind: str, relation: str) -> Any:
+    """The class of a part, by what it is for: python-docx goes by its type, which embedded documents have, too."""
+    from docx.opc.part import Part as Bytes
+    from docx.parts.document import DocumentPart
+    from docx.parts.image import ImagePart
+
+    known = {"aFChunk": Bytes, "image": ImagePart, "officeDocument": DocumentPart}
+    return known.get(relation.rpartition("/")[2])
 
 
 def info_of(properties: Any) -> DocumentInfo:
@@ -118,6 +146,17 @@ class _Found:
 
 
 @dataclass(slots=True)
+class _Field:
+    """A field that is open."""
+
+    instruction: str = ""
+    is_result: bool = False
+    """Its result has begun, which is what it shows."""
+    inner: Inline = field(default_factory=Inline)
+    """Results of fields in its instruction: shown where it has no result of its own."""
+
+
+@dataclass(slots=True)
 class _Level:
     """A level of a list's numbering."""
 
@@ -125,25 +164,34 @@ class _Level:
     text: str
     start: int
     indent: int | None
+    restarts: bool = False
+    """Its numbers begin again where it is used first."""
 
 
 class _Reader:
-    def __init__(self, opened: Any) -> None:
+    def __init__(self, opened: Any, chunks: int) -> None:
+        self._chunks = chunks
+        """Documents around this one."""
         self._part = self._story = opened.part
         self._body = opened.element.body
         self._styles = {each.get(f"{_W}styleId"): each for each in opened.styles.element.iterfind(f"{_W}style")}
+        self._lists: dict[str, str] = {}
+        """Lists by their numbers: one may have several, which count on."""
         self._numbers = self._numbering()
         self._counts: dict[tuple[str, int], int] = {}
-        self._indents: list[int] = []
+        self._nesting = Nesting()
         self._notes_by_id = {kind: self._note_elements(kind) for kind in ("footnote", "endnote", "comment")}
         self._numbered: Counter[str] = Counter()
-        self._field: list[str] = []
-        """Instruction of each field that is open."""
+        self._fields: list[_Field] = []
+        """Those that are open: one may be inside of another's instruction or result."""
         self._has_title = any(self._style_name(each) == "title" for each in self._body.iter(f"{_W}p"))
         self._begun = Inline()
         """Text of a paragraph that goes on in the next one."""
         self.lost: Counter[str] = Counter()
         """What is not read, by its noun."""
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+        """Of embedded documents."""
         if self._body is None:
             raise CorruptInputError("the Word document has no body", remedy="Save it again.")
 
@@ -152,6 +200,8 @@ class _Reader:
         yield from self._running("header", Label.HEADER, Label.HEADER_IMAGE)
         yield from self._running("footer", Label.FOOTER, Label.FOOTER_IMAGE)
         yield from self._container(self._body, 0)
+        for each in self._fields:  # that nothing ends
+            yield from filter(None, [each.inner.block()])
 
     def _running(self, kind: str, label: Label, picture: Label) -> Iterator[Block]:
         said: set[object] = set()
@@ -187,7 +237,7 @@ class _Reader:
             if child.tag == f"{_W}p":
                 yield from self._paragraph(child, depth)
             elif child.tag == f"{_W}tbl":
-                self._indents.clear()
+                self._nesting.end()
                 yield from self._table(child, depth)
             elif child.tag in _THROUGH:
                 yield from self._container(child, depth + 1)
@@ -198,17 +248,29 @@ class _Reader:
             yield last
 
     def _chunk(self, part: Any) -> Iterator[Block]:
-        """A document that Word puts in this place when it opens the file: programs embed web pages so."""
-        kind = "" if part is None else part.content_type
-        with suppress(ImportError, PagemillError):  # without the package that reads web pages, or damaged
-            if kind in ("text/html", "application/xhtml+xml"):
-                for each in of_markup(text_of(part.blob).text).parts:
-                    yield from each.blocks
-                return
-            if kind == "text/plain":
-                yield from paragraphs(text_of(part.blob).text)
-                return
-        self.lost["embedded document"] += 1
+        """A document that Word puts in this place when it opens the file: programs embed others so."""
+        found = None
+        # Damaged, or without the package that reads web pages; libraries raise all sorts.
+        with suppress(ImportError, PagemillError, *DAMAGED, LookupError, SyntaxError):
+            found = self._embedded(part.blob, part.content_type) if part is not None else None
+        self.lost["embedded document"] += found is None
+        for each in found.parts if found is not None else ():
+            self.notes += each.notes
+            self.warnings += each.warnings
+            yield from each.blocks
+
+    def _embedded(self, data: bytes, kind: str) -> Document | None:
+        if kind in ("text/html", "application/xhtml+xml"):
+            return of_markup(text_of(data).text)
+        if kind == "text/plain":
+            return Document(parts=[Part(blocks=list(paragraphs(text_of(data).text)))])
+        if kind in ("application/rtf", "text/rtf"):
+            return of_bytes(data)
+        if kind in ("message/rfc822", "multipart/related", "application/x-mimearchive"):
+            return of_web_archive(data)
+        if kind.startswith(_DOCUMENT) and self._chunks < _MOST_CHUNKS:
+            return _of_package(io.BytesIO(data), self._chunks + 1)
+        return None
 
     def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
         found = _Found()
@@ -230,17 +292,17 @@ class _Reader:
                 yield Block(label=Label.DISPLAY_FORMULA, content=latex, content_format=ContentFormat.LATEX)
             block = None
         elif level is not None and inline.text.strip():
-            self._indents.clear()
+            self._nesting.end()
             if marker and marker[1] != "•":
                 numbered = Inline(f"{marker[1]} ")
                 numbered.extend(inline)
                 inline = numbered
             block = heading(inline, level)
         elif marker and (inline.text.strip() or (node.getparent().tag == f"{_W}tc" and marker[1].strip("•"))):
-            block = list_item(inline, self._depth(marker[0]), marker[1])
+            block = list_item(inline, self._nesting.depth(marker[0]), marker[1])
         else:
             if inline.text.strip() and not found.after:
-                self._indents.clear()
+                self._nesting.end()
             is_caption = self._style_name(node) == "caption"
             block = inline.block(label=Label.FIGURE_TITLE if is_caption else Label.TEXT)
         if block is not None:
@@ -264,7 +326,9 @@ class _Reader:
             elif tag == f"{_W}hyperlink":
                 self._collect(child, inline, found, (*marks, *self._link(child)), depth + 1)
             elif tag == f"{_W}fldSimple":
-                self._collect(child, inline, found, (*marks, *field_link(child.get(f"{_W}instr") or "")), depth + 1)
+                self._fields.append(_Field(child.get(f"{_W}instr") or "", is_result=True))
+                self._collect(child, inline, found, marks, depth + 1)
+                self._fields.pop()
             elif tag in _THROUGH:
                 self._collect(child, inline, found, marks, depth + 1)
             elif tag in _GONE:
@@ -280,9 +344,12 @@ class _Reader:
         own = self._run_marks(run)
         if own is None:
             return
-        marks = (*marks, *own, *(field_link(self._field[-1]) if self._field else ()))
+        links = (field_link(each.instruction) for each in reversed(self._fields))
+        marks = (*marks, *own, *next(filter(None, links), ()))
+        paragraph = inline
         for child in _children(run):
             name = child.tag.removeprefix(_W)
+            inline = next((each.inner for each in self._fields[:-1] if not each.is_result), paragraph)
             if name == "t":
                 inline.add(child.text or "", marks)
             elif name in _SIGNS:
@@ -301,16 +368,21 @@ class _Reader:
             elif name == "fldChar":
                 kind = child.get(f"{_W}fldCharType")
                 if kind == "begin":
-                    self._field.append("")
-                elif kind == "end" and self._field:
-                    inline.add(field_text(self._field.pop()), marks)
+                    self._fields.append(_Field())
+                elif kind == "separate" and self._fields:
+                    self._fields[-1].is_result = True
+                elif kind == "end" and self._fields:
+                    ended = self._fields.pop()
+                    text = field_text(ended.instruction)
+                    inline.add(text, marks)
+                    inline.extend(Inline() if text or ended.is_result else ended.inner)
                 if (box := child.find(f"{_W}ffData/{_W}checkBox")) is not None:
                     is_set = _switch([box], "checked" if box.find(f"{_W}checked") is not None else "default")
                     inline.add("☒" if is_set else "☐", marks)
                 elif (choice := child.find(f"{_W}ffData/{_W}ddList")) is not None:
                     inline.add(_choice(choice), marks)
-            elif name == "instrText" and self._field:
-                self._field[-1] += child.text or ""
+            elif name == "instrText" and self._fields and len(self._fields[-1].instruction) < _LONGEST_FIELD:
+                self._fields[-1].instruction += child.text or ""
             elif name in ("drawing", "pict", "object"):
                 found.after += self._drawing(child, depth)
 
@@ -333,12 +405,12 @@ class _Reader:
     @contextmanager
     def _within(self, part: Any) -> Iterator[None]:
         """Read another part of the package, whose ids of links are its own, and whose fields and lists end with it."""
-        outer = self._story, self._field, self._indents
-        self._story, self._field, self._indents = part, [], []
+        outer = self._story, self._fields, self._nesting
+        self._story, self._fields, self._nesting = part, [], Nesting()
         try:
             yield
         finally:
-            self._story, self._field, self._indents = outer
+            self._story, self._fields, self._nesting = outer
 
     def _link(self, node: Any) -> Marks:
         rel = self._story.rels.get(node.get(f"{_R}id") or "")
@@ -504,13 +576,17 @@ class _Reader:
             return {}
         root = _root(found[0])
         abstract = {each.get(f"{_W}abstractNumId"): each for each in root.iterfind(f"{_W}abstractNum")}
+        linked = {name.get(f"{_W}val"): each for each in abstract.values() for name in each.iterfind(f"{_W}styleLink")}
         levels: dict[tuple[str, int], _Level] = {}
         for each in root.iterfind(f"{_W}num"):
             name = each.find(f"{_W}abstractNumId")
             base = abstract.get(name.get(f"{_W}val")) if name is not None else None
             if base is None:
                 continue
+            for style in base.iterfind(f"{_W}numStyleLink"):  # which has the levels
+                base = linked.get(style.get(f"{_W}val"), base)
             number = each.get(f"{_W}numId") or ""
+            self._lists[number] = base.get(f"{_W}abstractNumId") or ""
             for level in base.iterfind(f"{_W}lvl"):
                 levels[number, int(_digits(level.get(f"{_W}ilvl")))] = _level(level)
             for override in each.iterfind(f"{_W}lvlOverride"):
@@ -519,7 +595,7 @@ class _Reader:
                     levels[number, at] = _level(level)
                 start = override.find(f"{_W}startOverride")
                 if start is not None and (number, at) in levels:
-                    levels[number, at].start = _number(start, 1)
+                    levels[number, at].start, levels[number, at].restarts = _number(start, 1), True
         return levels
 
     def _marker(self, node: Any) -> tuple[int, str] | None:
@@ -535,9 +611,11 @@ class _Reader:
         if number in (None, "0") or level is None:
             return None
         assert number is not None
-        self._counts[number, at] = self._counts.get((number, at), level.start - 1) + 1
+        of = self._lists[number]
+        count = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
+        self._counts[of, at], level.restarts = count + 1, False
         for deeper in range(at + 1, _MOST_LEVELS):
-            self._counts.pop((number, deeper), None)
+            self._counts.pop((of, deeper), None)
         indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)
         own = next((value for each in indents if (value := each.get(f"{_W}left") or each.get(f"{_W}start"))), None)
         indent = int(float(own)) if own and re.fullmatch(r"-?\d{1,9}(\.\d+)?", own) else level.indent
@@ -551,15 +629,7 @@ class _Reader:
         level = self._numbers.get((number, at))
         if level is None:
             return ""
-        return _formatted(self._counts.get((number, at), level.start), level.style)
-
-    def _depth(self, indent: int) -> int:
-        """How many levels an item is below the outermost of its list: by the indents of the items before it."""
-        while self._indents and self._indents[-1] > indent:
-            self._indents.pop()
-        if not self._indents or self._indents[-1] < indent:
-            self._indents.append(indent)
-        return len(self._indents) - 1
+        return _formatted(self._counts.get((self._lists[number], at), level.start), level.style)
 
 
 def _root(part: Any) -> Any:

@@ -33,8 +33,9 @@ def read(path: Path, password: str | None = None) -> Document:
             name = str(container.find(".//{*}rootfile").get("full-path"))
             package: Any = etree.fromstring(archive.read(name), parser)
             locked = _locked(archive, parser)
-            chapters = _chapters(archive, package, posixpath.dirname(name), locked)
+            chapters = list(_chapters(archive, package, posixpath.dirname(name), locked))
             parts = [part for part in chapters if part.blocks] or [Part()]
+            parts[0].notes += (note for part in chapters if not part.blocks for note in part.notes)
     except (KeyError, AttributeError, TypeError, etree.XMLSyntaxError) as error:
         raise CorruptInputError(f"the book is damaged: {error}", remedy="Get the file again.") from error
     parts[0].warnings += warnings

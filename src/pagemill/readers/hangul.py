@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -67,8 +68,10 @@ _HWP_NAMES = {"CreatedDate": "created", "ModifiedDate": "modified", "creator": "
 _MOST_INFO = 2**20
 _HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\b[^<>]*\bhidden=\"(?:1|true)\"")
 _UNREAD_MEMBERS = {"xl/embeddings/": "embedded object", "xl/diagrams/data": "SmartArt diagram"}
-_UNREAD_ELEMENTS = {b"textart": "word art text", b"ole": "embedded object"}
-_UNREAD = re.compile(rb"<(?:\w+:)?(textart|ole)\b")
+_UNREAD_ELEMENTS = {b"textart": "word art text", b"ole": "embedded object", b"comboBox": "list of choices"}
+_UNREAD = re.compile(rb"<(?:\w+:)?(textart|ole|comboBox)\b")
+_MEMO = b"MEMO"
+_SECTION = "Contents/section"
 _TOO_FAR = "dense cell limit exceeded"
 """What dochan says of a sheet that has too many places for cells, most of them empty maybe."""
 _MOST_ERRORS = 20
@@ -108,7 +111,8 @@ def read(path: Path, password: str | None = None) -> Document:
         is_named = len(found.sections) > 1
         parts = [part for section in found.sections for part in _page(section, hidden, is_named)] or [Part()]
     else:
-        parts = list(in_parts(block for section in found.sections for block in _blocks(section.elements)))
+        blocks = (block for section in found.sections for block in _blocks(section.elements))
+        parts = list(in_parts(chain(blocks, _memos(path) if found.source_format == "hwpx" else ())))
     parts[0].warnings += [f"dochan: {error}" for error in errors[:_MOST_ERRORS]]
     parts[0].warnings += warnings
     parts[0].notes += [f"dochan: {each}" for each in told[:_MOST_ERRORS]]
@@ -297,13 +301,29 @@ def _as_header(each: Cell) -> Cell:
     )
 
 
+def _memos(path: Path) -> Iterator[Block]:
+    """The comments of a HWPX, which dochan leaves out."""
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(archive.namelist()):
+            if not name.startswith(_SECTION) or _MEMO not in (data := archive.read(name)):
+                continue
+            root = etree.fromstring(data, parser)
+            for memo in root.iterfind(".//{*}fieldBegin[@type='MEMO']") if root is not None else ():
+                lines = ("".join(map(str, each.itertext("{*}t"))) for each in memo.iter("{*}p"))
+                block = Inline("\n".join(filter(None, lines))).block(label=Label.ASIDE_TEXT)
+                yield from (block,) if block else ()
+
+
 def _left_out(path: Path) -> dict[str, int]:
     """How much of a package dochan leaves out without a word, by its noun."""
     counts = Counter[str]()
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             counts.update(noun for start, noun in _UNREAD_MEMBERS.items() if name.startswith(start))
-            if name.startswith("Contents/section"):
+            if name.startswith(_SECTION):
                 counts.update(_UNREAD_ELEMENTS[each] for each in _UNREAD.findall(archive.read(name)))
     return counts
 

@@ -45,7 +45,6 @@ _SILENT = frozenset(
         "svg",
         "canvas",
         "dialog",
-        "select",
         "datalist",
         "annotation",  # of a formula in MathML: the same once more
         "annotation-xml",
@@ -86,11 +85,16 @@ _INLINE = frozenset(_MARKS) | frozenset(
         "wbr",
         "button",
         "input",
+        "select",
         "img",
         "picture",
         "math",
     ]
 )
+_UNTYPED = frozenset(["hidden", "password", "file", "image", "range", "color"])
+"""Kinds of fields that show no text of theirs."""
+_BESIDE_BOXES = ("li", "p", "td", "label")
+"""Where a check box is one of a list or form; others switch menus."""
 _HEADING = re.compile(r"h[1-6]")
 _CHARSET = re.compile(
     rb"<(?:meta[^>]{0,200}charset|\?xml[^>]{0,100}encoding)\s*=\s*[\"']?([A-Za-z0-9_-]{2,40})", re.IGNORECASE
@@ -98,6 +102,7 @@ _CHARSET = re.compile(
 _HEAD = 4096
 """Bytes in which a page says how it is encoded; the standard has it in the first 1,024."""
 _VERBATIM = ("pre", "listing", "xmp")
+_LABELS = "text, foreignObject"
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _MOST_DEPTH = 200
 """Nested elements that are looked into; a page has some tens."""
@@ -219,7 +224,7 @@ def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] |
     root = tree.body or tree.root
     blocks = list(walk.blocks(root)) if root is not None else []
     parts = list(in_parts(blocks))
-    parts[0].notes += unread({"hidden text element": walk.hidden})
+    parts[0].notes += unread({"hidden text element": walk.hidden, "drawing with text": walk.drawings})
     return Document(parts=parts, info=_info(tree))
 
 
@@ -245,9 +250,12 @@ class _Walk:
         self._pictures = pictures
         self.hidden = 0
         """Elements with text that the page hides."""
+        self.drawings = 0
 
     def _is_left_out(self, node: Any) -> bool:
-        if node.tag in _SILENT:
+        if node.tag in _SILENT and not (node.tag == "dialog" and "open" in node.attributes):
+            # The titles of icons are no text.
+            self.drawings += node.tag == "svg" and any(each.text(deep=True).strip() for each in node.css(_LABELS))
             return True
         if not _is_hidden(node):
             return False
@@ -401,6 +409,9 @@ class _Walk:
         if tag in ("img", "picture"):
             pictures.append(node)
             return
+        if tag in ("input", "select"):
+            self._add(_typed(node), marks, inline)
+            return
         if tag == "math":
             latex = latex_of_mathml(node)
             if latex:
@@ -440,7 +451,7 @@ class _Walk:
 
     def _holds_blocks(self, node: Any) -> bool:
         """Whether an inline element holds paragraphs or tables, as links around cards do."""
-        return node.tag in ("a", "span", "label", "font", "ins", "del", "button", "picture") and any(
+        return node.tag not in ("-text", "math", "select", "ruby") and any(
             each.tag not in _INLINE and each.tag not in ("-text", "br", "source") and each is not node
             for each in node.traverse()
         )
@@ -479,6 +490,17 @@ def ordinal(number: int, kind: str) -> str:
             text, number = text + sign * (number // value), number % value
         return text.upper() if kind == "I" else text
     return str(number)
+
+
+def _typed(node: Any) -> str:
+    """What a field of a form shows."""
+    if node.tag == "select":
+        return ", ".join(each.text(deep=True).strip() for each in node.css("option[selected]"))
+    kind = (node.attributes.get("type") or "text").lower()
+    if kind in ("checkbox", "radio"):
+        is_beside = node.parent is not None and node.parent.tag in _BESIDE_BOXES
+        return ("☒ " if "checked" in node.attributes else "☐ ") if is_beside else ""
+    return "" if kind in _UNTYPED else f" {node.attributes.get('value') or ''} "
 
 
 def _preformatted(node: Any, depth: int = 0) -> str:

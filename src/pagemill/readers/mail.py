@@ -12,6 +12,7 @@ from email.header import decode_header, make_header
 from email.message import Message
 from email.policy import Compat32, compat32
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -20,6 +21,7 @@ from urllib.parse import unquote
 from pagemill.document.page import DocumentInfo
 from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
 from pagemill.imaging.formats import OLE, promised
+from pagemill.readers import rich_text
 from pagemill.readers.base import Block, Document, Inline, heading, in_parts
 from pagemill.readers.containers import Member
 from pagemill.readers.outlook import Unread, message_of
@@ -38,6 +40,7 @@ _SHOWN_PICTURE = re.compile(r"\bcid:([^\"'\s>)]+)", re.IGNORECASE)
 """A picture that HTML shows, by its Content-ID."""
 _SHOWN = ("From", "To", "Cc", "Date")
 _SEALED = ("application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted")
+_PAGES = ("text/html", "application/xhtml+xml")
 _MARKUP = re.compile(r"<(style|script|head)\b.*?(?:</\1\s*>|<body\b|\Z)|<[^<>]*>|&nbsp;", re.DOTALL | re.IGNORECASE)
 """What has no end goes to the end of the text: else the time would grow with the square of its length."""
 _LEAST_SHARE = 0.5
@@ -55,10 +58,12 @@ def read(path: Path, password: str | None = None) -> Document:
     files = list(_files(message))
     pictures = {f"cid:{name}": _data(part) for part in _leaves(message) if (name := _content_id(part))}
     notes: list[str] = []
+    warnings: list[str] = []
     bodies = _bodies(message)
     for part in bodies:
-        if part.get_content_subtype() == "html":
-            body = _of_html(_text(part), pictures)
+        if part.get_content_subtype() != "plain":
+            body = _of_html(_text(part), pictures) if part.get_content_subtype() == "html" else _of_rich(_data(part))
+            warnings += (warning for each in body.parts for warning in each.warnings)
             blocks += (block for each in body.parts for block in each.blocks)
             notes += (note for each in body.parts for note in each.notes)
         else:
@@ -69,21 +74,44 @@ def read(path: Path, password: str | None = None) -> Document:
     if foreign := [name for name in names if Path(name).suffix not in ("", ".bin") and promised(name) is None]:
         notes.append(f"attachments of unsupported types: {', '.join(foreign)}")
     parts[0].notes += notes
+    parts[0].warnings += warnings
     for found in map(_decoded_text, bodies):
         parts[0].notes += [found.note] if found.note else []
         parts[0].warnings += [found.warning] if found.warning else []
     if message.get_content_type() in _SEALED:
         parts[0].warnings.append("the message is encrypted or signed as a whole: its content is not read")
-    defects = [defect for part in _own_parts(message) for defect in part.defects]
-    parts[0].warnings += [f"not read: {defect}" for defect in defects if isinstance(defect, Unread)]
-    lost = {type(defect).__name__ for defect in defects if not isinstance(defect, Unread)}
-    parts[0].warnings += [f"the message is damaged: {', '.join(sorted(lost))}"] if lost else []
-    if any((part.epilogue or "").strip() for part in _own_parts(message)):
-        parts[0].warnings.append("text after the end of the message is not read")
+    parts[0].warnings += _damage(message)
     sent = ""
     with suppress(*_ODD, OverflowError):
         sent = parsedate_to_datetime(_header(message, "Date")).isoformat()
     return Document(parts=parts, info=DocumentInfo(title=subject, author=sender, created=sent))
+
+
+def read_web_archive(path: Path, password: str | None = None) -> Document:
+    """Read a web page that was saved with its pictures in one file (MHTML)."""
+    return of_web_archive(path.read_bytes())
+
+
+def of_web_archive(data: bytes) -> Document:
+    """The pages of a web archive: those of frames and sheets follow the first one.
+
+    Raises:
+        PagemillError: It is damaged or too large, or a package is missing.
+    """
+    message = _of_internet(data)
+    parts = list(_leaves(message))
+    pages = [part for part in parts if part.get_content_type() in _PAGES]
+    if not pages:
+        raise CorruptInputError("the web archive holds no web page", remedy="Save the page again.")
+    folder = _header(pages[0], "Content-Location").rpartition("/")[0] + "/"
+    pictures = {f"cid:{_content_id(part)}": _data(part) for part in parts}
+    for part in parts:
+        place = _header(part, "Content-Location")
+        pictures |= dict.fromkeys((place, place.removeprefix(folder)), _data(part))
+    found = [_of_html(_text(part), pictures) for part in pages]
+    document = Document(parts=[each for one in found for each in one.parts], info=found[0].info)
+    document.parts[0].warnings += _damage(message)
+    return document
 
 
 def _of_html(text: str, pictures: dict[str, bytes]) -> Document:
@@ -93,6 +121,22 @@ def _of_html(text: str, pictures: dict[str, bytes]) -> Document:
         return of_markup(text, pictures=pictures)
     except ImportError:
         raise lacks_extra("mail in HTML needs the package selectolax", "web") from None
+
+
+@lru_cache(maxsize=1)
+def _of_rich(data: bytes) -> Document:
+    return rich_text.of_bytes(data)
+
+
+def _damage(message: Message) -> list[str]:
+    """What of a message is damaged or not read."""
+    defects = [defect for part in _own_parts(message) for defect in part.defects]
+    found = [f"not read: {defect}" for defect in defects if isinstance(defect, Unread)]
+    lost = {type(defect).__name__ for defect in defects if not isinstance(defect, Unread)}
+    found += [f"the message is damaged: {', '.join(sorted(lost))}"] if lost else []
+    if any((part.epilogue or "").strip() for part in _own_parts(message)):
+        found.append("text after the end of the message is not read")
+    return found
 
 
 class _Bounded(Compat32):
@@ -112,8 +156,10 @@ def read_message(path: Path) -> Message:
     if path.stat().st_size > MOST_BYTES:
         raise TooLargeError(f"the message is over {MOST_BYTES // 2**20} MB", remedy="Save its attachments.")
     data = path.read_bytes()
-    if data.startswith(OLE):
-        return message_of(path)
+    return message_of(path) if data.startswith(OLE) else _of_internet(data)
+
+
+def _of_internet(data: bytes) -> Message:
     if data.count(b"\n") > _MOST_LINES:
         raise TooLargeError(f"the message has over {_MOST_LINES:,} lines", remedy="Save its attachments.")
     try:
@@ -209,7 +255,7 @@ def _files(message: Message) -> Iterator[Message]:
 
 def _is_text(part: Message) -> bool:
     is_file = part.get_content_disposition() == "attachment" or part.get_filename() is not None
-    return part.get_content_type() in ("text/plain", "text/html") and not is_file
+    return part.get_content_type() in ("text/plain", "text/html", "text/rtf") and not is_file
 
 
 def _content_id(part: Message) -> str:
@@ -228,6 +274,8 @@ def _text(part: Message) -> str:
 
 def _decoded_text(part: Message) -> Decoded:
     data = _data(part)
+    if part.get_content_subtype() == "rtf":
+        return Decoded("\n".join(block.content or "" for each in _of_rich(data).parts for block in each.blocks))
     return text_of(data, part.get_content_charset()) if data else Decoded("")
 
 

@@ -65,7 +65,7 @@ def _is_on(node: Any, name: str) -> bool:
 
 
 def _run(node: Any) -> str:
-    text = "".join(each.text or "" for each in node.iterfind(f"{_M}t"))
+    text = "".join(each.text or "" for each in node if each.tag in (f"{_M}t", f"{_W}t"))
     properties = node.find(f"{_M}rPr")
     if properties is not None and properties.find(f"{_M}nor") is not None:
         return _text(text)

@@ -6,6 +6,8 @@ Specification: https://learn.microsoft.com/openspecs/exchange_server_protocols/m
 from __future__ import annotations
 
 import mimetypes
+import struct
+import zlib
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.errors import MessageDefect
@@ -15,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
-from pagemill.readers.text import text_of
+from pagemill.readers.rich_text import markup_of
+from pagemill.readers.text import MOST_BYTES, text_of
 
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC = "0037", "0C1A", "5D01", "0E04", "0E03"
 _BODY, _HTML, _RICH = "1000", "1013", "1009"
@@ -25,8 +28,25 @@ _TIMES = (0x0039_0040, 0x0E06_0040)
 _CODE_PAGE = 0x3FDE_0003
 """Property of the encoding of its HTML."""
 _UTF_8 = 65001
+_COMPRESSED, _STORED = b"LZFu", b"MELA"
+_BEGUN = (
+    rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans Serif"
+    rb"SymbolArialTimes New RomanCourier{\colortbl\red0\green0\blue0"
+    b"\r\n"
+    rb"\par \pard\plain\f0\fs20\b\i\u\tab\tx"
+)
+"""What compressed rich text refers to as if it had come before."""
+_HEADER = 16
+_WINDOW = 4096
+"""Bytes to which it refers back."""
 _HEADS = (32, 24)
 """Bytes before the properties of a message, and of one inside of another."""
+_ATTACHED = 8
+"""The same of an attachment."""
+_ENDS = {"001F": 2, "001E": 1, "0102": 0}
+"""Bytes at the end, by the kind of a property, that its declared length counts and its stream need not have."""
+_SAID = {_SUBJECT: "the subject", _BODY: "the text", _HTML: "the text as HTML", _RICH: "the text as RTF"}
+_SAID |= {_DATA: "an attachment"}
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 _MOST_DEPTH = 20
 
@@ -62,6 +82,8 @@ class _Reader:
         self._ole = ole
         self._names = names
         self._known = set(names)
+        self._declared: dict[str, int] = {}
+        """Lengths of streams, by their paths."""
 
     def message(self, folder: str, depth: int) -> EmailMessage:
         """The message in a storage of the file."""
@@ -80,17 +102,25 @@ class _Reader:
         for name, value in told.items():
             # Not by the class: it checks addresses, which are whatever Outlook shows.
             found._headers.append((name, " ".join(value.split())))  # type: ignore[attr-defined]
-        plain, html = self._text(folder, _BODY), self._html(folder, fixed)
+        plain, html, rich = self._text(folder, _BODY), self._html(folder, fixed), b""
+        if not html and (packed := self._stream(folder, _RICH, "0102")):
+            try:
+                rich = decompressed(packed)
+            except ValueError as error:
+                found.defects.append(Unread(f"the text as RTF, which is damaged ({error})"))
+            html = markup_of(rich)
         found.set_content(plain)
         if html:
             found.add_alternative(html, subtype="html")
-        elif not plain.strip() and self._stream(folder, _RICH, "0102"):
-            found.defects.append(Unread("the text of the message, which is RTF"))
+        elif rich:
+            found.add_alternative(rich, "text", "rtf")
         for place in self._folders(folder, "__attach_version1.0_"):
             self._attach(found, place, depth)
+        found.defects += (Unread(f"the end of {what}") for what in self._cut(folder))
         return found
 
     def _attach(self, found: EmailMessage, place: str, depth: int) -> None:
+        self._fixed(place, _ATTACHED)
         names = (" ".join(self._text(place, each).split()) for each in (_FILE, _SHORT_FILE, _SHOWN_AS))
         name = next(filter(None, names), "")
         inner = f"{place}/__substg1.0_{_DATA}000D"
@@ -137,7 +167,55 @@ class _Reader:
         """The properties that have 8 bytes at most, by type and name."""
         path = f"{folder}/__properties_version1.0".lstrip("/")
         data = self._ole.openstream(path).read()[head:] if path in self._known else b""
-        return {
+        found = {
             int.from_bytes(data[at : at + 4], "little"): bytes(data[at + 8 : at + 16])
             for at in range(0, len(data) - 15, 16)
         }
+        for name, value in found.items():
+            self._declared[f"{folder}/__substg1.0_{name:08X}".lstrip("/")] = int.from_bytes(value[:4], "little")
+        return found
+
+    def _cut(self, folder: str) -> list[str]:
+        """What of a message, its attachments included, is shorter than its properties say."""
+        lost = []
+        for path in [each for each in self._declared if each.startswith(folder)]:
+            size, name, kind = self._declared.pop(path), path[-8:-4], path[-4:]
+            if name in _SAID and kind in _ENDS:
+                there = self._ole.get_size(path) if path in self._known else 0
+                lost += [_SAID[name]] if there < size - _ENDS[kind] else []
+        return lost
+
+
+def decompressed(data: bytes) -> bytes:
+    """Rich text as Outlook stores it.
+
+    Specification: https://learn.microsoft.com/openspecs/exchange_server_protocols/ms-oxrtfcp
+
+    Raises:
+        ValueError: It is damaged; its checksum tells.
+    """
+    size, raw, kind, checksum = struct.unpack("<II4sI", data[:_HEADER].ljust(_HEADER, b"\0"))
+    packed = data[_HEADER : size + 4]
+    if kind == _STORED:
+        return packed[:raw]
+    if kind != _COMPRESSED:
+        raise ValueError("unknown compression")
+    if zlib.crc32(packed, 0xFFFFFFFF) ^ 0xFFFFFFFF != checksum:
+        raise ValueError("its checksum is wrong")
+    found, at = bytearray(_BEGUN), 0
+    while at < len(packed):
+        flags, at = packed[at], at + 1
+        for bit in range(8):
+            if not flags >> bit & 1:
+                found += packed[at : at + 1]
+                at += 1
+                continue
+            pair = int.from_bytes(packed[at : at + 2].ljust(2, b"\0"), "big")
+            back, at = (len(found) - (pair >> 4)) % _WINDOW, at + 2
+            if not back:  # the end
+                return bytes(found[len(_BEGUN) :])
+            if back > len(found) or len(found) > MOST_BYTES:
+                raise ValueError("it refers to what is not there")
+            for _ in range((pair & 0xF) + 2):
+                found.append(found[-back])
+    return bytes(found[len(_BEGUN) :])

@@ -51,19 +51,26 @@ _NUMBERS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
 _BODY = frozenset({"OBJECT", "BODY", "VERTICAL_BODY", "VERTICAL_OBJECT"})
 """Placeholders whose paragraphs have bullets unless they say otherwise."""
 _TITLES = frozenset({"TITLE", "CENTER_TITLE", "VERTICAL_TITLE"})
+_WITH_MACROS = [f"application/vnd.ms-powerpoint.{kind}.macroEnabled.main+xml" for kind in ("slideshow", "template")]
+"""Types of presentations that python-pptx does not know."""
 _RUNNING = frozenset({"DATE", "FOOTER", "HEADER", "SLIDE_NUMBER"})
 
 
 def read(path: Path, password: str | None = None) -> Document:
     """Read a presentation."""
-    import pptx
+    import pptx  # which tells its package the kinds of parts
     from pptx.exc import PythonPptxError
+    from pptx.opc.package import PartFactory
+    from pptx.parts.presentation import PresentationPart
 
     package = unlocked(path, password)
     warnings = check_package(package)
     refuse_strict(package)
     try:
-        opened = pptx.Presentation(package if not isinstance(package, Path) else str(package))
+        # Not by pptx.Presentation, which refuses shows and templates.
+        PartFactory.part_type_for |= dict.fromkeys(_WITH_MACROS, PresentationPart)
+        main: Any = pptx.package.Package.open(package if not isinstance(package, Path) else str(package))
+        opened = main.main_document_part.presentation
         size = (opened.slide_width or 9_144_000, opened.slide_height or 6_858_000)
         _choose_alternatives(opened)
         parts = [_slide(slide, size) for slide, _ in zip(opened.slides, range(MOST_PARTS), strict=False)]

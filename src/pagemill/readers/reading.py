@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -38,13 +39,17 @@ _HEAD = 4096
 _OLD = {".xls": ".csv", ".doc": ".txt"}
 """Suffixes that programs give to text, too; and what text is then."""
 _FOREIGN = {
-    b"mime-version:": "a web archive (MHTML)",
     b"schemas-microsoft-com:office:spreadsheet": "XML of Excel 2003",
     b"schemas.microsoft.com/office/word/2003": "XML of Word 2003",
     b"schemas.microsoft.com/office/2006/xmlpackage": "flat XML of Word",
 }
+_WEB_ARCHIVE = re.compile(rb"\A[a-z-]+:(?:.*\n)*?mime-version:")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_FAMILIES = {".docx": (".docm",), ".pptx": (".pptm", ".ppsx"), ".xlsx": (".xlsm",)}
+_FAMILIES = {
+    ".docx": (".docm", ".dotx", ".dotm"),
+    ".pptx": (".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
+    ".xlsx": (".xlsm", ".xltx", ".xltm"),
+}
 _SMALL = 8
 """Pixels of a side up to which a picture is an ornament: a bullet, a rule, a counter of visits."""
 
@@ -125,6 +130,8 @@ def _disguised(head: bytes, suffix: str) -> str:
     text = head.decode("utf-16", "ignore").encode() if head.startswith(_UTF_16) else head
     text = text.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     is_markup = text.startswith(b"<")
+    if _WEB_ARCHIVE.search(text):
+        return ".mht"
     if not (is_markup and b"<html" in text):  # which may name the vocabularies of Office
         for sign, what in _FOREIGN.items():
             if sign in text:

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
@@ -27,6 +28,7 @@ from pagemill.readers.base import (
     Document,
     Inline,
     Marks,
+    Nesting,
     Picture,
     cell,
     heading,
@@ -45,6 +47,9 @@ _TOKEN = re.compile(
 )
 _WORD, _NUMBER, _HEX, _SIGN, _BRACE, _TEXT = range(1, 7)
 """Groups of a token."""
+_FROM_HTML = re.compile(rb"\\fromhtml1(?![0-9])")
+_HEAD = 1_024
+"""Bytes in which a rich text says that it holds HTML: within its first ten words."""
 _NO_HEX = re.compile("[^0-9A-Fa-f]+")
 _CONTROLS = dict.fromkeys(each for each in range(32) if chr(each) not in "\t\n")
 _SYMBOL = re.compile(r'\s*SYMBOL\s+(?:0x([0-9A-Fa-f]{1,5})|(\d{1,6}))(?:.*\\f\s*"?([^"\\]*))?')
@@ -133,12 +138,32 @@ _SAME_EDGE = 40
 def read(path: Path, password: str | None = None) -> Document:
     """Read a rich text."""
     with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
+        return of_bytes(file.read(MOST_BYTES + 1))
+
+
+def of_bytes(data: bytes) -> Document:
+    """The document of a rich text.
+
+    Raises:
+        PagemillError: It is too large, or no rich text.
+    """
     if len(data) > MOST_BYTES:
         raise TooLargeError(f"rich text of over {MOST_BYTES // 2**20} MB", remedy="Save it as .docx.")
     if not data.lstrip().startswith(b"{\\rtf"):
         raise CorruptInputError("the file is not RTF", remedy="Save it as RTF, or give it another suffix.")
     return _Reader(data).read()
+
+
+def markup_of(data: bytes) -> str:
+    """The HTML from which Outlook made a rich text that holds it; empty for another one.
+
+    Specification: https://learn.microsoft.com/openspecs/exchange_server_protocols/ms-oxrtfex
+    """
+    if _FROM_HTML.search(data[:_HEAD]) is None:
+        return ""
+    reader = _Markup(data)
+    reader.scan()
+    return "".join(reader.pieces)
 
 
 class _Edge(msgspec.Struct, frozen=True):
@@ -213,6 +238,10 @@ class _State(msgspec.Struct):
     style: int | None = None
     level: int = _TEXT_LEVEL
     indent: int = 0
+    is_tag: bool = False
+    """In a tag of the HTML that the text was made from."""
+    is_twin: bool = False
+    """What a program shows that does not know of the HTML."""
 
 
 class _Reader:
@@ -236,7 +265,7 @@ class _Reader:
         """How the next cell is merged."""
         self._form: dict[str, int] = {}
         self._entries: list[str] = []
-        self._indents: list[int] = []
+        self._nesting = Nesting()
         """Of the items of the list."""
         self._time: dict[str, int] = {}
         self._info: dict[str, str] = {}
@@ -251,33 +280,53 @@ class _Reader:
         self._note = self._undecoded = self._formula = 0
         self._was_hidden = self._is_star = self._goes_on = self._in_picture = False
 
-    def read(self) -> Document:
-        """The document."""
-        position, data = 0, self._data
-        while position < len(data):
-            token = _TOKEN.match(data, position)
-            assert token is not None
-            position, kind = token.end(), token.lastindex
-            if kind in (_TEXT, _HEX):
+    def scan(self) -> None:
+        """Read all tokens."""
+        start: int | None = 0
+        while start is not None:
+            start = self._scan(start)
+        self._decode()
+
+    def _scan(self, start: int) -> int | None:
+        """Read tokens up to binary data; returns its end, or None. Most words are of looks, and are quick."""
+        data = self._data
+        for token in _TOKEN.finditer(data, start):
+            kind, state = token.lastindex, self._state
+            if kind in (_WORD, _NUMBER):
+                if (word := _WORDS.get(token[_WORD])) is None and not self._is_star and state.node is None:
+                    state.is_fresh = False
+                    continue
+                if self._bytes:
+                    self._decode()
+                word = word or token[_WORD].decode()
+                number = int(token[_NUMBER]) if kind == _NUMBER else None
+                if word == "bin":
+                    end = token.end() + max(number or 0, 0)
+                    self._binary = data[token.end() : end]
+                    return end
+                if state.to != "skip" or word == "ud":
+                    self._word(word, number)
+            elif kind in (_TEXT, _HEX):
                 text = token[_TEXT] if kind == _TEXT else bytes.fromhex(token[_HEX].decode())
-                skipped = min(self._to_skip, len(text))
-                self._to_skip -= skipped
-                self._bytes += text[skipped:] if self._state.to != "skip" else b""
+                if self._to_skip:
+                    skipped = min(self._to_skip, len(text))
+                    self._to_skip -= skipped
+                    text = text[skipped:]
+                if state.to != "skip":
+                    self._bytes += text
             elif kind is not None:
-                self._decode()
+                if self._bytes:
+                    self._decode()
                 if kind == _BRACE:
                     self._to_skip = 0
                     self._open() if token[_BRACE] == b"{" else self._close()
-                elif kind == _SIGN:
-                    self._sign(token[_SIGN].decode("latin-1"))
                 else:
-                    word, number = token[_WORD].decode(), int(token[_NUMBER]) if kind == _NUMBER else None
-                    if word == "bin":
-                        start, position = position, min(position + max(number or 0, 0), len(data))
-                        self._binary = data[start:position]
-                    elif self._state.to != "skip" or word == "ud":
-                        self._word(word, number)
-        self._decode()
+                    self._sign(token[_SIGN].decode("latin-1"))
+        return None
+
+    def read(self) -> Document:
+        """The document."""
+        self.scan()
         is_open = bool(self._stack)
         while self._stack:
             self._close()
@@ -527,12 +576,15 @@ class _Reader:
         elif state.to:
             state.caught.append(text)
         else:
-            self._lost["hidden run"] += state.is_hidden and not self._was_hidden
-            self._was_hidden = state.is_hidden
-            if state.is_deleted and not state.is_hidden:
-                state.story.deleted.add(text, [(Mark.STRIKE, None)])
-            elif not state.is_hidden:
-                state.story.inline.add(text, state.marks)
+            self._write(state, text)
+
+    def _write(self, state: _State, text: str) -> None:
+        self._lost["hidden run"] += state.is_hidden and not self._was_hidden
+        self._was_hidden = state.is_hidden
+        if state.is_deleted and not state.is_hidden:
+            state.story.deleted.add(text, [(Mark.STRIKE, None)])
+        elif not state.is_hidden:
+            state.story.inline.add(text, state.marks)
 
     def _catch(self, old: _State, text: str) -> None:
         """What was caught in a group that ends."""
@@ -620,19 +672,11 @@ class _Reader:
                 block.level = level  # until it is known whether there is a title
                 self._headings.append(block)
         else:
-            block = list_item(inline, self._depth(state.indent), marker) if marker and text else inline.block()
+            block = list_item(inline, self._nesting.depth(state.indent), marker) if marker and text else inline.block()
             if text and not marker:
-                self._indents.clear()
+                self._nesting.end()
         story.blocks += [*([block] if block else []), *story.beside]
         story.beside = []
-
-    def _depth(self, indent: int) -> int:
-        """How many levels an item is below the outermost of its list: by the indents of the items before it."""
-        while self._indents and self._indents[-1] > indent:
-            self._indents.pop()
-        if not self._indents or self._indents[-1] < indent:
-            self._indents.append(indent)
-        return len(self._indents) - 1
 
     def _end_line(self, state: _State) -> None:
         """End a paragraph of a cell."""
@@ -703,6 +747,28 @@ class _Reader:
         beside += [*([block] if block else []), *others]
 
 
+class _Markup(_Reader):
+    """Takes out the HTML: its tags are in groups of their own, its text is that of the document."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.pieces: list[str] = []
+
+    def _word(self, word: str, number: int | None) -> None:
+        if word == "htmltag":
+            self._state.is_tag, self._is_star = True, False
+        elif word == "htmlrtf":
+            self._state.is_twin = number != 0
+        elif word == "par":
+            self._say("\n")
+        else:
+            super()._word(word, number)
+
+    def _write(self, state: _State, text: str) -> None:
+        if state.is_tag or not state.is_twin:
+            self.pieces.append(text if state.is_tag else escape(text, quote=False))
+
+
 def _taken(story: _Story) -> Inline:
     """The paragraph of a cell that ends, with its marker."""
     line = Inline(f"{story.marker} " if story.marker else "")
@@ -770,3 +836,11 @@ _ENDS: dict[str, Callable[[_Reader, _State], None]] = {
     **dict.fromkeys(("page", "column"), _break_page),
 }
 """What ends with a word."""
+_WORDS = {
+    word.encode(): word
+    for word in (*_CHARACTERS, *_ENDS, *_MARKS, *_KINDS, *_STORIES, *_TIME, "fftype", "ffres", "ffdefres", "u", "bin")
+}
+_WORDS |= {
+    word.encode(): word for word in ("trowd", "trleft", "trhdr", "clmrg", "clvmrg", "cellx", "htmltag", "htmlrtf")
+}
+"""All that mean something in every place."""

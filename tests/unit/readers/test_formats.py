@@ -13,6 +13,7 @@ import old_files
 import pytest
 from dochan.model.document import Paragraph, TextRun
 from dochan.model.table import Cell, Table
+from hostile import repacked
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Furniture
@@ -537,6 +538,12 @@ def test_chapters_of_a_book_are_pages_in_the_order_of_its_spine(tmp_path: Path):
     assert (found.info.title, found.info.author) == ("A book", "Park")
 
 
+def test_a_chapter_that_is_a_drawing_is_named(tmp_path: Path):
+    changed = lambda name, data: b"<svg><text>axis</text></svg>" if name == "OPS/a.xhtml" else data  # noqa: E731
+    path = repacked(made.book(tmp_path / "a.epub"), tmp_path / "b.epub", changed)
+    assert read(path, "epub:read").parts[0].notes == ["not read: 1 drawing with text"]
+
+
 @pytest.mark.parametrize(
     ("make", "suffix"),
     [
@@ -620,6 +627,9 @@ def test_what_hangul_and_sheets_hold_and_dochan_leaves_out_is_counted(tmp_path: 
     body = made._in_paragraph('<hp:textart text="art"/>') + made._in_paragraph("<hp:ole/>")
     notes = read(made.hangul(tmp_path / "a.hwpx", body), "hangul:read").parts[0].notes
     assert notes == ["not read: 1 word art text", "not read: 1 embedded object"]
+    memo = f"<hp:ctrl><hp:fieldBegin type='MEMO'><hp:subList>{made._p('Is it?')}</hp:subList></hp:fieldBegin></hp:ctrl>"
+    found = read(made.hangul(tmp_path / "b.hwpx", made._in_paragraph(f"{memo}<hp:t>text</hp:t>")), "hangul:read")
+    assert (texts(found), texts(found, Label.ASIDE_TEXT)) == (["text"], ["Is it?"])
     with zipfile.ZipFile(made.sheets(tmp_path / "a.xlsx"), "a") as archive:
         archive.writestr("xl/embeddings/a.docx", "")
     assert "not read: 1 embedded object" in read(tmp_path / "a.xlsx", "hangul:read").parts[0].notes

@@ -15,7 +15,7 @@ from ole_files import ole
 from pagemill.document.page import Mark
 from pagemill.errors import CorruptInputError
 from pagemill.readers.base import Block, Document
-from pagemill.readers.mail import attached, read, read_message
+from pagemill.readers.mail import attached, read, read_message, read_web_archive
 
 
 def eml(folder: Path, message: EmailMessage | bytes) -> Path:
@@ -150,9 +150,64 @@ def test_what_is_not_read_of_a_message_of_outlook_has_a_warning(tmp_path: Path):
     path = tmp_path / "a.msg"
     path.write_bytes(ole(files))
     assert read(path).parts[0].warnings == [
-        "not read: the text of the message, which is RTF",
+        "not read: the text as RTF, which is damaged (unknown compression)",
         "not read: an embedded object: Budget .xlsx",
     ]
+
+
+PACKED = bytes.fromhex("1a0000001c0000004c5a4675e2d44b51410004205758595a0d6e7d010eb0")
+"""``{\\rtf1 WXYZWXYZWXYZWXYZWXYZ}``, compressed."""
+
+
+def stored(rich: bytes) -> bytes:
+    return struct.pack("<II4sI", len(rich) + 12, len(rich), b"MELA", 0) + rich
+
+
+@pytest.mark.parametrize(
+    ("data", "shown", "warnings"),
+    [
+        (PACKED, ["WXYZ" * 5], []),
+        (PACKED[:-2] + b"00", [], ["not read: the text as RTF, which is damaged (its checksum is wrong)"]),
+        (stored(rb"{\rtf1{\b a\par}b}"), ["a", "b"], []),
+        (
+            stored(
+                rb"{\rtf1\ansi\ansicpg949\fromhtml1{\*\htmltag <ul><li>}\htmlrtf\bullet\htmlrtf0{\b\'c7\'d1} & x\tab y"
+                rb"{\*\htmltag </li>\par <li>}{\htmlrtf\'b7}z{\*\mhtmltag <p>}}"
+            ),
+            ["• 한 & x y", "• z"],
+            [],
+        ),
+    ],
+)
+def test_the_text_of_outlook_may_be_rtf(tmp_path: Path, data: bytes, shown: list[str], warnings: list[str]):
+    (tmp_path / "a.msg").write_bytes(ole(outlook("a") | stream("1000", "") | {"__substg1.0_10090102": data}))
+    document = read(tmp_path / "a.msg")
+    assert ([block.content for block in blocks(document)[2:]], document.parts[0].warnings) == (shown, warnings)
+
+
+@pytest.mark.parametrize("there", [24, 10, None])
+def test_texts_shorter_than_declared_have_a_warning(tmp_path: Path, there: int | None):
+    files = outlook("a")
+    files["__properties_version1.0"] += struct.pack("<IIII", 0x1000_001F, 6, 26, 0)
+    files["__substg1.0_1000001F"] = "Plain text.\n".encode("utf-16-le")[:there]
+    if there is None:
+        del files["__substg1.0_1000001F"]
+    (tmp_path / "a.msg").write_bytes(ole(files))
+    assert read(tmp_path / "a.msg").parts[0].warnings == ([] if there == 24 else ["not read: the end of the text"])
+
+
+def test_a_web_archive_is_read_with_its_pictures(tmp_path: Path):
+    picture = base64.b64encode(made.png().read()).decode()
+    path = tmp_path / "a.mht"
+    path.write_text(
+        "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=B\n\n--B\nContent-Type: text/html\n"
+        "Content-Location: file:///C:/a.htm\n\n<title>T</title><h1>Head</h1><img src='a_files/1.png'>\n--B\n"
+        "Content-Location: file:///C:/a_files/1.png\nContent-Type: image/png\nContent-Transfer-Encoding: base64\n\n"
+        f"{picture}\n--B--\n"
+    )
+    document = read_web_archive(path)
+    head, shown = blocks(document)
+    assert (document.info.title, head.content, shown.picture and shown.picture.data) == ("T", "Head", made.png().read())
 
 
 def test_a_damaged_message_of_outlook_is_refused(tmp_path: Path):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
 
 from pagemill.formulas.check import renders
 from pagemill.readers.omml import latex_of_omml
 
-SPACE = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+SPACE = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" ' + nsdecls("w")
 
 
 def r(text: str, properties: str = "") -> str:
@@ -32,6 +33,7 @@ MATRIX = kind("m", e(e(r("a"), r("b")), e(r("c"), r("d")), name="mr"))
     ("markup", "latex"),
     [
         (r("αβ→∞"), r"\alpha\beta\to\infty"),
+        ("<m:r><w:t>a</w:t></m:r>", "a"),
         (r("50%&amp;{x}"), r"50\%\&\{x\}"),
         (r("if ", "<m:nor/>") + r("x"), r"\text{if }x"),
         (r("R", '<m:scr m:val="double-struck"/>'), r"\mathbb{R}"),

@@ -211,7 +211,7 @@ def test_web_pages_and_text_with_the_names_of_old_office_files_are_read(
 @pytest.mark.parametrize(
     ("name", "data", "what"),
     [
-        ("a.doc", b"Date: x\nMIME-Version: 1.0\n", "a web archive"),
+        ("a.doc", b"Date: x\nMIME-Version: 1.0\n", "no web page"),
         (
             "a.xls",
             b'<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet"/>',
@@ -226,6 +226,28 @@ def test_other_files_with_the_names_of_old_office_files_are_named(tmp_path: Path
         parts_of(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("of", "suffix", "kind"),
+    [
+        (".docx", ".docm", "ms-word.document.macroEnabled"),
+        (".docx", ".dotx", "openxmlformats-officedocument.wordprocessingml.template"),
+        (".pptx", ".ppsx", "openxmlformats-officedocument.presentationml.slideshow"),
+        (".pptx", ".ppsm", "ms-powerpoint.slideshow.macroEnabled"),
+        (".xlsx", ".xltm", "ms-excel.template.macroEnabled"),
+    ],
+)
+def test_files_with_macros_shows_and_templates_are_read(
+    documents: dict[str, Path], tmp_path: Path, of: str, suffix: str, kind: str
+):
+    main = re.compile(rb"openxmlformats-officedocument\.\w+\.(?:document|presentation|sheet)\.main")
+
+    def changed(name: str, data: bytes) -> bytes:
+        return main.sub(f"{kind}.main".encode(), data) if name == "[Content_Types].xml" else data
+
+    path = repacked(documents[of], tmp_path / f"a{suffix}", changed)
+    assert text_of(parts_of(path)) == text_of(parts_of(documents[of]))
+
+
 @pytest.mark.parametrize("suffix", [".docx", ".pptx"])
 def test_strict_open_xml_is_named(documents: dict[str, Path], tmp_path: Path, suffix: str):
     old, new = b"http://schemas.openxmlformats.org/officeDocument/2006/", b"http://purl.oclc.org/ooxml/officeDocument/"
@@ -236,7 +258,7 @@ def test_strict_open_xml_is_named(documents: dict[str, Path], tmp_path: Path, su
 
 @pytest.mark.parametrize(
     ("suffix", "package", "extra"),
-    [(".docx", "docx", "office"), (".hwpx", "dochan", "hwp"), (".html", "selectolax.lexbor", "web")],
+    [(".docx", "docx.package", "office"), (".hwpx", "dochan", "hwp"), (".html", "selectolax.lexbor", "web")],
 )
 def test_what_is_not_installed_is_named_with_its_extra(
     documents: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, package: str, extra: str

@@ -75,3 +75,19 @@ def test_what_a_page_hides_is_counted():
     found = of_markup('<p>a<span hidden>b</span></p><div style="display: none"> </div><div hidden>c</div>')
     assert [block.content for part in found.parts for block in part.blocks] == ["a"]
     assert found.parts[0].notes == ["not read: 2 hidden text elements"]
+
+
+def test_forms_show_what_is_typed_and_chosen():
+    found = of_markup(
+        '<p>Name: <input value="Kim"><input type="hidden" value="x"><select><option>a<option selected>b</select></p>'
+        '<ul><li><input type="checkbox" checked>done</ul><input type="checkbox"><dialog open>open</dialog>'
+        "<dialog>no</dialog><svg><title>icon</title></svg><svg><text>axis</text></svg>"
+    )
+    assert [block.content for part in found.parts for block in part.blocks] == ["Name: Kim b", "• ☒ done", "open"]
+    assert found.parts[0].notes == ["not read: 1 drawing with text"]
+
+
+def test_paragraphs_in_emphasis_are_paragraphs():
+    """As pages of Google Docs are."""
+    found = of_markup("<b><p>one</p><p>two</p></b><p>three <b>bold</b></p>")
+    assert [block.content for part in found.parts for block in part.blocks] == ["one", "two", "three bold"]

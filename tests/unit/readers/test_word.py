@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,39 @@ def text_box(inside: str) -> str:
 def test_check_boxes_keep_their_state(tmp_path: Path, font: str, code: str, shown: str):
     found = word(tmp_path, f'<w:r {NAMES}><w:sym w:font="{font}" w:char="{code}"/><w:t> Yes</w:t></w:r>')
     assert texts(found) == [f"{shown} Yes"]
+
+
+def fields(*said: str) -> str:
+    """Runs: ``{``, ``|`` and ``}`` begin, part and end a field; what begins with ``!`` is of its instruction."""
+    kinds = {"{": "begin", "|": "separate", "}": "end"}
+    inside = (
+        f'<w:fldChar w:fldCharType="{kinds[each]}"/>'
+        if each in kinds
+        else f"<w:instrText>{each[1:]}</w:instrText>"
+        if each[0] == "!"
+        else f"<w:t>{each}</w:t>"
+        for each in said
+    )
+    return f"<w:smartTag {NAMES}>" + "".join(f"<w:r>{each}</w:r>" for each in inside) + "</w:smartTag>"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "linked"),
+    [
+        (["{", "!IF ", "{", "!REF a", "|", "x", "}", '!="x" "y"', "|", "y", "}"], ["y"], []),
+        (["{", '!HYPERLINK "http://a.b"', "|", "See ", "{", "!REF a", "|", "1", "}", "}"], ["See 1"], ["See 1"]),
+        (["{", "!TOC", "|", "{", '!HYPERLINK "http://a.b"', "|", "A", "}", "B", "}"], ["AB"], ["A"]),
+        (["{", "!QUOTE ", "{", "!DATE", "|", "today", "}", "}"], ["today"], []),
+        (["{", "!IF ", "{", "!REF a", "|", "x", "}", "y"], ["y", "x"], []),
+    ],
+)
+def test_fields_in_fields_show_the_result_of_the_outer_one(
+    tmp_path: Path, said: list[str], shown: list[str], linked: list[str]
+):
+    found = word(tmp_path, fields(*said))
+    assert texts(found) == shown
+    spans = [(each.content or "")[span.start : span.end] for each in blocks(found) for span in each.spans]
+    assert spans == linked
 
 
 @pytest.mark.parametrize("kind", ["page", "column"])
@@ -188,10 +222,26 @@ def test_a_note_with_a_mark_of_its_own_has_no_number(tmp_path: Path):
     assert (texts(found), texts(found, Label.FOOTNOTE)) == (["*"], ["Text."])
 
 
-@pytest.mark.parametrize(("kind", "shown"), [("html", ["a chunk"]), ("plain", ["a <b>chunk</b>"]), ("rtf", [])])
-def test_embedded_pages_are_read_in_their_place(tmp_path: Path, kind: str, shown: list[str]):
+@pytest.mark.parametrize(
+    ("kind", "data", "shown"),
+    [
+        ("text/html", b"a <b>chunk</b>", ["a chunk"]),
+        ("text/plain", b"a <b>chunk</b>", ["a <b>chunk</b>"]),
+        ("application/rtf", b"{\\rtf1 a \\b chunk}", ["a chunk"]),
+        ("text/rtf", b"a chunk", []),
+        ("message/rfc822", b"MIME-Version: 1.0\nContent-Type: text/html\n\n<p>a chunk", ["a chunk"]),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml", b"", ["a chunk"]),
+    ],
+)
+def test_embedded_documents_are_read_in_their_place(tmp_path: Path, kind: str, data: bytes, shown: list[str]):
     def fill(document: Any) -> None:
-        part = Part(PackURI("/word/chunk"), f"text/{kind}", b"a <b>chunk</b>", document.part.package)
+        inner = io.BytesIO()
+        if not data:
+            docx.Document().save(inner)
+            chunk = docx.Document(inner)
+            chunk.add_paragraph("a chunk")
+            chunk.save(inner)
+        part = Part(PackURI("/word/chunk"), kind, data or inner.getvalue(), document.part.package)
         name = document.part.relate_to(part, f"{made.LINK.rpartition('/')[0]}/aFChunk")
         document.element.body.insert(0, parse_xml(f'<w:altChunk {NAMES} r:id="{name}"/>'))
 
@@ -219,3 +269,27 @@ def test_cells_that_are_numbered_show_their_number(tmp_path: Path):
 
     (table,) = texts(word(tmp_path, f"<w:r {NAMES}/>", fill), Label.TABLE)
     assert table is not None and ">1.</th>" in table and ">2.</td>" in table
+
+
+def test_lists_count_on_as_word_does(tmp_path: Path):
+    """Of numbers with one list in common the second counts on, unless it says where it begins; styles have levels."""
+    level = '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>'
+    again = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride>'
+    numbers = (("51", "51", ""), ("52", "51", ""), ("53", "51", again), ("54", "52", ""))
+
+    def fill(document: Any) -> None:
+        part = document.part.numbering_part.element
+        for markup in (
+            f'<w:abstractNum {NAMES} w:abstractNumId="51"><w:styleLink w:val="L"/>{level}</w:abstractNum>',
+            f'<w:abstractNum {NAMES} w:abstractNumId="52"><w:numStyleLink w:val="L"/></w:abstractNum>',
+            *(
+                f'<w:num {NAMES} w:numId="{number}"><w:abstractNumId w:val="{of}"/>{override}</w:num>'
+                for number, of, override in numbers
+            ),
+        ):
+            part.append(parse_xml(markup))
+        for number in ("51", "52", "53", "53", "54"):
+            properties = document.add_paragraph("x")._p.get_or_add_pPr()
+            properties.append(parse_xml(f'<w:numPr {NAMES}><w:numId w:val="{number}"/></w:numPr>'))
+
+    assert texts(word(tmp_path, f"<w:r {NAMES}/>", fill)) == ["1. x", "2. x", "1. x", "2. x", "3. x"]
