@@ -49,6 +49,7 @@ def test_every_kind_of_source_gives_the_same_document(png: Path):
             pagemill.parse(wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_document_is_saved_with_the_pictures_its_markdown_shows(tmp_path: Path):
     document = pagemill.parse(SAMPLES / "report.pdf")
     assert [page.page_number for page in document.pages] == list(range(1, len(document.pages) + 1))
@@ -66,6 +67,7 @@ def test_a_document_is_saved_with_the_pictures_its_markdown_shows(tmp_path: Path
     assert not pagemill.parse(SAMPLES / "report.pdf", pages="1", crops=False).crops
 
 
+@pytest.mark.slow
 def test_what_cannot_be_opened_raises(png: Path, tmp_path: Path):
     locked = tmp_path / "locked.pdf"
     locked.write_bytes(encrypted_pdf(b"sesame"))

@@ -201,6 +201,7 @@ async def test_an_image_that_hangs_in_its_decoder_costs_no_thread(
     release.set()
 
 
+@pytest.mark.slow
 async def test_giving_up_on_a_page_frees_its_process(pdf: Path, faulty: list[str], tmp_path: Path):
     async with DecodingService(workers=1, command=faulty) as service:
         task = asyncio.create_task(service.decode(PdfPage(path=pdf, page_index=2)))
@@ -308,6 +309,7 @@ async def test_a_process_that_keeps_much_memory_is_replaced(pdf: Path, tmp_path:
     assert seen == [(1, 0), (0, 0), (0, 1), (1, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="address space limits are Linux's")
 def test_a_lower_limit_of_the_user_is_kept(pdf: Path):
     script = f"""
@@ -381,6 +383,7 @@ async def test_a_decoder_that_another_process_kills_costs_the_page_nothing(
         assert (await page).pixels.size
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
 def test_processes_die_with_their_parent(pdf: Path):
     script = f"""
@@ -494,6 +497,7 @@ async def test_files_that_are_no_good(tmp_path: Path, pdf: Path):
             await service.decode(PdfPage(path=cut, page_index=4))
 
 
+@pytest.mark.slow
 async def test_boxes_and_rotation(tmp_path: Path):
     cases = (
         (b"/MediaBox[0 0 100 200]/Contents 4 0 R", (1000, 500), (990, 10)),
@@ -512,6 +516,7 @@ async def test_boxes_and_rotation(tmp_path: Path):
             assert decoded.pixels[red].tolist() == [255, 0, 0], page
 
 
+@pytest.mark.slow
 async def test_absurd_pages_end_well(tmp_path: Path):
     boxes = (b"0 0 0 0", b"5 5 5 300", b"0 0 1e30 1e30", b"0 0 200000 200000", b"0 0 14400 0.01")
     async with DecodingService(workers=1) as service:

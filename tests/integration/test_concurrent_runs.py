@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import socket
 import sys
 from pathlib import Path
 
 import pytest
 from coded_pages import Corpus, CorpusMaker
-from pagemill_process import OPTIONS, PagemillProcess, kill_when_written, run, wait_until_written
-from run_contents import contents, differences, leftovers
+from pagemill_process import OPTIONS, PagemillProcess, run, wait_until_written
+from run_contents import contents, differences
 
 from pagemill.errors import ExitCode
 
@@ -30,16 +28,15 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return maker.corpus()
 
 
-@pytest.mark.parametrize("mode", [[], ["--fresh"]], ids=lambda mode: "".join(mode))
 def test_the_second_process_is_refused_and_the_first_goes_on(
-    mode: list[str], corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
+    corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     arguments = ["parse", *corpus.paths, "-o", tmp_path / "out", *OPTIONS]
     first = PagemillProcess(arguments, surroundings, tmp_path / "first.log")
     try:
         wait_until_written(3, tmp_path / "out")
         worker = first.worker()
-        assert run([*arguments, *mode], surroundings, tmp_path / "second.log") == ExitCode.OUTPUT
+        assert run([*arguments, "--fresh"], surroundings, tmp_path / "second.log") == ExitCode.OUTPUT
         assert first.exit_code is None, "the first run ended too soon to test anything"
         message = (tmp_path / "second.log").read_text()
         assert str(worker or first.pid) in message
@@ -64,17 +61,3 @@ def test_of_many_processes_started_at_once_one_works(
             process.clear()
     assert codes == [ExitCode.OK, *[ExitCode.OUTPUT] * 3]
     assert differences(contents(tmp_path / "out"), contents(undisturbed)) == []
-
-
-def test_the_lock_of_a_dead_process_is_taken_over(
-    corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
-):
-    arguments = ["parse", *corpus.paths, "-o", tmp_path / "out", *OPTIONS]
-    kill_when_written(3, tmp_path / "out", arguments, surroundings, tmp_path / "first.log")
-    lock = tmp_path / "out" / ".pagemill" / "lock"
-    assert lock.exists()
-    owner = json.loads(lock.read_text())
-    lock.write_text(json.dumps({**owner, "pid": os.getpid()}))  # the number has been given to another process since
-    assert run(arguments, surroundings, tmp_path / "second.log") == ExitCode.OK, (tmp_path / "second.log").read_text()
-    assert differences(contents(tmp_path / "out"), contents(undisturbed)) == []
-    assert leftovers(tmp_path / "out") == []

@@ -57,7 +57,10 @@ def test_seven_faults_at_five_percent_of_the_pages_each(surroundings: dict[str, 
 
 @pytest.mark.parametrize(
     "fault",
-    [*(pytest.param(fault, marks=pytest.mark.slow) for fault in (*DEADLY, Fault.TRANSIENT)), Fault.BATCH_OUT_OF_MEMORY],
+    [
+        *(pytest.param(fault, marks=pytest.mark.slow) for fault in (*DEADLY, Fault.TRANSIENT) if fault not in TOGETHER),
+        Fault.BATCH_OUT_OF_MEMORY,
+    ],
     ids=lambda fault: fault.name.lower(),
 )
 def test_a_fault_alone(fault: Fault, surroundings: dict[str, str], tmp_path: Path):

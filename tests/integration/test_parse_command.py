@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -99,15 +98,6 @@ def test_a_bad_option_ends_the_run_before_the_output_is_touched(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
-def test_korean_is_read_without_a_program(tmp_path: Path):
-    environment = {**ENVIRONMENT, "PATH": str(tmp_path)}
-    ended = parse(SAMPLES / "notice-ko-scan.pdf", "-o", tmp_path / "out", env=environment)
-    assert ended.returncode == ExitCode.OK, ended.stderr
-    read = [record["languages"][0] for record in records(tmp_path / "out")]
-    assert read and set(read) == {"ko"}
-
-
 def test_a_language_that_is_not_installed_names_what_to_install(inputs: Path, tmp_path: Path):
     ended = parse(inputs / "a.png", "--lang", "km", "-o", tmp_path / "out")
     assert ended.returncode == ExitCode.LANGUAGE
@@ -131,31 +121,6 @@ def test_good_inputs_are_parsed_beside_bad_ones_and_names_stay_apart(inputs: Pat
     assert all(line == line.rstrip() for line in ended.stdout.splitlines())
 
 
-@pytest.mark.slow
-def test_a_run_is_replaced_only_when_asked(inputs: Path, tmp_path: Path):
-    out = tmp_path / "out"
-    assert parse(inputs / "a.png", "-o", out).returncode == ExitCode.OK
-    first = run_json(out)["started"]
-    assert parse(inputs / "a.jpg", "-o", out).returncode == ExitCode.OK
-    assert run_json(out)["started"] == first
-    assert sorted(record["markdown"] for record in records(out)) == ["alpha", "beta"]
-    assert parse(inputs / "a.jpg", "-o", out, "--fresh").returncode == ExitCode.OK
-    assert [record["markdown"] for record in records(out)] == ["beta"]
-
-
-@pytest.mark.slow
-def test_other_settings_are_named_and_nothing_is_touched(inputs: Path, tmp_path: Path):
-    out = tmp_path / "out"
-    assert parse(inputs / "a.png", "-o", out).returncode == ExitCode.OK
-    before = (out / "ocr_results.jsonl").read_bytes()
-    ended = parse(inputs / "a.jpg", "-o", out, "--text-layer", "never", "--no-crops")
-    assert ended.returncode == ExitCode.OUTPUT
-    assert all(word in ended.stderr for word in ("text_layer", "auto", "never", "crops", "--fresh"))
-    assert (out / "ocr_results.jsonl").read_bytes() == before
-    harmless = ["--page-timeout", "100", "--threads", "1", "--no-report"]
-    assert parse(inputs / "a.png", "-o", out, *harmless).returncode == ExitCode.OK
-
-
 def test_resuming_where_there_is_no_run_starts_one_and_says_so(inputs: Path, tmp_path: Path):
     for said in ("holds no run to resume: starting one", "Resuming: 1 page finished before"):
         ended = parse("--resume", inputs / "a.png", "-o", tmp_path / "out")
@@ -170,38 +135,6 @@ def test_there_must_be_a_run_to_go_on_with_where_that_was_asked(inputs: Path, tm
     assert ended.returncode == ExitCode.OUTPUT
     assert "no run" in ended.stderr
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-def test_nothing_is_parsed_twice_and_old_failures_count(inputs: Path, tmp_path: Path):
-    out = tmp_path / "out"
-    arguments = ("rows.parquet", "a.png", "-o", out)
-    first = parse(*arguments, cwd=inputs)
-    assert first.returncode == ExitCode.PAGES_FAILED
-    assert "--retry-failed" in first.stdout
-    lines = (out / "ocr_results.jsonl").read_bytes()
-    again = parse(*arguments, "--resume", cwd=inputs)
-    assert again.returncode == ExitCode.PAGES_FAILED
-    assert "Resuming: 4 pages finished before" in again.stderr
-    assert "nothing to do" in again.stdout
-    assert (out / "ocr_results.jsonl").read_bytes() == lines
-    retried = parse(*arguments, "--retry-failed", cwd=inputs)
-    assert retried.returncode == ExitCode.PAGES_FAILED
-    assert "Resuming: 2 pages finished before" in retried.stderr
-    assert "0 done, 2 failed" in retried.stdout
-    assert sorted(record["page_id"] for record in records(out)) == sorted(
-        json.loads(line)["page_id"] for line in lines.splitlines()
-    )
-
-
-@pytest.mark.slow
-def test_files_with_the_same_content_are_skipped_where_that_was_asked(inputs: Path, tmp_path: Path):
-    twin = tmp_path / "twin.png"
-    twin.write_bytes((inputs / "a.png").read_bytes())
-    ended = parse(inputs / "a.png", twin, "-o", tmp_path / "out", "--skip-duplicates")
-    assert ended.returncode == ExitCode.OK
-    assert "1 done, 0 failed, 1 skipped" in ended.stdout
-    assert [record["doc_id"] for record in records(tmp_path / "out")] == ["a"]
 
 
 @pytest.mark.slow
@@ -238,16 +171,6 @@ def test_files_of_other_kinds_in_a_folder_are_named_and_no_failure(inputs: Path,
     assert [record["page_id"] for record in records(tmp_path / "out")] == ["page_1"]
     again = parse(folder, "-o", tmp_path / "out", "--quiet")
     assert (again.returncode, again.stderr) == (ExitCode.OK, "")
-
-
-@pytest.mark.slow
-def test_a_misspelt_name_does_not_block_the_output(inputs: Path, tmp_path: Path):
-    out = tmp_path / "out"
-    assert parse(inputs / "aa.png", "-o", out).returncode == ExitCode.USAGE
-    assert not out.exists()
-    assert parse(inputs / "a.png", "-o", out).returncode == ExitCode.OK
-    assert [record["markdown"] for record in records(out)] == ["alpha"]
-    assert [path.name for path in (out / "documents").glob("*.md")] == ["a.md"]
 
 
 @pytest.mark.parametrize("place", ["file", "proc"])

@@ -119,51 +119,6 @@ def test_a_run_that_is_stopped_while_its_server_is_gone_ends_at_once_and_goes_on
     assert {record["attempts"] for record in records(out)} == {1}  # waiting is no attempt
 
 
-def test_a_server_that_comes_back_in_time_costs_nothing(
-    corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
-):
-    out, log = tmp_path / "out", tmp_path / "log"
-    with StubProcess(*STUB, "--dies-after", "60", "--returns-after-s", "1") as server:
-        arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS, server.url, "--page-timeout", "1"]
-        assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
-    assert differences(contents(out), contents(undisturbed)) == []
-
-
-def test_a_server_that_takes_no_requests_of_ours_is_left_out(
-    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
-):
-    out, log = tmp_path / "out", tmp_path / "log"
-    with StubProcess(*STUB, "--api-key", "secret") as strict:
-        arguments = ["parse", *corpus.paths, "-o", out, *OPTIONS]
-        assert run([*arguments, strict.url, "--server", stub.url], surroundings, log) == ExitCode.OK, log.read_text()
-        assert log.read_text().count(strict.url) == 1
-        assert "PAGEMILL_API_KEY" in log.read_text()
-        assert differences(contents(out), contents(undisturbed)) == []
-        alone = ["parse", *corpus.paths, "-o", tmp_path / "alone", *OPTIONS, strict.url]
-        assert run(alone, surroundings, log) == ExitCode.USAGE, log.read_text()
-
-
-def test_without_a_server_nothing_is_begun(corpus: Corpus, surroundings: dict[str, str], tmp_path: Path):
-    out, log = tmp_path / "out", tmp_path / "log"
-    status = run(
-        ["parse", *corpus.paths, "-o", out, *OPTIONS, "http://127.0.0.1:9", "--server-wait", "0.5"], surroundings, log
-    )
-    assert status == ExitCode.NETWORK, log.read_text()
-    assert not out.exists()
-
-
-def test_another_model_or_way_of_reading_is_another_run(
-    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
-):
-    log = tmp_path / "log"
-    arguments = ["parse", *corpus.paths, "-o", undisturbed, "--layout-engine", "fast", "--quiet"]
-    assert run(arguments, surroundings, log) == ExitCode.OUTPUT
-    assert "recognition_engine was vlm" in log.read_text()
-    by_another = [*arguments, "--recognition-engine", "vlm", "--server", stub.url, "--served-model", "glm-ocr"]
-    assert run([*by_another, "--model", "generic"], surroundings, log) == ExitCode.OUTPUT
-    assert "model was glm-ocr and is generic" in log.read_text()
-
-
 def test_a_page_with_a_sound_text_layer_may_be_taken_by_its_lines(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path: Path
 ):

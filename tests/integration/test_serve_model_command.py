@@ -88,12 +88,11 @@ def serve_model(world: World, *arguments: str, words: tuple[str, ...] = ()) -> I
         command.process.wait(PATIENCE_S)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_prints_the_address_and_ends_everything_when_asked_to(world: World, number: signal.Signals):
+def test_it_prints_the_address_and_ends_everything_when_asked_to(world: World):
     with serve_model(world, words=("children",)) as command:
         command.wait_until_ready()
         assert command.out == f"http://127.0.0.1:{command.port}\n"
-        command.signal(number)
+        command.signal(signal.SIGINT)
         assert command.wait() == ExitCode.OK
         assert not world.processes()
         assert is_free("127.0.0.1", command.port)
@@ -110,22 +109,6 @@ def test_each_replica_has_an_accelerator_a_port_and_a_log_of_its_own(world: Worl
         assert not world.processes()
 
 
-def test_more_replicas_than_accelerators_are_refused(world: World):
-    with serve_model(world, "--replicas", "3") as command:
-        assert command.wait() == ExitCode.USAGE
-        assert "3 replicas need 3 accelerators; 2 can be seen" in command.err
-
-
-def test_a_server_that_dies_comes_back_and_that_is_told(world: World):
-    with serve_model(world) as command:
-        command.wait_until_ready()
-        os.kill(world.lives()[0]["pid"], signal.SIGKILL)
-        wait_for(lambda: command.err.count("Ready after") == 2, "the second life")
-        assert "it ended (SIGKILL)" in command.err
-        assert "; starting again in 1 s" in command.err
-        assert command.out.count("\n") == 1
-
-
 @pytest.mark.parametrize("everybody", [pytest.param(False, id="it"), pytest.param(True, id="its group")])
 def test_sigkill_leaves_no_process_behind(world: World, everybody: bool):
     with serve_model(world, words=("children",)) as command:
@@ -137,35 +120,6 @@ def test_sigkill_leaves_no_process_behind(world: World, everybody: bool):
         command.wait()
         world.wait_until_gone()
         assert is_free("127.0.0.1", command.port)
-
-
-def test_a_second_signal_does_not_wait_for_a_stubborn_server(world: World):
-    with serve_model(world, words=("stubborn",)) as command:
-        command.wait_until_ready()
-        command.signal(signal.SIGTERM)
-        wait_for(lambda: "Stopping" in command.err, "the first signal to be heeded")
-        assert command.process.poll() is None
-        command.signal(signal.SIGTERM)
-        assert command.wait() == ExitCode.OK
-        assert not world.processes()
-
-
-def test_a_signal_during_the_start_ends_it(world: World):
-    with serve_model(world, words=("hang",)) as command:
-        wait_for(world.lives, "the server to begin")
-        command.signal(signal.SIGINT)
-        assert command.wait() == ExitCode.INTERRUPTED
-        assert not world.processes()
-        assert not command.out
-
-
-def test_a_server_that_does_not_start_ends_it_with_the_cause(world: World):
-    with serve_model(world, words=("oom",)) as command:
-        assert command.wait() == ExitCode.SERVER
-        assert "CUDA out of memory" in command.err
-        assert "--gpu-mem-util" in command.err
-        assert "Traceback" not in command.err
-        assert not world.processes()
 
 
 def test_the_flags_of_the_plan_the_card_and_the_user_reach_the_server(world: World):

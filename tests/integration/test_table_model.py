@@ -13,6 +13,7 @@ from pagemill.tables.structure_model import SlanetPlus, packaged_model
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow
 def test_the_model_reads_a_table_without_rules_and_says_the_same_on_every_thread():
     page = blank()
     lines = [line_at(text, 50 + 280 * column, 50) for column, text in enumerate(("Kind", "What it is", "Number"))]

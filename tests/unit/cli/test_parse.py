@@ -66,12 +66,9 @@ def pagemill(arguments: str, shell: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "shell", "code"),
     [
-        ("--help", ">/dev/full", ExitCode.NO_SPACE),
         ("--help", ">/dev/full 2>&1", ExitCode.NO_SPACE),
         ("--help", ">&- 2>&- <&-", ExitCode.OK),
-        ("parse --nonsense", "2>/dev/full", ExitCode.USAGE),
         ("status .", "2>/dev/full", ExitCode.OUTPUT),
-        ("status .", "2>&-", ExitCode.OUTPUT),
         ("status .", ">&- 2>&- <&-", ExitCode.OUTPUT),
     ],
 )

@@ -17,6 +17,7 @@ from pagemill.inference.chat import decode_completion
         | st.dictionaries(
             st.text() | st.sampled_from(["choices", "message", "content", "usage", "completion_tokens"]), s
         ),
+        max_leaves=20,
     )
 )
 def test_any_json_is_an_answer_or_a_value_error(value):

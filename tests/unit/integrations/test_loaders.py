@@ -33,6 +33,7 @@ def expected(png: Path, chunk: pagemill.Chunk) -> dict[str, object]:
     return {"source": str(png), "headings": list(chunk.headings), "pages": [1], "boxes": boxes}
 
 
+@pytest.mark.slow
 def test_langchain(png: Path, chunk: pagemill.Chunk):
     pytest.importorskip("langchain_core", reason=REASON)
     from pagemill.integrations.langchain import PagemillLoader
@@ -42,6 +43,7 @@ def test_langchain(png: Path, chunk: pagemill.Chunk):
     assert document.metadata == expected(png, chunk)
 
 
+@pytest.mark.slow
 def test_llamaindex(png: Path, chunk: pagemill.Chunk):
     pytest.importorskip("llama_index.core", reason=REASON)
     from llama_index.core.schema import MetadataMode
@@ -54,6 +56,7 @@ def test_llamaindex(png: Path, chunk: pagemill.Chunk):
     assert "alpha.png" not in document.get_content(MetadataMode.EMBED)
 
 
+@pytest.mark.slow
 def test_haystack(png: Path, chunk: pagemill.Chunk):
     pytest.importorskip("haystack", reason=REASON)
     from haystack import Pipeline

@@ -352,8 +352,8 @@ def test_cells_over_all_rows_are_written_in_linear_time():
 
 
 def test_cells_far_from_each_other_are_in_several_tables():
-    pieces = list(tables([cell(Inline("x"), number, number) for number in range(2000)]))
-    assert 5 < len(pieces) < 20 and all(piece.continues for piece in pieces[:-1])
-    tall = [cell(Inline("x"), 0, 0, 3000), *(cell(Inline("x"), number, number + 1) for number in range(2999))]
+    pieces = list(tables([cell(Inline("x"), number, number) for number in range(700)]))
+    assert 2 < len(pieces) < 10 and all(piece.continues for piece in pieces[:-1])
+    tall = [cell(Inline("x"), 0, 0, 1200), *(cell(Inline("x"), number, number + 1) for number in range(1100))]
     with pytest.raises(TooLargeError):
         list(tables(tall))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from drawn_sheets import PROSE, Sheet, markdown, records
 from reportlab.lib.utils import simpleSplit
@@ -18,14 +16,9 @@ from pagemill.parsing.typography.page import typographic_blocks
 
 PROSE_LINES = simpleSplit(PROSE, "Helvetica", 11, 430)
 
-TITLES = list(
-    itertools.product(
-        ("Helvetica-Bold", "Times-Bold", "Helvetica", "Times-Roman"), (12, 12.5, 13, 14, 15, 16), ("centred", "left")
-    )
-)
 
-
-@pytest.mark.parametrize(("font", "size", "place"), TITLES)
+@pytest.mark.parametrize("font", ["Helvetica-Bold", "Times-Roman"])
+@pytest.mark.parametrize(("size", "place"), [(12, "centred"), (12, "left"), (13, "centred"), (16, "left")])
 def test_the_title_of_a_first_page_is_a_title(tmp_path, font, size, place):
     sheet = Sheet()
     title = "Agreement on the use of the mill pond"
@@ -59,10 +52,10 @@ def test_bold_paragraphs_of_a_file_whose_tags_name_no_heading_are_headings(tmp_p
     assert [line.index(" ") for line in headings] == [1, 2, 3, 1, 2, 2]
 
 
-HEADINGS = list(itertools.product((True, False), ("Helvetica-Bold", "Times-Bold"), (11, 12, 14), (24, 34)))
-
-
-@pytest.mark.parametrize(("ruled", "font", "size", "gap"), HEADINGS)
+@pytest.mark.parametrize("ruled", [True, False])
+@pytest.mark.parametrize(
+    ("font", "size", "gap"), [("Times-Bold", 11, 24), ("Helvetica-Bold", 11, 34), ("Times-Bold", 14, 24)]
+)
 def test_a_heading_above_a_table_stays_a_heading(tmp_path, ruled, font, size, gap):
     sheet = Sheet()
     y = sheet.prose(72, 80, 450) + 22

@@ -148,22 +148,20 @@ def test_inline_math_moves_nothing_but_spaces(said: str):
     assert squeezed.replace(" ", "").replace("\n", "") == said.replace(" ", "").replace("\n", "")
 
 
+HOSTILE = [
+    *("$" * 200_000, "$ " * 100_000, "\\(" * 100_000, ". " * 200_000, "```" * 100_000, "```\n" * 100_000),
+    *("`" * 300_000, "`a\n" * 100_000, "<|ref|>" * 50_000, "</div>\n" * 50_000),
+]
+
+
 @pytest.mark.parametrize(
-    "said",
+    ("said", "task"),
     [
-        "$" * 200_000,
-        "$ " * 100_000,
-        "\\(" * 100_000,
-        ". " * 200_000,
-        "```" * 100_000,
-        "```\n" * 100_000,
-        "`" * 300_000,
-        "`a\n" * 100_000,
-        "<|ref|>" * 50_000,
-        "</div>\n" * 50_000,
+        *((said, Task.TEXT) for said in HOSTILE),
+        *((said, Task.FORMULA) for said in HOSTILE[:3]),
+        *((said, Task.TABLE) for said in HOSTILE[-3:]),
     ],
 )
-@pytest.mark.parametrize("task", [Task.TEXT, Task.TABLE, Task.FORMULA])
 def test_hostile_answers_end(said: str, task: Task):
     clean(said, task, STEPS)
 

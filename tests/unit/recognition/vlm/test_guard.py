@@ -168,8 +168,14 @@ def test_shares_of_repetition():
 HOSTILE = ["<table" * 60_000, "\\quad" * 80_000, "{" * 400_000, "|\n" * 200_000, "|" * 400_000, "ab" * 200_000]
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, "".join(f"{n} " for n in range(60_000)), "<|ref|>" * 50_000])
-@pytest.mark.parametrize("task", [Task.TEXT, Task.TABLE, Task.FORMULA])
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        *((text, Task.TEXT) for text in (*HOSTILE, "".join(f"{n} " for n in range(60_000)), "<|ref|>" * 50_000)),
+        *((text, Task.TABLE) for text in (HOSTILE[0], HOSTILE[3])),
+        *((text, Task.FORMULA) for text in HOSTILE[1:3]),
+    ],
+)
 def test_hostile_answers_end(text: str, task: Task):
     verdict(text, task)
 

@@ -85,7 +85,9 @@ def test_a_folder_without_documents(tmp_path: Path) -> None:
         DpBench().load(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("engine", ["docling", "marker", "mineru"])
+@pytest.mark.parametrize(
+    "engine", ["docling", *(pytest.param(name, marks=pytest.mark.slow) for name in ("marker", "mineru"))]
+)
 def test_published_scores(engine: str) -> None:
     root = os.environ.get("PAGEMILL_TEST_DATA")
     if not root:

@@ -233,7 +233,7 @@ def test_a_conversion_is_within_limits(tmp_path: Path, monkeypatch: pytest.Monke
     assert html_of_latex(latex) == ""
 
 
-@pytest.mark.parametrize("piece", ["<th>a", "<td><table>", "<span>", "<tbody>", "<math>x</math>"])
+@pytest.mark.parametrize("piece", ["<td><table>", "<math>x</math>"])
 def test_hostile_tables_take_time_with_their_length(piece: str) -> None:
     """Minutes, if any part took time with its square."""
     assert plain_table("<table><tr><td>b" + piece * 8_000)
