@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from pagemill._version import __version__
 from pagemill.errors import PagemillError
@@ -16,15 +19,8 @@ from pagemill.rest.errors import HttpError, NotFoundError
 from pagemill.rest.middleware import Guard, error_answer
 from pagemill.rest.models import schemas
 from pagemill.rest.server import Server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from pagemill.rest.settings import ServeSettings
-    from pagemill.runtime.supervisor import Life
+from pagemill.rest.settings import ServeSettings
+from pagemill.runtime.supervisor import Life
 
 _DESCRIPTION = "Turns PDFs, scans, photographs of pages, Office, HWP and web files into regions, tables and Markdown."
 

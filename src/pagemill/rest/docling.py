@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response, WebSocket, WebSocketDisconnect
@@ -29,15 +30,11 @@ from pagemill.rest.docling_options import (
 )
 from pagemill.rest.docling_results import ConvertedDocument, failure, task_status
 from pagemill.rest.errors import NotFoundError, UnauthorizedError, sentence, status_of
+from pagemill.rest.jobs import JobRow
 from pagemill.rest.middleware import error_answer
 from pagemill.rest.results import JobResults
 from pagemill.rest.sending import SYNC_WAIT_S, Sending, from_base64, read_note, sending, waited
 from pagemill.rest.server import Server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-
-    from pagemill.rest.jobs import JobRow
 
 _NOTE = "docling.json"
 _MOST_WAIT_S = 60.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -10,9 +11,6 @@ from pagemill.config.chunking import ChunkSettings
 from pagemill.config.modes import LINES, VLM, TextLayerMode
 from pagemill.errors import UsageError
 from pagemill.recognition.languages import TESSDATA_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 FORMATS = {"md": "markdown", "json": "doclingdocument", "html": "html", "text": "txt", "doctags": "doctags"}
 """Names of docling-serve, and of :mod:`pagemill.export.formats`."""

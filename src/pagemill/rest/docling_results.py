@@ -5,29 +5,24 @@ from __future__ import annotations
 import base64
 import re
 import secrets
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from pagemill.document.jobs import JobError, JobState
 from pagemill.document.json_text import json_text
-from pagemill.document.page import DOUBTS, DocumentInfo, Status
+from pagemill.document.page import DOUBTS, DocumentInfo, PageError, PageResult, Status
 from pagemill.export.chunks import cut
 from pagemill.export.formats import About, export_format
 from pagemill.export.markdown import page_markdown
 from pagemill.export.token_count import token_counter
-from pagemill.rest.docling_options import FORMATS
+from pagemill.rest.docling_options import FORMATS, Chunking, Conversion
 from pagemill.rest.errors import sentence
+from pagemill.rest.results import JobResults
 from pagemill.store.files import encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pagemill.document.page import PageError, PageResult
-    from pagemill.rest.docling_options import Chunking, Conversion
-    from pagemill.rest.results import JobResults
 
 MAX_ERRORS = 1000
 """Errors of pages that an answer lists."""

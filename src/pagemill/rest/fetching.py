@@ -9,16 +9,14 @@ import ssl
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote, urljoin, urlsplit
 
 from pagemill.errors import InputError, TooLargeError
 from pagemill.rest.errors import FetchError, ForbiddenError
 from pagemill.store.files import output_errors, sync_directory
 from pagemill.whole_files import whole_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FETCH_S = 300.0
 """Time limit of one file, redirects included."""

@@ -6,18 +6,16 @@ import secrets
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pagemill.document.jobs import JobError, JobState
 from pagemill.errors import OutputError
 from pagemill.store.database import database_errors, require_sqlite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _REMEDY = "Restore the file from a backup, or start with another --data folder."
 _BUSY_S = 10.0

@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pagemill.rest.errors import UnauthorizedError
 from pagemill.store.files import output_errors, write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _SALT_BYTES = 16
 EVERYBODY = ""

@@ -6,20 +6,16 @@ import asyncio
 import logging
 import secrets
 import time
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pagemill.errors import PagemillError
 from pagemill.rest.errors import ContentTooLargeError, ForbiddenError, HttpError, SlowRequestError, reported, status_of
 from pagemill.rest.models import ErrorAnswer, answer
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from pagemill.rest.server import Server
+from pagemill.rest.server import Server
 
 log = logging.getLogger("pagemill.rest.requests")
 

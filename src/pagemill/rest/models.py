@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.responses import Response
 
 from pagemill.document.jobs import Collections, Hits, Job, JobDocument, JobError, JobPages, Jobs, Pages
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.rest.jobs import JobFile, JobRow
-    from pagemill.rest.runner import ActiveJob
+from pagemill.rest.jobs import JobFile, JobRow
+from pagemill.rest.runner import ActiveJob
 
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "Job": {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pagemill.app.options import ParseOptions
 from pagemill.config.modes import LINES
@@ -12,12 +13,8 @@ from pagemill.config.options import build, options_of
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.settings import ParseSettings
 from pagemill.errors import UsageError
+from pagemill.rest.settings import ServeSettings
 from pagemill.sources.options import SourceOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pagemill.rest.settings import ServeSettings
 
 PASSWORD = "password"
 """The option that is neither shown nor logged."""

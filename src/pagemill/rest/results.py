@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
@@ -26,22 +26,17 @@ from pagemill.imaging.encode import encode_webp
 from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.rest.archives import zipped
 from pagemill.rest.errors import NotFoundError
-from pagemill.rest.jobs import MAX_NUMBER
+from pagemill.rest.jobs import MAX_NUMBER, JobFile, JobRow
 from pagemill.rest.options import PASSWORD, for_clients
 from pagemill.rest.runner import with_names
+from pagemill.runtime.decoding import DecodingService
+from pagemill.runtime.flight import FlightControl
 from pagemill.sources.options import SourceOptions
 from pagemill.store.files import encoded
 from pagemill.store.holding import Holding, examine
 from pagemill.store.reading import RunReader
 from pagemill.store.records import encode_line
 from pagemill.store.rows import PageState
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.rest.jobs import JobFile, JobRow
-    from pagemill.runtime.decoding import DecodingService
-    from pagemill.runtime.flight import FlightControl
 
 PAGES_OF_A_SOURCE = 1_000_000
 """A page's number is that of its source times this, and its number in the source: the same after a retry."""

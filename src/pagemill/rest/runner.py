@@ -8,15 +8,15 @@ import logging
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
 
 from msgspec import structs
 
-from pagemill.app.options import DirectoryOptions
+from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.reporting import ParseDisplay, RunOutcome
-from pagemill.app.run_writer import opened_run
+from pagemill.app.run_writer import RunWriter, opened_run
 from pagemill.document.jobs import JobState
 from pagemill.errors import (
     DamagedRunError,
@@ -27,25 +27,17 @@ from pagemill.errors import (
     PagemillError,
     TooLargeError,
 )
+from pagemill.parsing.page import ParsedPage
 from pagemill.rest.errors import FetchError, HttpError, reported
 from pagemill.rest.fetching import FETCH_S, Fetch, fetch, require_urls
-from pagemill.rest.jobs import JobFile, JobRow
+from pagemill.rest.jobs import JobFile, JobRow, JobTable
 from pagemill.rest.options import PASSWORD, for_clients, job_options
+from pagemill.rest.settings import ServeSettings
 from pagemill.runtime.flight import Share
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
+from pagemill.runtime.supervisor import Life
 from pagemill.store.reading import RunReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pagemill.app.options import ParseOptions
-    from pagemill.app.run_writer import RunWriter
-    from pagemill.parsing.page import ParsedPage
-    from pagemill.rest.jobs import JobTable
-    from pagemill.rest.settings import ServeSettings
-    from pagemill.runtime.services import Services
-    from pagemill.runtime.supervisor import Life
 
 log = logging.getLogger(__name__)
 

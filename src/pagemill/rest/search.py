@@ -8,23 +8,19 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from pagemill.document.jobs import SearchResult, Snippet
 from pagemill.errors import OutputError, PagemillError
 from pagemill.rest.errors import UnavailableError
-from pagemill.rest.results import PAGES_OF_A_SOURCE
+from pagemill.rest.jobs import JobRow, JobTable
+from pagemill.rest.results import PAGES_OF_A_SOURCE, JobResults
 from pagemill.retrieval.hits import SearchHit
 from pagemill.retrieval.library import Library
 from pagemill.retrieval.ranking import DEPTH
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pagemill.rest.jobs import JobRow, JobTable
-    from pagemill.rest.results import JobResults
 
 log = logging.getLogger(__name__)
 

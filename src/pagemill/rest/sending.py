@@ -7,27 +7,23 @@ import base64
 import contextlib
 import hashlib
 import json
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
 
 from pagemill.errors import UsageError
 from pagemill.rest.errors import ConflictError, ContentTooLargeError, HttpError, UnavailableError
 from pagemill.rest.fetching import check_url, require_urls
-from pagemill.rest.jobs import new_id
+from pagemill.rest.jobs import JobFile, JobRow, new_id
 from pagemill.rest.options import PASSWORD, job_options
+from pagemill.rest.results import JobResults
+from pagemill.rest.server import Server
 from pagemill.rest.uploads import body_of, document, make_folder, receive
 from pagemill.store.files import output_errors, sync_directory, write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from starlette.requests import Request
-
-    from pagemill.rest.jobs import JobFile, JobRow
-    from pagemill.rest.results import JobResults
-    from pagemill.rest.server import Server
 
 SYNC_WAIT_S = 600.0
 """How long a request waits for the end of its job, which continues after that."""

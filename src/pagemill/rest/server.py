@@ -9,36 +9,30 @@ import re
 import shutil
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 import msgspec
 from starlette.requests import HTTPConnection  # FastAPI reads the annotation
 
-from pagemill.document.jobs import JobState
+from pagemill.document.jobs import Job, JobState
 from pagemill.errors import NoSpaceError, OutputError
 from pagemill.rest.errors import ConflictError, NotFoundError, TooManyError, UnavailableError
 from pagemill.rest.events import Changes
-from pagemill.rest.jobs import JobTable
+from pagemill.rest.jobs import JobRow, JobTable
 from pagemill.rest.keys import KeyRing
 from pagemill.rest.models import job_model
 from pagemill.rest.results import MOST_PAGES, JobResults
-from pagemill.rest.runner import Runner
+from pagemill.rest.runner import ActiveJob, Runner
 from pagemill.rest.search import JobSearch
+from pagemill.rest.settings import ServeSettings
 from pagemill.runtime.flight import FlightControl
 from pagemill.runtime.services import Services
 from pagemill.runtime.supervisor import Life
 from pagemill.store.files import output_errors
 from pagemill.store.lock import RunLock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from pagemill.document.jobs import Job
-    from pagemill.rest.jobs import JobRow
-    from pagemill.rest.runner import ActiveJob
-    from pagemill.rest.settings import ServeSettings
 
 log = logging.getLogger(__name__)
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pagemill.errors import ExitCode
 from pagemill.rest.app import create_app
-from pagemill.runtime.supervisor import BEAT_S, RECYCLE
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterator
-
-    from pagemill.rest.server import Server
-    from pagemill.rest.settings import ServeSettings
-    from pagemill.runtime.supervisor import Life
+from pagemill.rest.server import Server
+from pagemill.rest.settings import ServeSettings
+from pagemill.runtime.supervisor import BEAT_S, RECYCLE, Life
 
 log = logging.getLogger(__name__)
 

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import promised
 from pagemill.rest.errors import ContentTooLargeError, HttpError
 from pagemill.rest.jobs import JobFile
+from pagemill.rest.settings import LimitSettings
 from pagemill.store.files import output_errors, sync_directory, sync_files
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-
-    from starlette.requests import Request
-
-    from pagemill.rest.settings import LimitSettings
 
 MAX_FIELD_BYTES = 64 * 1024
 """Size of a part that is not a file, such as the options."""

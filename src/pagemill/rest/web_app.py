@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
 from pagemill.rest.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from pagemill.rest.server import Server
+from pagemill.rest.server import Server
 
 _FOLDERS = {"web": "pagemill.rest", "viewer": "pagemill.export"}
 _TYPES = {
