@@ -52,10 +52,12 @@ def application(server: Server) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
+    # The command line needs the server itself: to stop it, and to look at its health.
     app.state.server = server
     for module in (server_routes, job_routes, result_routes, search_routes, docling, glmocr, web_app):
         # include_router() would build the fields and the dependencies of each route once more, with the first request.
         app.router.routes.extend(module.router(server).routes)
+    # Outermost, so that a request is judged before any route or parser reads of it.
     app.add_middleware(Guard, server=server)
 
     described = app.openapi
@@ -79,6 +81,7 @@ def application(server: Server) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def failed(request: Request, error: HTTPException) -> Response:
+        # Starlette says "Not Found" alone; clients get a sentence and a remedy, as for every other error.
         if error.status_code == 404:
             return error_answer(NotFoundError("there is nothing at this address", remedy="See /openapi.json."))
         return error_answer(HttpError(str(error.detail), remedy="See /openapi.json.", status=error.status_code))

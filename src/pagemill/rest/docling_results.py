@@ -139,6 +139,7 @@ class ConvertedDocument:
             reason = failure(self.results)
             return [_item("pipeline", "job", reason["message"], reason["category"]), *warnings]
         found = [_page_item(page, error) for page in self._pages(regions=False) for error in _counting(page)]
+        # Bounded: a scan of ten thousand pages may have as many errors, and the answer is one JSON object.
         return [*found[:MAX_ERRORS], *warnings]
 
     def _pages(self, *, regions: bool = True) -> Iterator[PageResult]:
@@ -148,6 +149,7 @@ class ConvertedDocument:
             for page in self.results.pages_of(reader, self.results.documents[self.number]):
                 if regions:
                     self._name_pictures(page)
+                # Clients look for their own name; ours is the number of the file in the job.
                 page.doc_id = PurePosixPath(self.name).stem or page.doc_id
                 yield self.results.named(page)
 
@@ -164,6 +166,7 @@ class ConvertedDocument:
         ]
 
     def _with_pictures(self, text: str) -> str:
+        # As for most pieces, which hold no picture.
         if self._token not in text:
             return text
 

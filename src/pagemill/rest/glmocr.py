@@ -18,7 +18,7 @@ from pagemill.errors import InputError, PagemillError, UsageError
 from pagemill.rest.errors import sentence, status_of
 from pagemill.rest.result_routes import shortfall
 from pagemill.rest.results import JobResults
-from pagemill.rest.sending import Sending, from_base64, sending, waited
+from pagemill.rest.sending import Sending, decoded, from_base64, sending, waited
 from pagemill.rest.server import Server
 
 MAX_PAGES = 2000
@@ -71,10 +71,7 @@ async def _receive(job: Sending, request: Request) -> None:
 
 
 async def _receive_images(job: Sending, body: bytes) -> None:
-    try:
-        images = msgspec.json.decode(body, type=ParseRequest).images
-    except (msgspec.DecodeError, RecursionError):
-        raise UsageError("the body is not a JSON object with images") from None
+    images = decoded(body, ParseRequest, "the body is not a JSON object with images").images
     del body
     for image in [images] if isinstance(images, str) else images:
         if image.startswith(("http://", "https://")):

@@ -45,6 +45,7 @@ class KeyRing:
         if not self._hashes:
             return EVERYBODY
         scheme, _, token = headers.get("authorization", "").partition(" ")
+        # The second header is for clients of docling-serve, which knows only that one.
         given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
         if not given:
             raise UnauthorizedError(
@@ -67,5 +68,6 @@ def _salt(path: Path) -> bytes:
             return salt
     salt = secrets.token_bytes(_SALT_BYTES)
     write_whole(path, [salt], durable=True)
+    # With the salt, hashes of owners in the table could be tried against guessed keys.
     path.chmod(0o600)
     return salt

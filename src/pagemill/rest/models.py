@@ -106,6 +106,7 @@ def job_model(row: JobRow, documents: Sequence[JobFile], active: ActiveJob | Non
     total, ended, failed, rate = row.pages, row.ended, row.failed, None
     if active is not None:
         total, ended, failed, rate = active.total, active.ended, active.failed, active.rate
+    # No estimate before the first page: a rate of nothing would promise an end that never comes.
     left = None if total is None or rate is None else max(0, total - ended) / rate
     return Job(
         id=row.id,

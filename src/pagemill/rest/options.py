@@ -46,6 +46,7 @@ def job_options(given: Mapping[str, Any], settings: ServeSettings) -> ParseOptio
         if key not in allowed:
             raise UsageError(f"jobs have no option {key!r}", remedy=f"There are: {', '.join(allowed)}.")
         _check(key, value)
+    # None is how JSON says "the default", also for options whose default is something else.
     values = {key: value for key, value in given.items() if value is not None}
     engine = values.pop(ENGINE, settings.parse.recognition.engine)
     if engine not in engines_of(settings):

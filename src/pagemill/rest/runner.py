@@ -127,6 +127,7 @@ class Runner:
         """Run the loaded jobs, and those that are added, until :meth:`stop`."""
         async with asyncio.TaskGroup() as tasks:
             while not self._stopping:
+                # Before the look at what waits: a job that is added during it wakes the next round.
                 self._wake.clear()
                 while len(self.active) < self._settings.limits.active_jobs and (row := self._next()) is not None:
                     self.active[row.id] = ActiveJob(row)
@@ -162,6 +163,7 @@ class Runner:
     def _next(self) -> JobRow | None:
         """The oldest waiting job of the owner who has the fewest jobs running; not one that is just ending."""
         running = Counter(job.row.owner for job in self.active.values())
+        # A job that was retried while it ends must not run twice in one folder.
         ready = (row for row in self._waiting.values() if row.id not in self.active)
         row = min(ready, key=lambda each: (running[each.owner], each.job), default=None)
         return None if row is None else self._waiting.pop(row.id)
@@ -209,6 +211,7 @@ class Runner:
         self._changed(row.id)
         documents = await asyncio.to_thread(self._jobs.documents, row.job)
         options = job_options(row.options | ({PASSWORD: row.password} if row.password else {}), self._settings)
+        # One more than is allowed, so that a job that is over the limit can be told from one that is exactly at it.
         limit = self._settings.limits.max_job_pages + 1
         options = replace(options, source=replace(options.source, limit=limit))
         folder = self._settings.jobs_folder / row.id
@@ -247,6 +250,7 @@ class Runner:
         row, out = job.row, folder / "run"
         owner = self._owners.setdefault(row.owner, Share())
         directory = DirectoryOptions(report=False, fresh=fresh, retry_failed=row.retry == 1 and not fresh)
+        # A worker that died with this run open charges its pages, as `pagemill parse` does; a plain restart does not.
         again = row.opened and not row.retry and not fresh and self._life.death is not None
         async with Pipeline(self._services.borrowed(options.settings), Share(owner)) as pipeline:
             await pipeline.prepare()
@@ -284,6 +288,7 @@ class Runner:
             await self._end(job, JobState.FAILED, error)
         else:
             job.total = job.ended
+            # Pages of earlier processes were never seen by this one: their documents are counted in the run.
             if job.ended_before:
                 job.pages |= await asyncio.to_thread(_document_pages, inputs.parent / "run")
             await self._end(job, JobState.FINISHED, None)
@@ -393,6 +398,7 @@ def with_names(text: str, inputs: Path, documents: list[JobFile]) -> str:
 
 
 def _with_names(error: PagemillError, inputs: Path, documents: list[JobFile]) -> PagemillError:
+    # Made for clients already: it names no file of the server.
     if isinstance(error, HttpError):
         return error
     error.message = with_names(error.message, inputs, documents)

@@ -53,6 +53,7 @@ class JobSearch:
 
     async def __aenter__(self) -> Self:
         """Index what is missing, beside everything else."""
+        # One: SQLite has one writer, and jobs are indexed in the order in which they ended.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pagemill.rest.search", initializer=_be_nice)
         self._thread.submit(self._logged, self._bring_up_to_date)
         return self
@@ -152,6 +153,7 @@ class JobSearch:
 
     def _bring_up_to_date(self) -> None:
         known = self._index().runs()
+        # Jobs that were removed while the server was down, or just before it died.
         for id in known.keys() - self._jobs.ids():
             self._index().remove(id)
         for id, _, _ in self._jobs.ended():

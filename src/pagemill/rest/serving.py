@@ -43,6 +43,7 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         if self.transport.get_protocol() is not self:  # it has become a WebSocket, whose protocol has its own limits
             return
+        # The head is there and the answer has begun: from here on the time limits of the body hold.
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_clock()
         elif self._head is None:
@@ -121,6 +122,7 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
     recycles = False
 
     def stop() -> None:
+        # The second signal: the user does not want to wait for pages in flight. Nothing is lost, they are parsed again.
         if running.should_exit:
             signal.raise_signal(signal.SIGKILL)
         running.should_exit = True
@@ -144,6 +146,7 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
 
     def recycle() -> None:
         nonlocal recycles
+        # Without a parent that starts another process, going on with a lost thread is better than an end.
         if life.supervised and not running.should_exit:
             recycles = True
             stop()

@@ -105,6 +105,7 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
             async with aclosing(body_of(request)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
                     parser.write(chunk)
+                    # In larger pieces than they arrive in: each call on a thread costs two switches.
                     if parts.waiting >= _WRITTEN_AT_ONCE:
                         await asyncio.to_thread(parts.write)
         except FormParserError as error:
@@ -202,6 +203,7 @@ class _Parts:
             raise ContentTooLargeError(
                 f"the request has more than {self._limits.max_files:,} files", remedy="Send several jobs."
             )
+        # Numbered by us: two files of one name are two documents, and no name of a client is a path.
         files.append(document(len(files) + 1, _file_name(disposition, parameters)))
         self._work.append((files[-1], b""))  # an empty file is one, too
 

@@ -79,6 +79,7 @@ def _read_files() -> dict[str, _File]:
             suffix = entry.name[entry.name.rfind(".") :]
             if suffix in _TYPES:
                 content = entry.read_bytes()
+                # By content, not by time: builds that can be repeated give all files one time.
                 tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
                 known[f"{folder}/{entry.name}"] = _File(content, _TYPES[suffix], tag)
     return known
