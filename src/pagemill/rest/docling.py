@@ -142,27 +142,32 @@ def router(server: Server) -> APIRouter:
             fields: dict[str, Any] = {name: values[0] if len(values) == 1 else values for name, values in form.items()}
             return await _submit(job, _of_form(fields, chunker))
 
-    @routes.post("/v1/convert/{kind}")
-    async def convert(request: Request, kind: SentAs, owner: str = owner_of) -> Response:
-        """Convert URLs or files in base64 (``source``), or files of a multipart request (``file``), and wait."""
-        return await _converted(server, await receive(request, owner, kind))
+    def add_conversions(kind: SentAs) -> None:
+        @routes.post(f"/v1/convert/{kind}")
+        async def convert(request: Request, owner: str = owner_of) -> Response:
+            """Convert URLs or files in base64 (``source``), or files of a multipart request (``file``), and wait."""
+            return await _converted(server, await receive(request, owner, kind))
 
-    @routes.post("/v1/convert/{kind}/async")
-    async def convert_later(request: Request, kind: SentAs, owner: str = owner_of) -> Response:
-        """Convert like ``/v1/convert/{kind}``, without waiting; the answer is the task."""
-        row = await receive(request, owner, kind)
-        return JSONResponse(await _status(server, row.id, owner))
+        @routes.post(f"/v1/convert/{kind}/async")
+        async def convert_later(request: Request, owner: str = owner_of) -> Response:
+            """Convert without waiting; the answer is the task."""
+            row = await receive(request, owner, kind)
+            return JSONResponse(await _status(server, row.id, owner))
 
-    @routes.post("/v1/chunk/{chunker}/{kind}")
-    async def chunk(request: Request, chunker: Chunker, kind: SentAs, owner: str = owner_of) -> Response:
-        """Cut URLs or base64 files (``source``), or files of a multipart request (``file``), into chunks, and wait."""
-        return await _converted(server, await receive(request, owner, kind, chunker))
+        @routes.post(f"/v1/chunk/{{chunker}}/{kind}")
+        async def chunk(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
+            """Cut URLs or base64 files (``source``), or files of a multipart request (``file``), into chunks."""
+            return await _converted(server, await receive(request, owner, kind, chunker))
 
-    @routes.post("/v1/chunk/{chunker}/{kind}/async")
-    async def chunk_later(request: Request, chunker: Chunker, kind: SentAs, owner: str = owner_of) -> Response:
-        """Cut like ``/v1/chunk/{chunker}/{kind}``, without waiting; the answer is the task."""
-        row = await receive(request, owner, kind, chunker)
-        return JSONResponse(await _status(server, row.id, owner))
+        @routes.post(f"/v1/chunk/{{chunker}}/{kind}/async")
+        async def chunk_later(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
+            """Cut into chunks without waiting; the answer is the task."""
+            row = await receive(request, owner, kind, chunker)
+            return JSONResponse(await _status(server, row.id, owner))
+
+    # Paths of their own, as docling-serve's OpenAPI document has them, not a parameter of one path.
+    add_conversions("source")
+    add_conversions("file")
 
     @routes.get("/v1/status/poll/{id}")
     async def poll(id: str, wait: Annotated[float, Query(ge=0)] = 0, owner: str = owner_of) -> Response:
