@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from threading import RLock, Thread, current_thread
 from typing import Any, Self, TypeVar
@@ -14,6 +14,18 @@ from pagemill.errors import UsageError
 T = TypeVar("T")
 
 _END: Any = object()
+
+
+async def to_the_end(work: Awaitable[T]) -> T:
+    """Await what must not be left half done: a caller that is cancelled leaves once it is finished."""
+    finishing = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(finishing)
+    except asyncio.CancelledError:
+        await asyncio.wait({finishing})
+        if not finishing.cancelled():
+            finishing.exception()  # marks it as seen: the first error is the one reported
+        raise
 
 
 class LoopThread:

@@ -11,6 +11,7 @@ from pathlib import Path
 from pagemill.app.exporters import default_exporters
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import PageImages, WantedPage
+from pagemill.blocking import to_the_end
 from pagemill.config.describing import DescribeSettings
 from pagemill.config.modes import Described
 from pagemill.config.recognition import RecognitionSettings
@@ -132,17 +133,16 @@ class _Describing:
                 async for found in each:
                     page = await asyncio.to_thread(self.reader.page, found.wanted.page_id, stored=True)
                     try:
-                        pixels = await images.pixels(found)
-                        cut = await asyncio.to_thread(pictures, page, pixels, self.kinds)
-                        del pixels
+                        with found:
+                            pixels = await images.pixels(found)
+                            cut = await asyncio.to_thread(pictures, page, pixels, self.kinds)
+                            del pixels
                     except PagemillError as error:
                         problem = Problem(error.category, error.message, error.remedy)
                         missing = dict.fromkeys((region.index for region in wanted(page, self.kinds)), problem)
                         self.describer.counts.failed += len(missing)
                         await self._write(page, missing, step)
                         continue
-                    finally:
-                        found.leave()
                     await self.places.acquire()
                     group.create_task(self._page(page, cut, step))
         return self.outcome
@@ -173,12 +173,7 @@ class _Describing:
             await asyncio.to_thread(take, page, answers)
             await asyncio.to_thread(with_markdown, page)
             async with self.writing:  # of one thread at a time, and not while the directory is closed
-                writing = asyncio.ensure_future(asyncio.to_thread(self.run.replace_page, page))
-                try:
-                    await asyncio.shield(writing)
-                except asyncio.CancelledError:
-                    await asyncio.wait({writing})
-                    raise
+                await to_the_end(asyncio.to_thread(self.run.replace_page, page))
         problems = [answer for answer in answers.values() if isinstance(answer, Problem)]
         room = max(0, MAX_FAILURES - len(self.outcome.failures))
         self.outcome.failures += [(page.page_id, problem.message, problem.remedy) for problem in problems[:room]]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pagemill.app.options import ImageSources
 from pagemill.app.page_images import FoundPage, PageImages, WantedPage
+from pagemill.blocking import to_the_end
 from pagemill.config.chunking import ChunkSettings
 from pagemill.config.options import Settings, option
 from pagemill.document.page import ImageCrop, PageResult
@@ -354,13 +355,10 @@ class _Embedding:
 
     async def _page_image(self, images: PageImages, found: FoundPage) -> EmbeddingInput:
         """The input of a page's image. Its pixels are released once it is shrunk to the size that the engine uses."""
-        try:
+        with found:
             whole = await images.pixels(found)
-            return EmbeddingInput(
-                role=Role.IMAGE, image=await asyncio.to_thread(within_budget, whole, self._engine.image_budget)
-            )
-        finally:
-            found.leave()
+            image = await asyncio.to_thread(within_budget, whole, self._engine.image_budget)
+            return EmbeddingInput(role=Role.IMAGE, image=image)
 
     def _crop(self, crop: ImageCrop) -> Pixels:
         try:
@@ -405,15 +403,10 @@ class _Embedding:
 
 
 async def _written(writer: VectorWriter, made: dict[VectorRow, NDArray[Any]]) -> None:
-    """Write vectors on a thread, and forget them; to the end, even where this is cancelled."""
+    """Write vectors on a thread, and forget them."""
     rows, vectors = list(made), np.stack(list(made.values()))
     made.clear()
-    appending = asyncio.ensure_future(asyncio.to_thread(writer.append, rows, vectors))
-    try:
-        await asyncio.shield(appending)
-    except asyncio.CancelledError:
-        await asyncio.wait({appending})
-        raise
+    await to_the_end(asyncio.to_thread(writer.append, rows, vectors))
 
 
 def _size(each: EmbeddingInput) -> float:

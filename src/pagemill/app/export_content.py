@@ -12,7 +12,7 @@ import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
-from pagemill.document.page import Furniture, Status
+from pagemill.document.page import Furniture, ImageCrop, PageResult, Status
 from pagemill.errors import DamagedRunError, ExitCode, InputError
 from pagemill.export.formats import About
 from pagemill.export.markdown import strip_marks, with_markdown
@@ -21,7 +21,6 @@ from pagemill.store.paths import crop_file
 
 if TYPE_CHECKING:
     from pagemill.app.export_options import ExportOptions
-    from pagemill.document.page import ImageCrop, PageResult
     from pagemill.store.reading import RunReader
 
 

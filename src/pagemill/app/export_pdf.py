@@ -99,14 +99,13 @@ class _Writing:
             async for found in pages:
                 document = self.documents[found.wanted.page_id]
                 try:
-                    if document.error is None:
-                        await self._add(document, images, found)
+                    with found:
+                        if document.error is None:
+                            await self._add(document, images, found)
                 except PagemillError as error:
                     if found.wanted.page_id in document.failed:
                         error.remedy = " ".join(filter(None, [error.remedy, _WITHOUT_FAILED]))
                     document.error = error
-                finally:
-                    found.leave()
                 document.left -= 1
                 if not document.left:
                     await asyncio.to_thread(self._end, document)

@@ -340,9 +340,10 @@ class _Extraction:
                 async for each in found:
                     part = parts[each.wanted.page_id]
                     try:
-                        pixels = await self._images.pixels(each)
-                        part = await asyncio.to_thread(self._values.with_image, part, pixels)
-                        del pixels
+                        with each:
+                            pixels = await self._images.pixels(each)
+                            part = await asyncio.to_thread(self._values.with_image, part, pixels)
+                            del pixels
                     except InputError as error:
                         problems.append(
                             ExtractionProblem(
@@ -352,8 +353,6 @@ class _Extraction:
                                 remedy=error.remedy,
                             )
                         )
-                    finally:
-                        each.leave()
                     for batch in batcher.add(part):
                         yield batch
         if rest := batcher.rest():

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from pagemill.app.options import ImageSources
 from pagemill.config.machine import RuntimeSettings
@@ -43,7 +44,10 @@ class WantedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPage:
-    """A page in its source, not decoded yet; or why it cannot be read."""
+    """A page in its source, not decoded yet; or why it cannot be read.
+
+    A context manager: it is left when the pixels of the page are released.
+    """
 
     wanted: WantedPage
     payload: PdfPage | EncodedImage | None = None
@@ -51,8 +55,10 @@ class FoundPage:
     ticket: Ticket | None = None
     """Its slot in flight."""
 
-    def leave(self) -> None:
-        """The pixels of the page are released."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self.ticket is not None:
             self.ticket.leave()
 

@@ -170,9 +170,10 @@ class PublishedImages:
     async def _keep(self, images: PageImages, found: FoundPage) -> None:
         page_id = found.wanted.page_id
         try:
-            data = await asyncio.to_thread(_stored, found, self._sizes[page_id])
-            if data is None:
-                data = await asyncio.to_thread(encode_jpeg, await images.pixels(found))
+            with found:
+                data = await asyncio.to_thread(_stored, found, self._sizes[page_id])
+                if data is None:
+                    data = await asyncio.to_thread(encode_jpeg, await images.pixels(found))
         except PagemillError as error:
             self.problems.append((page_id, error))
         else:
@@ -180,8 +181,6 @@ class PublishedImages:
             self._file.write(data)
             if len(self._places) % _SAMPLE == 0:
                 self._check_space()
-        finally:
-            found.leave()
         self.report()
 
     def _check_space(self) -> None:

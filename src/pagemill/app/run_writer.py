@@ -16,6 +16,7 @@ from pagemill import tracing
 from pagemill.app.exporters import default_exporters
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.reporting import ParseDisplay, RunOutcome
+from pagemill.blocking import to_the_end
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
 from pagemill.errors import InputError, OutputError
@@ -267,10 +268,5 @@ def _place(ref: PageRef) -> Place:
 async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:
     """Do something on the writing thread; a caller that is cancelled leaves when it is done."""
     timed = tracing.timed(work, "pagemill.store", operation="write", stage=tracing.WRITE)
-    writing = asyncio.get_running_loop().run_in_executor(writer, timed)
-    try:
-        return await asyncio.shield(writing)
-    except asyncio.CancelledError:  # the directory is closed next: not while somebody writes into it
-        await asyncio.wait({writing})
-        writing.exception()  # marks it as seen: the first error is the one reported
-        raise
+    # The directory is closed next: not while somebody writes into it.
+    return await to_the_end(asyncio.get_running_loop().run_in_executor(writer, timed))

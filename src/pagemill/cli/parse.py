@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import sys
 import tempfile
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -37,6 +37,19 @@ SILENCE_MARGIN_S = 5.0
 """A process that is silent for a page's time limit and this much longer hangs as a whole."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Invocation:
+    """What the command line asks for."""
+
+    inputs: tuple[str, ...]
+    output: Path
+    options: ParseOptions
+    directory: DirectoryOptions
+    cluster: RaySettings
+    quiet: bool
+    verbose: int
+
+
 @click.command(name="parse", cls=GroupedCommand)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=Name(str))
 @takes(options=ParseOptions, directory=DirectoryOptions, cluster=RaySettings)
@@ -55,16 +68,7 @@ SILENCE_MARGIN_S = 5.0
     help="Check only whether there is work left: exit status 15 if there is. Needs no server.",
     **under(RESUME),
 )
-def command(
-    inputs: tuple[str, ...],
-    output: Path,
-    quiet: bool,
-    verbose: int,
-    check: bool,
-    options: ParseOptions,
-    directory: DirectoryOptions,
-    cluster: RaySettings,
-) -> int:
+def command(check: bool, **asked: Any) -> int:
     """Parse documents into text, tables, Markdown and JSON records.
 
     INPUT is a PDF, an image, an Office, HWP, HTML, Markdown, CSV or text file, a folder, a glob, an Arrow or Parquet
@@ -80,31 +84,23 @@ def command(
 
     To resume a run that was stopped or killed, repeat the command.
     """  # noqa: D301 - click wants the control character
-    _refuse(options, needs_server=not check)
-    if STREAM in inputs or str(output) == STREAM:
+    invocation = _Invocation(**asked)
+    _refuse(invocation.options, needs_server=not check)
+    if STREAM in invocation.inputs or str(invocation.output) == STREAM:
         if check:
             raise click.UsageError("--check goes with files and a directory, not with -")
-        return _streamed(inputs, output, options, directory, cluster, verbose)
-    if check:
-        return _check(output, inputs, options, directory)
-    return _parse(inputs, output, options, directory, cluster, quiet=quiet, verbose=verbose)
+        return _streamed(invocation)
+    return _check(invocation) if check else _parse(invocation)
 
 
-def _parse(
-    inputs: tuple[str, ...],
-    output: Path,
-    options: ParseOptions,
-    directory: DirectoryOptions,
-    cluster: RaySettings,
-    *,
-    quiet: bool,
-    verbose: int,
-) -> int:
+def _parse(invocation: _Invocation) -> int:
     """Parse in a supervised process; returns the exit status."""
     from pagemill.cli import exit_status
     from pagemill.runtime.supervisor import BUSY_DEATHS, RECYCLE, Life, supervise
 
     start = time.monotonic()
+    inputs, output, quiet = invocation.inputs, invocation.output, invocation.quiet
+    options, directory = invocation.options, invocation.directory
     recognition = options.settings.recognition
     needs_layout = recognition.reads_regions and recognition.reading_mode() is not ReadingMode.PAGES
     if needs_layout and options.layout.engine == "onnx" and not quiet:
@@ -129,15 +125,17 @@ def _parse(
         from pagemill.store.run_directory import PREVIEW_PAGES
 
         console = messages(quiet=quiet)
-        print_log(console, verbose)
+        print_log(console, invocation.verbose)
         if not life.vitals.opened:
             require_inputs(output, inputs, directory, options.source.download)
             fetch_missing(inputs, options.source, console.note, bars=console.is_terminal and not console.failures_only)
         if quiet:
             logging.getLogger("pagemill.sources").setLevel(logging.ERROR)
-        settings = dataclasses.replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0)
+        settings = replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0)
         services = Services(settings, options.runtime, options.layout)
-        pipeline = Pipeline(services) if cluster.address is None else ClusterPipeline(services, cluster, output)
+        pipeline = Pipeline(services)
+        if invocation.cluster.address is not None:
+            pipeline = ClusterPipeline(services, invocation.cluster, output)
         if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
             console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
         with ParseProgress(console, life) as progress:
@@ -167,28 +165,23 @@ def _parse(
     )
 
 
-def _streamed(
-    inputs: tuple[str, ...],
-    output: Path,
-    options: ParseOptions,
-    directory: DirectoryOptions,
-    cluster: RaySettings,
-    verbose: int,
-) -> int:
+def _streamed(invocation: _Invocation) -> int:
     """Parse standard input, or print the Markdown."""
     temporary, owner = tempfile.mkdtemp(prefix="pagemill-"), os.getpid()
     try:
-        if STREAM in inputs:
+        if STREAM in invocation.inputs:
             copied = Path(temporary) / "stdin"
             with copied.open("wb") as file:
                 _copy(sys.stdin.buffer, file)
-            inputs = tuple(str(copied) if name == STREAM else name for name in inputs)
-        if str(output) != STREAM:
-            return _parse(inputs, output, options, directory, cluster, quiet=False, verbose=verbose)
+            names = tuple(str(copied) if name == STREAM else name for name in invocation.inputs)
+            invocation = replace(invocation, inputs=names)
+        if str(invocation.output) != STREAM:
+            return _parse(replace(invocation, quiet=False))
         out = Path(temporary) / "out"
-        options = dataclasses.replace(options, settings=dataclasses.replace(options.settings, crops=False))
-        directory = dataclasses.replace(directory, report=False)
-        status = _parse(inputs, out, options, directory, cluster, quiet=True, verbose=verbose)
+        settings = replace(invocation.options.settings, crops=False)
+        options = replace(invocation.options, settings=settings)
+        directory = replace(invocation.directory, report=False)
+        status = _parse(replace(invocation, output=out, options=options, directory=directory, quiet=True))
         for path in sorted((out / "documents").glob("*.md")):
             sys.stdout.buffer.write(path.read_bytes())
         sys.stdout.buffer.flush()
@@ -214,7 +207,7 @@ def _copy(source: BinaryIO, target: BinaryIO) -> None:
         target.write(chunk)
 
 
-def _check(out: Path, inputs: tuple[str, ...], options: ParseOptions, directory: DirectoryOptions) -> int:
+def _check(asked: _Invocation) -> int:
     """Say in one line whether there is work left; returns the exit code for that."""
     import asyncio
 
@@ -222,7 +215,7 @@ def _check(out: Path, inputs: tuple[str, ...], options: ParseOptions, directory:
     from pagemill.cli.wording import number
     from pagemill.errors import ExitCode
 
-    outcome = asyncio.run(find_nothing_to_do(out, inputs, options, directory))
+    outcome = asyncio.run(find_nothing_to_do(asked.output, asked.inputs, asked.options, asked.directory))
     if outcome is None:
         click.echo("there is work left")
         return ExitCode.WORK_LEFT

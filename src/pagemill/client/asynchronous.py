@@ -6,6 +6,7 @@ import asyncio
 import time
 import uuid
 import warnings
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -41,8 +42,6 @@ from pagemill.errors import UsageError, lacks_extra, unwritable
 from pagemill.whole_files import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
-
     import httpx
 
 T = TypeVar("T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,8 +15,6 @@ from pagemill.errors import ExitCode, InputError, NetworkError, PagemillError, U
 from pagemill.inference.servers import MAX_RETRY_AFTER_S, retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import httpx
 
 Source = str | Path | tuple[str, bytes]

@@ -6,25 +6,21 @@ import asyncio
 import hashlib
 import io
 import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from enum import StrEnum
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path, PurePath
+from typing import Any, Self
 
 import msgspec
 from PIL import Image
 
 from pagemill.client import AsyncClient, Job, JobState, RequestError, SearchResult
+from pagemill.document.page import PageResult
 from pagemill.errors import PagemillError, UsageError
 from pagemill.imaging.formats import CONTAINERS, promised
 from pagemill.mcp.folder import entries_of, file_below, folder_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult
-    from pagemill.sources.options import PageRanges
+from pagemill.sources.options import PageRanges
 
 MAX_ERRORS = 10
 """Errors of a document that are reported."""

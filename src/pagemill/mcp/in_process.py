@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -13,8 +14,6 @@ from pagemill.errors import LockedError
 from pagemill.mcp.folder import MAX_BYTES, folder_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pagemill.rest.server import Server
 
 KEEP_DAYS = 365.0

@@ -6,8 +6,9 @@ import contextlib
 import hmac
 import socket
 import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -15,19 +16,15 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from pagemill._version import __version__
+from pagemill.client import SearchResult
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Label
+from pagemill.document.page import PageResult
 from pagemill.errors import PagemillError, UsageError
 from pagemill.export.markdown import table_of
 from pagemill.mcp.documents import MAX_HITS, Documents, ParsedDocument, plain
 from pagemill.sources.options import PageRanges
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from pagemill.client import SearchResult
-    from pagemill.document.page import PageResult
-    from pagemill.tables.table import Table
+from pagemill.tables.table import Table
 
 MAX_CHARACTERS = 60_000
 """Characters of a result: about 15,000 tokens of English. Some clients refuse more than 25,000 tokens."""

@@ -49,8 +49,6 @@ LOCK = f"{paths.FOLDER}/publish.lock"
 """Held while the files are built or uploaded: another process would delete them."""
 EMBEDDINGS = "embeddings"
 _RUN_FILE = "run.json"
-"""The type of an image in a column."""
-
 
 OpenImages = Callable[[], contextlib.AbstractContextManager[Callable[[PageResult], bytes | None]]]
 """Opens a lookup of encoded page images; None for an image that cannot be read."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from pagemill._version import __version__
 from pagemill.errors import PagemillError
@@ -16,15 +19,8 @@ from pagemill.rest.errors import HttpError, NotFoundError
 from pagemill.rest.middleware import Guard, error_answer
 from pagemill.rest.models import schemas
 from pagemill.rest.server import Server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from pagemill.rest.settings import ServeSettings
-    from pagemill.runtime.supervisor import Life
+from pagemill.rest.settings import ServeSettings
+from pagemill.runtime.supervisor import Life
 
 _DESCRIPTION = "Turns PDFs, scans, photographs of pages, Office, HWP and web files into regions, tables and Markdown."
 
@@ -56,10 +52,12 @@ def application(server: Server) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
+    # The command line needs the server itself: to stop it, and to look at its health.
     app.state.server = server
     for module in (server_routes, job_routes, result_routes, search_routes, docling, glmocr, web_app):
         # include_router() would build the fields and the dependencies of each route once more, with the first request.
         app.router.routes.extend(module.router(server).routes)
+    # Outermost, so that a request is judged before any route or parser reads of it.
     app.add_middleware(Guard, server=server)
 
     described = app.openapi
@@ -83,6 +81,7 @@ def application(server: Server) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def failed(request: Request, error: HTTPException) -> Response:
+        # Starlette says "Not Found" alone; clients get a sentence and a remedy, as for every other error.
         if error.status_code == 404:
             return error_answer(NotFoundError("there is nothing at this address", remedy="See /openapi.json."))
         return error_answer(HttpError(str(error.detail), remedy="See /openapi.json.", status=error.status_code))

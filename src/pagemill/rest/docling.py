@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response, WebSocket, WebSocketDisconnect
@@ -29,19 +30,16 @@ from pagemill.rest.docling_options import (
 )
 from pagemill.rest.docling_results import ConvertedDocument, failure, task_status
 from pagemill.rest.errors import NotFoundError, UnauthorizedError, sentence, status_of
+from pagemill.rest.jobs import JobRow
 from pagemill.rest.middleware import error_answer
 from pagemill.rest.results import JobResults
-from pagemill.rest.sending import SYNC_WAIT_S, Sending, from_base64, read_note, sending, waited
+from pagemill.rest.sending import SYNC_WAIT_S, Sending, decoded, from_base64, read_note, sending, waited
 from pagemill.rest.server import Server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-
-    from pagemill.rest.jobs import JobRow
 
 _NOTE = "docling.json"
 _MOST_WAIT_S = 60.0
 Chunker = Literal["hybrid", "hierarchical"]
+SentAs = Literal["source", "file"]
 
 
 class Source(msgspec.Struct, kw_only=True):
@@ -83,6 +81,7 @@ class _Route(APIRoute):
                 return await handle(request)
             except PagemillError as error:
                 answer = error_answer(error)
+                # Both forms: docling's clients read `detail`, ours the category and the remedy.
                 body = msgspec.json.decode(answer.body) | {"detail": sentence(error.message, error.remedy)}
                 headers = {
                     name: answer.headers[name] for name in ("retry-after", "www-authenticate") if name in answer.headers
@@ -133,58 +132,42 @@ def router(server: Server) -> APIRouter:
             "features": {"api_key_required": server.keys.required, "artifact_storage": False, "websocket": True},
         }
 
-    async def take_source(request: Request, owner: str, chunker: str = "") -> JobRow:
-        async with sending(server, owner) as job, job.body(request) as body:
-            return await _take_source(job, body, chunker)
-
-    async def take_file(request: Request, owner: str, chunker: str = "") -> JobRow:
+    async def receive(request: Request, owner: str, kind: SentAs, chunker: str = "") -> JobRow:
         async with sending(server, owner) as job:
+            if kind == "source":
+                async with job.body(request) as body:
+                    return await _take_source(job, body, chunker)
             form = await job.form(request)
+            # A field that came once is a value, as in JSON; a repeated one is a list.
             fields: dict[str, Any] = {name: values[0] if len(values) == 1 else values for name, values in form.items()}
-            wanted = _of_form(fields, chunker)
-            return await _submit(job, wanted)
+            return await _submit(job, _of_form(fields, chunker))
 
-    @routes.post("/v1/convert/source")
-    async def convert_source(request: Request, owner: str = owner_of) -> Response:
-        """Convert URLs or files in base64, and wait."""
-        return await _converted(server, await take_source(request, owner))
+    def add_conversions(kind: SentAs) -> None:
+        @routes.post(f"/v1/convert/{kind}")
+        async def convert(request: Request, owner: str = owner_of) -> Response:
+            """Convert URLs or files in base64 (``source``), or files of a multipart request (``file``), and wait."""
+            return await _converted(server, await receive(request, owner, kind))
 
-    @routes.post("/v1/convert/file")
-    async def convert_file(request: Request, owner: str = owner_of) -> Response:
-        """Convert files of a multipart request, and wait."""
-        return await _converted(server, await take_file(request, owner))
+        @routes.post(f"/v1/convert/{kind}/async")
+        async def convert_later(request: Request, owner: str = owner_of) -> Response:
+            """Convert without waiting; the answer is the task."""
+            row = await receive(request, owner, kind)
+            return JSONResponse(await _status(server, row.id, owner))
 
-    @routes.post("/v1/convert/source/async")
-    async def convert_source_later(request: Request, owner: str = owner_of) -> Response:
-        """Convert URLs or files in base64; the answer is the task."""
-        row = await take_source(request, owner)
-        return JSONResponse(await _status(server, row.id, owner))
+        @routes.post(f"/v1/chunk/{{chunker}}/{kind}")
+        async def chunk(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
+            """Cut URLs or base64 files (``source``), or files of a multipart request (``file``), into chunks."""
+            return await _converted(server, await receive(request, owner, kind, chunker))
 
-    @routes.post("/v1/convert/file/async")
-    async def convert_file_later(request: Request, owner: str = owner_of) -> Response:
-        """Convert files of a multipart request; the answer is the task."""
-        row = await take_file(request, owner)
-        return JSONResponse(await _status(server, row.id, owner))
+        @routes.post(f"/v1/chunk/{{chunker}}/{kind}/async")
+        async def chunk_later(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
+            """Cut into chunks without waiting; the answer is the task."""
+            row = await receive(request, owner, kind, chunker)
+            return JSONResponse(await _status(server, row.id, owner))
 
-    @routes.post("/v1/chunk/{chunker}/source")
-    async def chunk_source(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
-        """Cut URLs or files in base64 into chunks, and wait."""
-        return await _converted(server, await take_source(request, owner, chunker))
-
-    @routes.post("/v1/chunk/{chunker}/file")
-    async def chunk_file(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
-        """Cut files of a multipart request into chunks, and wait."""
-        return await _converted(server, await take_file(request, owner, chunker))
-
-    @routes.post("/v1/chunk/{chunker}/source/async")
-    async def chunk_source_later(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
-        """Cut URLs or files in base64 into chunks; the answer is the task."""
-        return JSONResponse(await _status(server, (await take_source(request, owner, chunker)).id, owner))
-
-    @routes.post("/v1/chunk/{chunker}/file/async")
-    async def chunk_file_later(request: Request, chunker: Chunker, owner: str = owner_of) -> Response:
-        """Cut files of a multipart request into chunks; the answer is the task."""
-        return JSONResponse(await _status(server, (await take_file(request, owner, chunker)).id, owner))
+    # Paths of their own, as docling-serve's OpenAPI document has them, not a parameter of one path.
+    add_conversions("source")
+    add_conversions("file")
 
     @routes.get("/v1/status/poll/{id}")
     async def poll(id: str, wait: Annotated[float, Query(ge=0)] = 0, owner: str = owner_of) -> Response:
@@ -210,6 +193,7 @@ def router(server: Server) -> APIRouter:
     @routes.websocket("/v1/status/ws/{id}")
     async def watch(socket: WebSocket, id: str, api_key: str = "") -> None:
         nonlocal open_sockets
+        # Accepted before it may be refused: a client of docling-serve expects the reason as a message, not as a status.
         await socket.accept()
         if open_sockets >= server.settings.limits.max_streams:
             await _send(socket, "error", error="Too many connections: poll the task.")
@@ -227,11 +211,9 @@ def router(server: Server) -> APIRouter:
 
 
 async def _take_source(job: Sending, body: bytes, chunker: str) -> JobRow:
-    try:
-        sent = msgspec.json.decode(body, type=ChunkRequest if chunker else SourcesRequest)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UsageError(f"the body is not a request for conversion: {str(error)[:200]}") from None
+    sent = decoded(body, ChunkRequest if chunker else SourcesRequest, "the body is not a request for conversion")
     del body
+    # A server that calls addresses of its clients could be made to call others (request forgery).
     if sent.callbacks:
         raise UsageError("callbacks are not supported", remedy="Poll the status of the task.")
     if len(sent.sources) > job.server.settings.limits.max_files:
@@ -243,6 +225,7 @@ async def _take_source(job: Sending, body: bytes, chunker: str) -> JobRow:
             job.add_url(source.url)
         elif source.kind == "file" and source.base64_string is not None:
             content = from_base64(source.base64_string)
+            # Dropped one by one: a body may hold hundreds of megabytes of base64, and each content as well.
             source.base64_string = None
             await job.add_file(source.filename or "", content)
         else:
@@ -284,6 +267,7 @@ async def _answer(server: Server, results: JobResults) -> Response:
     seconds = round((row.finished or row.created) - (row.started or row.created), 3)
     if wanted.chunking is not None:
         return StreamingResponse(_chunks(documents, wanted.chunking, seconds), media_type="application/json")
+    # docling-serve, too, answers with an archive when there is more than one document.
     if wanted.target == "zip" or len(documents) > 1:
         headers = {"Content-Disposition": 'attachment; filename="converted_docs.zip"'}
         return StreamingResponse(zipped(_members(documents)), media_type="application/zip", headers=headers)
@@ -370,7 +354,9 @@ async def _states(server: Server, id: str, owner: str, socket: WebSocket) -> Asy
     before = None
     try:
         with server.changes.watched(id) as changed:
+            # Until the job ends: a socket that stays open would hold up the end of the server.
             while not server.stopping.is_set():
+                # Before the state is read: a change that comes after that wakes the next round.
                 changed.clear()
                 state = await _status(server, id, owner)
                 if state != before:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -10,9 +11,6 @@ from pagemill.config.chunking import ChunkSettings
 from pagemill.config.modes import LINES, VLM, TextLayerMode
 from pagemill.errors import UsageError
 from pagemill.recognition.languages import TESSDATA_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 FORMATS = {"md": "markdown", "json": "doclingdocument", "html": "html", "text": "txt", "doctags": "doctags"}
 """Names of docling-serve, and of :mod:`pagemill.export.formats`."""
@@ -159,6 +157,7 @@ def _include_images(made: Conversion, value: Any) -> None:
 
 def _do_ocr(made: Conversion, value: Any) -> None:
     if not flag("do_ocr", value):
+        # A page without a text layer would be empty otherwise; the warning tells the client.
         made.options["text_layer"] = TextLayerMode.ALWAYS.value
         made.warnings.append("do_ocr is false: pages without a text layer are read nevertheless")
 
@@ -170,6 +169,7 @@ def _force_ocr(made: Conversion, value: Any) -> None:
 
 def _languages(made: Conversion, value: Any) -> None:
     wanted = [_language(each) for each in _list("ocr_lang", value)]
+    # `mul` asks for detection by page, which is what no option means here.
     if wanted and "mul" not in wanted:
         made.options["languages"] = list(dict.fromkeys(wanted))
 
@@ -198,6 +198,7 @@ def _page_range(made: Conversion, value: Any) -> None:
         ) from None
     if not 1 <= first <= last:
         raise UsageError(f"page_range is {first} to {last}", remedy="Pages count from 1, and a range goes upwards.")
+    # Clients send the largest number along as "to the end"; as an option it would be shown with the job.
     if first > 1 or last <= _LAST_PAGE:
         made.options["pages"] = f"{first}-{'' if last > _LAST_PAGE else last}"
 

@@ -5,29 +5,24 @@ from __future__ import annotations
 import base64
 import re
 import secrets
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from pagemill.document.jobs import JobError, JobState
 from pagemill.document.json_text import json_text
-from pagemill.document.page import DOUBTS, DocumentInfo, Status
+from pagemill.document.page import DOUBTS, DocumentInfo, PageError, PageResult, Status
 from pagemill.export.chunks import cut
 from pagemill.export.formats import About, export_format
 from pagemill.export.markdown import page_markdown
 from pagemill.export.token_count import token_counter
-from pagemill.rest.docling_options import FORMATS
+from pagemill.rest.docling_options import FORMATS, Chunking, Conversion
 from pagemill.rest.errors import sentence
+from pagemill.rest.results import JobResults
 from pagemill.store.files import encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pagemill.document.page import PageError, PageResult
-    from pagemill.rest.docling_options import Chunking, Conversion
-    from pagemill.rest.results import JobResults
 
 MAX_ERRORS = 1000
 """Errors of pages that an answer lists."""
@@ -144,6 +139,7 @@ class ConvertedDocument:
             reason = failure(self.results)
             return [_item("pipeline", "job", reason["message"], reason["category"]), *warnings]
         found = [_page_item(page, error) for page in self._pages(regions=False) for error in _counting(page)]
+        # Bounded: a scan of ten thousand pages may have as many errors, and the answer is one JSON object.
         return [*found[:MAX_ERRORS], *warnings]
 
     def _pages(self, *, regions: bool = True) -> Iterator[PageResult]:
@@ -153,6 +149,7 @@ class ConvertedDocument:
             for page in self.results.pages_of(reader, self.results.documents[self.number]):
                 if regions:
                     self._name_pictures(page)
+                # Clients look for their own name; ours is the number of the file in the job.
                 page.doc_id = PurePosixPath(self.name).stem or page.doc_id
                 yield self.results.named(page)
 
@@ -169,6 +166,7 @@ class ConvertedDocument:
         ]
 
     def _with_pictures(self, text: str) -> str:
+        # As for most pieces, which hold no picture.
         if self._token not in text:
             return text
 

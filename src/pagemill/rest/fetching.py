@@ -9,16 +9,14 @@ import ssl
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote, urljoin, urlsplit
 
 from pagemill.errors import InputError, TooLargeError
 from pagemill.rest.errors import FetchError, ForbiddenError
 from pagemill.store.files import output_errors, sync_directory
 from pagemill.whole_files import whole_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FETCH_S = 300.0
 """Time limit of one file, redirects included."""
@@ -47,6 +45,7 @@ def check_url(url: str) -> None:
     remedy = "Give a public http:// or https:// URL, without a name and password."
     try:
         parts = urlsplit(url)
+        # Both raise for what they cannot read: urlsplit itself accepts ports and names that no connection can have.
         _ = parts.port, (parts.hostname or "").encode("idna")
     except ValueError:
         raise InputError("a URL is malformed", remedy=remedy) from None
@@ -65,6 +64,8 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
+        # A list of what is allowed, not of what is not: IANA may give out special prefixes that this Python does not
+        # know.
         if ip not in _UNICAST_V6:
             return False
     return (
@@ -127,6 +128,7 @@ def fetch(url: str, path: Path, max_bytes: int, *, limit_s: float = FETCH_S, by:
     """
     deadline, by = time.monotonic() + limit_s, by or Fetch()
     with output_errors(path), whole_file(path, durable=True) as file:
+        # By hand: a client that follows redirects by itself would connect before the next address is checked.
         for _ in range(_REDIRECTS + 1):
             check_url(url)
             target = _fetch_once(url, path, file, max_bytes, deadline, by)
@@ -161,6 +163,7 @@ def _fetch_once(url: str, path: Path, file: BinaryIO, max_bytes: int, deadline: 
         response = connection.getresponse()
         if response.status in _REDIRECT_STATUS and (location := response.headers.get("location")):
             return quote(location.encode("latin-1"), safe=_KEPT)
+        # Also for 206 and 204: only a whole answer is a file.
         if response.status != 200:
             raise FetchError(f"a URL answered with status {response.status}", remedy="Check the URL.")
         _save(response, path, file, max_bytes)
@@ -195,6 +198,7 @@ def _connect(host: str, port: int, deadline: float, by: Fetch) -> socket.socket:
         OSError: None answers.
     """
     found = [(family, address) for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    # All, not the one that is used: which of them is tried depends on the network, and an attacker may count on that.
     if not found or not all(is_public(str(address[0])) for _, address in found):
         raise ForbiddenError("a URL leads to an address that is not public", remedy="Send the file itself.")
     problem: OSError = OSError("no address")
@@ -203,6 +207,7 @@ def _connect(host: str, port: int, deadline: float, by: Fetch) -> socket.socket:
         if time.monotonic() > deadline:
             raise TimeoutError
         connected = socket.socket(family, socket.SOCK_STREAM)
+        # Never below a tenth of a second: a timeout of 0 would make the socket non-blocking.
         connected.settimeout(max(0.1, min(_SOCKET_S, deadline - time.monotonic())))
         try:
             connected.connect(address)

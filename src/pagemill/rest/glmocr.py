@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
@@ -12,18 +13,13 @@ from fastapi.responses import JSONResponse
 
 from pagemill.document.jobs import JobState
 from pagemill.document.labels import TASK_OF_LABEL, Task
-from pagemill.document.page import Status
+from pagemill.document.page import PageResult, Status
 from pagemill.errors import InputError, PagemillError, UsageError
 from pagemill.rest.errors import sentence, status_of
 from pagemill.rest.result_routes import shortfall
-from pagemill.rest.sending import Sending, from_base64, sending, waited
+from pagemill.rest.results import JobResults
+from pagemill.rest.sending import Sending, decoded, from_base64, sending, waited
 from pagemill.rest.server import Server
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pagemill.document.page import PageResult
-    from pagemill.rest.results import JobResults
 
 MAX_PAGES = 2000
 """Pages of an answer, which is made in memory."""
@@ -75,10 +71,7 @@ async def _receive(job: Sending, request: Request) -> None:
 
 
 async def _receive_images(job: Sending, body: bytes) -> None:
-    try:
-        images = msgspec.json.decode(body, type=ParseRequest).images
-    except (msgspec.DecodeError, RecursionError):
-        raise UsageError("the body is not a JSON object with images") from None
+    images = decoded(body, ParseRequest, "the body is not a JSON object with images").images
     del body
     for image in [images] if isinstance(images, str) else images:
         if image.startswith(("http://", "https://")):

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from pagemill.document.jobs import Job, Jobs, JobState
-from pagemill.errors import UsageError
 from pagemill.rest.errors import UnavailableError
 from pagemill.rest.jobs import MAX_NUMBER
 from pagemill.rest.models import ERRORS, NewJob, Retry, answer, returns
 from pagemill.rest.parameters import ONLY_KNOWN
-from pagemill.rest.sending import MAX_NAME, sending
+from pagemill.rest.sending import MAX_NAME, decoded, sending
 from pagemill.rest.server import Server
 from pagemill.rest.uploads import body_of
-
-T = TypeVar("T")
 
 _MAX_JSON = 1 << 20
 _LONGEST_WAIT_S = 60.0
@@ -107,7 +103,7 @@ def router(server: Server) -> APIRouter:
     async def retry_job(id: str, request: Request, owner: str = owner_of) -> Response:
         """Parse the failed pages of a job again, with a password if one is sent. 409 if it runs, or no page failed."""
         body = b"".join([chunk async for chunk in body_of(request, _MAX_JSON)])
-        how = _decoded(body, Retry, "the body does not say how to retry", "See /openapi.json.") if body else Retry()
+        how = decoded(body, Retry, "the body does not say how to retry", "See /openapi.json.") if body else Retry()
         return answer(await server.job(await server.retry(id, owner, how.password)), 202)
 
     @routes.get("/{id}/events", response_class=StreamingResponse)
@@ -155,20 +151,13 @@ async def _accept(server: Server, request: Request, owner: str, idempotency: str
     async with sending(server, owner, is_known=is_known) as job:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
             body = b"".join([chunk async for chunk in body_of(request, _MAX_JSON)])
-            sent = _decoded(body, NewJob, "the body is not a job", "See /openapi.json.")
+            sent = decoded(body, NewJob, "the body is not a job", "See /openapi.json.")
             for source in sent.sources:
                 job.add_url(source.url)
             options, collection = sent.options, sent.collection
         else:
             fields = await job.form(request, _FIELDS)
             text, remedy = fields.get("options", ["{}"])[-1].encode(), 'Send {"languages": ["en"]}, for example.'
-            options = _decoded(text, dict[str, Any], "the options are not a JSON object", remedy)
+            options = decoded(text, dict[str, Any], "the options are not a JSON object", remedy)
             collection = fields.get("collection", [""])[-1] or None
         return await job.submit(options, collection=collection, idempotency=idempotency)
-
-
-def _decoded(body: bytes, kind: type[T], what: str, remedy: str) -> T:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UsageError(f"{what}: {error}", remedy=remedy) from None

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
-import threading
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pagemill.document.jobs import JobError, JobState
 from pagemill.errors import OutputError
-from pagemill.store.database import database_errors, require_sqlite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+from pagemill.store.database import Database, version_of
 
 _REMEDY = "Restore the file from a backup, or start with another --data folder."
-_BUSY_S = 10.0
+_OTHER_FOLDER = "Choose another --data folder."
 MAX_NUMBER = 2**63 - 1
 """The largest integer of SQLite."""
 _APPLICATION_ID = 0x504D4A42  # PMJB
@@ -107,7 +102,7 @@ def new_id() -> str:
     return secrets.token_hex(10)
 
 
-class JobTable:
+class JobTable(Database):
     """The jobs. Thread-safe; the calls wait for the disk, so they are made on threads.
 
     Args:
@@ -119,35 +114,22 @@ class JobTable:
     """
 
     def __init__(self, file: Path) -> None:
-        require_sqlite()
-        self._file = file
-        self._lock = threading.RLock()
-        with self._errors():
-            self._connection = sqlite3.connect(file, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            # A job is acknowledged when its row is committed: the commit has to survive a power cut.
-            self._connection.execute("PRAGMA synchronous = FULL")
-            file.chmod(0o600)  # it holds passwords of documents
-            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            application = self._connection.execute("PRAGMA application_id").fetchone()[0]
-            tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if tables and application != _APPLICATION_ID:
-                raise OutputError(f"{file} is of another program", remedy="Choose another --data folder.")
-            if version == 0:
-                with self._transaction() as connection:
-                    for statement in _TABLES.split(";\n"):
-                        connection.execute(statement)
-                    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                    connection.execute(f"PRAGMA user_version = {_FORMAT}")
-            elif version != _FORMAT:
-                raise OutputError(
-                    f"{file} was written by another version of pagemill", remedy="Choose another --data folder."
-                )
+        super().__init__(file, repair=_REMEDY)
 
-    def close(self) -> None:
-        """Close the database. Idempotent."""
-        with self._lock:
-            self._connection.close()
+    def _prepare(self) -> None:
+        connection = self._connection
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A job is acknowledged when its row is committed: the commit has to survive a power cut.
+        connection.execute("PRAGMA synchronous = FULL")
+        self.file.chmod(0o600)  # it holds passwords of documents
+        application, version = version_of(connection)
+        has_tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if has_tables and application != _APPLICATION_ID:
+            raise OutputError(f"{self.file} is of another program", remedy=_OTHER_FOLDER)
+        if version == 0:
+            self._create(_TABLES.split(";\n"), _APPLICATION_ID, _FORMAT)
+        elif version != _FORMAT:
+            raise OutputError(f"{self.file} was written by another version of pagemill", remedy=_OTHER_FOLDER)
 
     def create(
         self,
@@ -167,7 +149,8 @@ class JobTable:
         Returns:
             The job; an earlier one of the same owner with the same idempotency key, if there is one.
         """
-        with self._transaction() as connection:
+        with self.transaction() as connection:
+            # In the transaction: of two requests with one key that arrive together, one finds the job of the other.
             earlier = self._one("owner = ? AND idempotency = ?", (owner, idempotency)) if idempotency else None
             if earlier is not None:
                 return earlier
@@ -199,7 +182,7 @@ class JobTable:
     def documents(self, job: int) -> list[JobFile]:
         """The files of a job, in order."""
         columns = JobFile.__struct_fields__
-        rows = self._query(f"SELECT {', '.join(columns)} FROM documents WHERE job = ? ORDER BY number", (job,))
+        rows = self.query(f"SELECT {', '.join(columns)} FROM documents WHERE job = ? ORDER BY number", (job,))
         return [JobFile(**dict(zip(columns, row, strict=True))) for row in rows]
 
     def find(
@@ -234,11 +217,11 @@ class JobTable:
 
     def count_unfinished(self) -> dict[str, int]:
         """Jobs that wait or run, by owner."""
-        return dict(self._query("SELECT owner, count(*) FROM jobs WHERE finished IS NULL GROUP BY owner"))
+        return dict(self.query("SELECT owner, count(*) FROM jobs WHERE finished IS NULL GROUP BY owner"))
 
     def collections(self, owner: str) -> list[tuple[str, int, int]]:
         """Name, jobs and readable pages of the collections of an owner, by name."""
-        return self._query(
+        return self.query(
             "SELECT collection, count(*), sum(ended - failed) FROM jobs WHERE owner = ? AND collection IS NOT NULL"
             " GROUP BY collection ORDER BY collection",
             (owner,),
@@ -246,19 +229,19 @@ class JobTable:
 
     def count_states(self) -> dict[str, int]:
         """Jobs by state."""
-        return dict(self._query("SELECT state, count(*) FROM jobs GROUP BY state"))
+        return dict(self.query("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def ids(self) -> set[str]:
         """Ids of all jobs."""
-        return {id for (id,) in self._query("SELECT id FROM jobs")}
+        return {id for (id,) in self.query("SELECT id FROM jobs")}
 
     def ended(self) -> list[tuple[str, float, int]]:
         """Id, end and bytes of the jobs that have ended, the one that ended first before all others."""
-        return self._query("SELECT id, finished, bytes FROM jobs WHERE finished IS NOT NULL ORDER BY finished")
+        return self.query("SELECT id, finished, bytes FROM jobs WHERE finished IS NOT NULL ORDER BY finished")
 
     def stored_bytes(self) -> int:
         """Bytes of all jobs."""
-        return int(self._query("SELECT ifnull(sum(bytes), 0) FROM jobs")[0][0])
+        return int(self.one("SELECT ifnull(sum(bytes), 0) FROM jobs"))
 
     def start(self, id: str) -> None:
         """Mark a job as running."""
@@ -286,7 +269,7 @@ class JobTable:
     ) -> None:
         """Store the end of a job."""
         encoded = None if error is None else msgspec.json.encode(error).decode()
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(
                 "UPDATE jobs SET state = ?, finished = ?, pages = ?, ended = ?, failed = ?, bytes = ?, error = ?,"
                 " cancelled = 0 WHERE job = ?",
@@ -294,6 +277,7 @@ class JobTable:
             )
             connection.executemany(
                 "UPDATE documents SET pages = ? WHERE job = ? AND number = ?",
+                # Rows of datasets give documents ids of their own, which belong to no file of the job.
                 [(count, row.job, int(id)) for id, count in document_pages.items() if id.isdecimal()],
             )
 
@@ -303,7 +287,7 @@ class JobTable:
 
     def retry(self, id: str, password: str | None = None) -> bool:
         """Have the failed pages of an ended job parsed again, with a password if given; False if it has not ended."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             changed = connection.execute(
                 "UPDATE jobs SET state = ?, finished = NULL, error = NULL, retry = opened, cancelled = 0,"
                 " password = ifnull(?, password)"
@@ -314,7 +298,7 @@ class JobTable:
 
     def remove(self, id: str) -> bool:
         """Forget a job, whose folder is to be deleted next; False if it has not ended."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             removed = connection.execute(
                 "DELETE FROM jobs WHERE id = ? AND finished IS NOT NULL RETURNING job", (id,)
             ).fetchone()
@@ -323,33 +307,13 @@ class JobTable:
             return removed is not None
 
     def _change(self, id: str, assignments: str, values: Sequence[Any] = ()) -> None:
-        with self._transaction() as connection:
-            connection.execute(f"UPDATE jobs SET {assignments} WHERE id = ?", (*values, id))
+        self.change(f"UPDATE jobs SET {assignments} WHERE id = ?", (*values, id))
 
     def _one(self, where: str, values: Sequence[Any]) -> JobRow | None:
         return next(iter(self._rows(where, values)), None)
 
     def _rows(self, where: str, values: Sequence[Any] = ()) -> list[JobRow]:
-        return [_row(row) for row in self._query(f"{_SELECT} WHERE {where}", values)]
-
-    def _query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._lock, self._errors():
-            return self._connection.execute(statement, values).fetchall()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._errors():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    def _errors(self) -> Any:
-        return database_errors(self._file, repair=_REMEDY)
+        return [_row(row) for row in self.query(f"{_SELECT} WHERE {where}", values)]
 
 
 def _row(row: Sequence[Any]) -> JobRow:

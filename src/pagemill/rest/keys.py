@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pagemill.rest.errors import UnauthorizedError
 from pagemill.store.files import output_errors, write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _SALT_BYTES = 16
 EVERYBODY = ""
@@ -48,6 +45,7 @@ class KeyRing:
         if not self._hashes:
             return EVERYBODY
         scheme, _, token = headers.get("authorization", "").partition(" ")
+        # The second header is for clients of docling-serve, which knows only that one.
         given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
         if not given:
             raise UnauthorizedError(
@@ -70,5 +68,6 @@ def _salt(path: Path) -> bytes:
             return salt
     salt = secrets.token_bytes(_SALT_BYTES)
     write_whole(path, [salt], durable=True)
+    # With the salt, hashes of owners in the table could be tried against guessed keys.
     path.chmod(0o600)
     return salt

@@ -6,20 +6,16 @@ import asyncio
 import logging
 import secrets
 import time
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pagemill.errors import PagemillError
 from pagemill.rest.errors import ContentTooLargeError, ForbiddenError, HttpError, SlowRequestError, reported, status_of
 from pagemill.rest.models import ErrorAnswer, answer
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from pagemill.rest.server import Server
+from pagemill.rest.server import Server
 
 log = logging.getLogger("pagemill.rest.requests")
 
@@ -69,6 +65,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
+        # Start and end of the application are no request, and have no headers.
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -83,6 +80,7 @@ class Guard:
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Content-Security-Policy", API_POLICY)
+                # Results are of one key: no proxy may keep them for another.
                 headers.setdefault("Cache-Control", "no-store")
                 headers["X-Request-Id"] = id
             await send(message)
@@ -117,6 +115,7 @@ class Guard:
                 "the Host header does not name this server", remedy="Name it with --allowed-host, if it is one."
             )
         origin = headers.get("origin")
+        # Browsers send no Origin with a plain link or image; those are requests that change nothing.
         is_foreign = origin is not None and not self._is_own(origin, host)
         is_websocket = scope["type"] == "websocket"
         if is_foreign and (is_websocket or scope["method"] not in _SAFE_METHODS):

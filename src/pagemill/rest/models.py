@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.responses import Response
 
 from pagemill.document.jobs import Collections, Hits, Job, JobDocument, JobError, JobPages, Jobs, Pages
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.rest.jobs import JobFile, JobRow
-    from pagemill.rest.runner import ActiveJob
+from pagemill.rest.jobs import JobFile, JobRow
+from pagemill.rest.runner import ActiveJob
 
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "Job": {
@@ -109,6 +106,7 @@ def job_model(row: JobRow, documents: Sequence[JobFile], active: ActiveJob | Non
     total, ended, failed, rate = row.pages, row.ended, row.failed, None
     if active is not None:
         total, ended, failed, rate = active.total, active.ended, active.failed, active.rate
+    # No estimate before the first page: a rate of nothing would promise an end that never comes.
     left = None if total is None or rate is None else max(0, total - ended) / rate
     return Job(
         id=row.id,

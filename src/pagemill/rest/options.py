@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pagemill.app.options import ParseOptions
 from pagemill.config.modes import LINES
@@ -12,12 +13,8 @@ from pagemill.config.options import build, options_of
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.config.settings import ParseSettings
 from pagemill.errors import UsageError
+from pagemill.rest.settings import ServeSettings
 from pagemill.sources.options import SourceOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pagemill.rest.settings import ServeSettings
 
 PASSWORD = "password"
 """The option that is neither shown nor logged."""
@@ -49,6 +46,7 @@ def job_options(given: Mapping[str, Any], settings: ServeSettings) -> ParseOptio
         if key not in allowed:
             raise UsageError(f"jobs have no option {key!r}", remedy=f"There are: {', '.join(allowed)}.")
         _check(key, value)
+    # None is how JSON says "the default", also for options whose default is something else.
     values = {key: value for key, value in given.items() if value is not None}
     engine = values.pop(ENGINE, settings.parse.recognition.engine)
     if engine not in engines_of(settings):

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
@@ -26,22 +26,17 @@ from pagemill.imaging.encode import encode_webp
 from pagemill.imaging.transforms import fit, side_of_width
 from pagemill.rest.archives import zipped
 from pagemill.rest.errors import NotFoundError
-from pagemill.rest.jobs import MAX_NUMBER
+from pagemill.rest.jobs import MAX_NUMBER, JobFile, JobRow
 from pagemill.rest.options import PASSWORD, for_clients
 from pagemill.rest.runner import with_names
+from pagemill.runtime.decoding import DecodingService
+from pagemill.runtime.flight import FlightControl
 from pagemill.sources.options import SourceOptions
 from pagemill.store.files import encoded
 from pagemill.store.holding import Holding, examine
 from pagemill.store.reading import RunReader
 from pagemill.store.records import encode_line
 from pagemill.store.rows import PageState
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.rest.jobs import JobFile, JobRow
-    from pagemill.runtime.decoding import DecodingService
-    from pagemill.runtime.flight import FlightControl
 
 PAGES_OF_A_SOURCE = 1_000_000
 """A page's number is that of its source times this, and its number in the source: the same after a retry."""
@@ -123,6 +118,7 @@ class JobResults:
         following = None
         if len(rows) == limit:
             source, page, _, _, number, _, _, document, *_ = rows[-1]
+            # A place in the order, not an offset: pages that finish in between would shift an offset.
             following = f"{document}.{-1 if number is None else number}.{source}.{page}"
         return Pages(pages, following)
 
@@ -187,6 +183,7 @@ class JobResults:
                 with reader:
                     yield from reader.document(document) if file is None else self.pages_of(reader, file)
 
+        # Before the answer begins: once its status is sent, a missing document cannot be reported any more.
         if (first := next(pages(), None)) is None:
             raise NotFoundError("there is no such document, or no page of it yet")
         return kind.media_type, self._written(kind, first.doc_id, pages(), file)
@@ -241,6 +238,7 @@ class JobResults:
 
         def members() -> Iterator[tuple[str, Iterator[bytes]]]:
             if (shortfall := self.shortfall()) is not None:
+                # In the archive as well as in the header: a file is opened long after its answer is forgotten.
                 yield "INCOMPLETE.txt", iter([f"When this archive was made: {shortfall}.\n".encode()])
             names = self._document_names(reader)
             for doc_id, _ in reader.recorded_documents():
@@ -275,19 +273,19 @@ class JobResults:
             async with aclosing(images.find([WantedPage.of(page)])) as found_pages:
                 async for found in found_pages:
                     try:
-                        pixels = await images.pixels(found)
-                        side = LONGEST_SIDE if width is None else min(LONGEST_SIDE, side_of_width(pixels, width))
-                        pixels = await asyncio.to_thread(fit, pixels, side)
-                        data = await asyncio.to_thread(encode_webp, pixels, quality=80)
+                        with found:
+                            pixels = await images.pixels(found)
+                            side = LONGEST_SIDE if width is None else min(LONGEST_SIDE, side_of_width(pixels, width))
+                            pixels = await asyncio.to_thread(fit, pixels, side)
+                            data = await asyncio.to_thread(encode_webp, pixels, quality=80)
                     except PagemillError as error:
-                        error.message = with_names(error.message, self.folder / "inputs", self.documents)
+                        error.message = self._plain(error.message)
                         raise
-                    finally:
-                        found.leave()
                     return data, hashlib.sha256(data).hexdigest()[:32]
         raise _no_page()
 
     def _record(self, reader: RunReader, n: int) -> PageResult:
+        # SQLite raises for larger integers.
         if not 0 <= n <= MAX_NUMBER:
             raise _no_page()
         source, page = divmod(n, PAGES_OF_A_SOURCE)
@@ -382,6 +380,7 @@ def _unique(name: str, suffix: str, taken: set[str]) -> str:
 
 def split_name(name: str) -> tuple[str, str]:
     """The document and the format that the name of a file means: ids of documents may have dots."""
+    # The longest first: `docling.json` also ends with `.json`.
     for suffix in sorted(served_formats(), key=len, reverse=True):
         if name.endswith(f".{suffix}"):
             return name.removesuffix(f".{suffix}"), suffix

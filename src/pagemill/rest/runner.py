@@ -8,15 +8,15 @@ import logging
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
 
 from msgspec import structs
 
-from pagemill.app.options import DirectoryOptions
+from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.reporting import ParseDisplay, RunOutcome
-from pagemill.app.run_writer import opened_run
+from pagemill.app.run_writer import RunWriter, opened_run
 from pagemill.document.jobs import JobState
 from pagemill.errors import (
     DamagedRunError,
@@ -27,25 +27,17 @@ from pagemill.errors import (
     PagemillError,
     TooLargeError,
 )
+from pagemill.parsing.page import ParsedPage
 from pagemill.rest.errors import FetchError, HttpError, reported
 from pagemill.rest.fetching import FETCH_S, Fetch, fetch, require_urls
-from pagemill.rest.jobs import JobFile, JobRow
+from pagemill.rest.jobs import JobFile, JobRow, JobTable
 from pagemill.rest.options import PASSWORD, for_clients, job_options
+from pagemill.rest.settings import ServeSettings
 from pagemill.runtime.flight import Share
 from pagemill.runtime.pipeline import Pipeline
+from pagemill.runtime.services import Services
+from pagemill.runtime.supervisor import Life
 from pagemill.store.reading import RunReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pagemill.app.options import ParseOptions
-    from pagemill.app.run_writer import RunWriter
-    from pagemill.parsing.page import ParsedPage
-    from pagemill.rest.jobs import JobTable
-    from pagemill.rest.settings import ServeSettings
-    from pagemill.runtime.services import Services
-    from pagemill.runtime.supervisor import Life
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +127,7 @@ class Runner:
         """Run the loaded jobs, and those that are added, until :meth:`stop`."""
         async with asyncio.TaskGroup() as tasks:
             while not self._stopping:
+                # Before the look at what waits: a job that is added during it wakes the next round.
                 self._wake.clear()
                 while len(self.active) < self._settings.limits.active_jobs and (row := self._next()) is not None:
                     self.active[row.id] = ActiveJob(row)
@@ -170,6 +163,7 @@ class Runner:
     def _next(self) -> JobRow | None:
         """The oldest waiting job of the owner who has the fewest jobs running; not one that is just ending."""
         running = Counter(job.row.owner for job in self.active.values())
+        # A job that was retried while it ends must not run twice in one folder.
         ready = (row for row in self._waiting.values() if row.id not in self.active)
         row = min(ready, key=lambda each: (running[each.owner], each.job), default=None)
         return None if row is None else self._waiting.pop(row.id)
@@ -217,6 +211,7 @@ class Runner:
         self._changed(row.id)
         documents = await asyncio.to_thread(self._jobs.documents, row.job)
         options = job_options(row.options | ({PASSWORD: row.password} if row.password else {}), self._settings)
+        # One more than is allowed, so that a job that is over the limit can be told from one that is exactly at it.
         limit = self._settings.limits.max_job_pages + 1
         options = replace(options, source=replace(options.source, limit=limit))
         folder = self._settings.jobs_folder / row.id
@@ -255,6 +250,7 @@ class Runner:
         row, out = job.row, folder / "run"
         owner = self._owners.setdefault(row.owner, Share())
         directory = DirectoryOptions(report=False, fresh=fresh, retry_failed=row.retry == 1 and not fresh)
+        # A worker that died with this run open charges its pages, as `pagemill parse` does; a plain restart does not.
         again = row.opened and not row.retry and not fresh and self._life.death is not None
         async with Pipeline(self._services.borrowed(options.settings), Share(owner)) as pipeline:
             await pipeline.prepare()
@@ -292,6 +288,7 @@ class Runner:
             await self._end(job, JobState.FAILED, error)
         else:
             job.total = job.ended
+            # Pages of earlier processes were never seen by this one: their documents are counted in the run.
             if job.ended_before:
                 job.pages |= await asyncio.to_thread(_document_pages, inputs.parent / "run")
             await self._end(job, JobState.FINISHED, None)
@@ -401,6 +398,7 @@ def with_names(text: str, inputs: Path, documents: list[JobFile]) -> str:
 
 
 def _with_names(error: PagemillError, inputs: Path, documents: list[JobFile]) -> PagemillError:
+    # Made for clients already: it names no file of the server.
     if isinstance(error, HttpError):
         return error
     error.message = with_names(error.message, inputs, documents)

@@ -8,23 +8,19 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from pagemill.document.jobs import SearchResult, Snippet
 from pagemill.errors import OutputError, PagemillError
 from pagemill.rest.errors import UnavailableError
-from pagemill.rest.results import PAGES_OF_A_SOURCE
+from pagemill.rest.jobs import JobRow, JobTable
+from pagemill.rest.results import PAGES_OF_A_SOURCE, JobResults
 from pagemill.retrieval.hits import SearchHit
 from pagemill.retrieval.library import Library
 from pagemill.retrieval.ranking import DEPTH
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pagemill.rest.jobs import JobRow, JobTable
-    from pagemill.rest.results import JobResults
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +53,7 @@ class JobSearch:
 
     async def __aenter__(self) -> Self:
         """Index what is missing, beside everything else."""
+        # One: SQLite has one writer, and jobs are indexed in the order in which they ended.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pagemill.rest.search", initializer=_be_nice)
         self._thread.submit(self._logged, self._bring_up_to_date)
         return self
@@ -156,6 +153,7 @@ class JobSearch:
 
     def _bring_up_to_date(self) -> None:
         known = self._index().runs()
+        # Jobs that were removed while the server was down, or just before it died.
         for id in known.keys() - self._jobs.ids():
             self._index().remove(id)
         for id, _, _ in self._jobs.ended():

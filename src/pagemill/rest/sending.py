@@ -7,27 +7,25 @@ import base64
 import contextlib
 import hashlib
 import json
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+import msgspec
+from starlette.requests import Request
+
+from pagemill.blocking import to_the_end
 from pagemill.errors import UsageError
 from pagemill.rest.errors import ConflictError, ContentTooLargeError, HttpError, UnavailableError
 from pagemill.rest.fetching import check_url, require_urls
-from pagemill.rest.jobs import new_id
+from pagemill.rest.jobs import JobFile, JobRow, new_id
 from pagemill.rest.options import PASSWORD, job_options
+from pagemill.rest.results import JobResults
+from pagemill.rest.server import Server
 from pagemill.rest.uploads import body_of, document, make_folder, receive
 from pagemill.store.files import output_errors, sync_directory, write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from starlette.requests import Request
-
-    from pagemill.rest.jobs import JobFile, JobRow
-    from pagemill.rest.results import JobResults
-    from pagemill.rest.server import Server
 
 SYNC_WAIT_S = 600.0
 """How long a request waits for the end of its job, which continues after that."""
@@ -36,6 +34,8 @@ MAX_BODY_BYTES = 128 * 2**20
 MAX_NAME = 200
 """Characters of the name of a collection, and of an idempotency key."""
 _REQUEST = "request.sha256"
+
+T = TypeVar("T")
 
 
 def from_base64(text: str) -> bytes:
@@ -48,6 +48,19 @@ def from_base64(text: str) -> bytes:
         return base64.b64decode(text.encode("ascii").translate(None, b" \t\r\n"), validate=True)
     except ValueError:
         raise UsageError("a file in base64 is not valid", remedy="Use the standard alphabet, with padding.") from None
+
+
+def decoded(body: bytes, kind: type[T], what: str, remedy: str | None = None) -> T:
+    """The JSON of a request.
+
+    Raises:
+        UsageError: It is something else; ``what`` begins the message.
+    """
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        # Bounded: the message of an unknown field quotes its name.
+        raise UsageError(f"{what}: {str(error)[:200]}", remedy=remedy) from None
 
 
 @dataclass(slots=True)
@@ -81,6 +94,7 @@ class Sending:
         Raises:
             ContentTooLargeError: It is too large.
         """
+        # Beside the inputs, not among them: everything there is a file of the job.
         file = self.folder.parent / "body"
         with output_errors(file):
             stream = await asyncio.to_thread(file.open, "wb")
@@ -146,11 +160,9 @@ class Sending:
         if idempotency is not None:
             digest = await asyncio.to_thread(self._digest, options, collection)
             await self.note(_REQUEST, digest)
-        accepting = asyncio.create_task(self._accept(options, collection, idempotency))
-        try:
-            row = await asyncio.shield(accepting)
-        finally:  # a request that is cancelled: only then it is known whether its files belong to a job
-            await asyncio.wait({accepting})
+        # Also of a request that is cancelled: only then it is known whether its files belong to a job.
+        row = await to_the_end(self._accept(options, collection, idempotency))
+        # The key was used before: only a repetition of the same request may have its answer.
         if row.id != self.id:
             earlier = await asyncio.to_thread(read_note, self.server, row.id, _REQUEST)
             if earlier not in (None, digest):
@@ -177,6 +189,8 @@ class Sending:
 
         def store() -> JobRow:
             job = self.folder.parent
+            # First the folder, then the row: a row that survives a power cut without its files would be a job that
+            # cannot run.
             sync_directory(job)
             sync_directory(job.parent)
             return self.server.jobs.create(

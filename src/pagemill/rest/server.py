@@ -9,36 +9,30 @@ import re
 import shutil
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 import msgspec
 from starlette.requests import HTTPConnection  # FastAPI reads the annotation
 
-from pagemill.document.jobs import JobState
+from pagemill.document.jobs import Job, JobState
 from pagemill.errors import NoSpaceError, OutputError
 from pagemill.rest.errors import ConflictError, NotFoundError, TooManyError, UnavailableError
 from pagemill.rest.events import Changes
-from pagemill.rest.jobs import JobTable
+from pagemill.rest.jobs import JobRow, JobTable
 from pagemill.rest.keys import KeyRing
 from pagemill.rest.models import job_model
 from pagemill.rest.results import MOST_PAGES, JobResults
-from pagemill.rest.runner import Runner
+from pagemill.rest.runner import ActiveJob, Runner
 from pagemill.rest.search import JobSearch
+from pagemill.rest.settings import ServeSettings
 from pagemill.runtime.flight import FlightControl
 from pagemill.runtime.services import Services
 from pagemill.runtime.supervisor import Life
 from pagemill.store.files import output_errors
 from pagemill.store.lock import RunLock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from pagemill.document.jobs import Job
-    from pagemill.rest.jobs import JobRow
-    from pagemill.rest.runner import ActiveJob
-    from pagemill.rest.settings import ServeSettings
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +79,7 @@ class Server:
         folder = self.settings.jobs_folder
         async with AsyncExitStack() as stack:
             await asyncio.to_thread(_make_folders, self.settings.data, folder)
+            # Before the table is opened: a second server on the same data would run every job again.
             stack.enter_context(await asyncio.to_thread(RunLock, self.settings.data / "lock"))
             self.keys = await asyncio.to_thread(KeyRing, self.settings.api_keys, self.settings.data)
             self.jobs = await asyncio.to_thread(JobTable, self.settings.data / "jobs.sqlite")
@@ -153,6 +148,7 @@ class Server:
         await self.require_ready()
         limits, waiting = self.settings.limits, await asyncio.to_thread(self.jobs.count_unfinished)
         refusal = None
+        # Those that are being received count as well: a thousand uploads at once would all find room.
         if sum(waiting.values()) + self._accepting.total() >= limits.max_queued:
             refusal = "the queue is full", "Try again later."
         elif waiting.get(owner, 0) + self._accepting[owner] >= limits.max_jobs_per_key:
@@ -299,6 +295,7 @@ class Server:
         retention = self.settings.retention
         total = await asyncio.to_thread(self.jobs.stored_bytes)
         for id, finished, size in await asyncio.to_thread(self.jobs.ended):
+            # By age first, then by space: the list is oldest first, so that the first job that may stay ends the sweep.
             is_old = finished < time.time() - retention.keep_days * 86_400
             if not is_old and total <= retention.keep_gib * 2**30:
                 return
@@ -347,6 +344,7 @@ def _make_folders(data: Path, jobs: Path) -> None:
             table = data / "jobs.sqlite"
             foreign = [path.name for path in data.iterdir() if not path.name.startswith(_FIRST_FILES)]
             results = jobs.is_dir() and any(jobs.iterdir())
+            # Somebody else's folder, or ours without its table: either way jobs would be started over what is there.
             if (foreign or results) and not (table.exists() and table.stat().st_size):
                 raise OutputError(
                     f"{data} holds {'jobs' if results else foreign[0]} but no table of jobs",

@@ -81,23 +81,20 @@ def router(server: Server) -> APIRouter:
 
 def _exposition(server: Server, states: dict[str, int]) -> Iterator[str]:
     """The text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/."""
-    yield "# HELP pagemill_jobs Jobs by state.\n# TYPE pagemill_jobs gauge\n"
-    for state in JobState:
-        yield f'pagemill_jobs{{state="{state}"}} {states.get(state, 0)}\n'
-    for name, help in _COUNTERS.items():
-        yield f"# HELP pagemill_{name}_total {help}\n# TYPE pagemill_{name}_total counter\n"
-        yield f"pagemill_{name}_total {server.counts[name]}\n"
-    yield "# HELP pagemill_requests_total Requests by status.\n# TYPE pagemill_requests_total counter\n"
-    for status in ("1xx", "2xx", "3xx", "4xx", "5xx"):
-        yield f'pagemill_requests_total{{status="{status}"}} {server.counts[f"requests_{status}"]}\n'
-    vitals = server.life.vitals
-    yield "# HELP pagemill_pages_total Pages that ended.\n# TYPE pagemill_pages_total counter\n"
-    yield f'pagemill_pages_total{{status="done"}} {vitals.done}\n'
-    yield f'pagemill_pages_total{{status="failed"}} {vitals.failed}\n'
-    gauges = {
-        "pages_in_flight": ("Pages in flight.", vitals.in_flight),
-        "event_streams": ("Open event streams.", server.counts["streams_open"]),
-        "worker_restarts": ("Restarts of the worker process.", server.life.number),
-    }
-    for name, (help, value) in gauges.items():
-        yield f"# HELP pagemill_{name} {help}\n# TYPE pagemill_{name} gauge\npagemill_{name} {value}\n"
+    vitals, counts = server.life.vitals, server.counts
+    requests = {f'{{status="{number}xx"}}': counts[f"requests_{number}xx"] for number in range(1, 6)}
+    families: list[tuple[str, str, str, dict[str, int]]] = [
+        ("jobs", "gauge", "Jobs by state.", {f'{{state="{state}"}}': states.get(state, 0) for state in JobState}),
+        *((f"{name}_total", "counter", help, {"": counts[name]}) for name, help in _COUNTERS.items()),
+        ("requests_total", "counter", "Requests by status.", requests),
+        (
+            *("pages_total", "counter", "Pages that ended."),
+            {'{status="done"}': vitals.done, '{status="failed"}': vitals.failed},
+        ),
+        ("pages_in_flight", "gauge", "Pages in flight.", {"": vitals.in_flight}),
+        ("event_streams", "gauge", "Open event streams.", {"": counts["streams_open"]}),
+        ("worker_restarts", "gauge", "Restarts of the worker process.", {"": server.life.number}),
+    ]
+    for name, kind, help, samples in families:
+        yield f"# HELP pagemill_{name} {help}\n# TYPE pagemill_{name} {kind}\n"
+        yield from (f"pagemill_{name}{labels} {value}\n" for labels, value in samples.items())

@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pagemill.errors import ExitCode
 from pagemill.rest.app import create_app
-from pagemill.runtime.supervisor import BEAT_S, RECYCLE
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterator
-
-    from pagemill.rest.server import Server
-    from pagemill.rest.settings import ServeSettings
-    from pagemill.runtime.supervisor import Life
+from pagemill.rest.server import Server
+from pagemill.rest.settings import ServeSettings
+from pagemill.runtime.supervisor import BEAT_S, RECYCLE, Life
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +43,7 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         if self.transport.get_protocol() is not self:  # it has become a WebSocket, whose protocol has its own limits
             return
+        # The head is there and the answer has begun: from here on the time limits of the body hold.
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_clock()
         elif self._head is None:
@@ -126,6 +122,7 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
     recycles = False
 
     def stop() -> None:
+        # The second signal: the user does not want to wait for pages in flight. Nothing is lost, they are parsed again.
         if running.should_exit:
             signal.raise_signal(signal.SIGKILL)
         running.should_exit = True
@@ -149,6 +146,7 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
 
     def recycle() -> None:
         nonlocal recycles
+        # Without a parent that starts another process, going on with a lost thread is better than an end.
         if life.supervised and not running.should_exit:
             recycles = True
             stop()

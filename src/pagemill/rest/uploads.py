@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import promised
 from pagemill.rest.errors import ContentTooLargeError, HttpError
 from pagemill.rest.jobs import JobFile
+from pagemill.rest.settings import LimitSettings
 from pagemill.store.files import output_errors, sync_directory, sync_files
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-
-    from starlette.requests import Request
-
-    from pagemill.rest.settings import LimitSettings
 
 MAX_FIELD_BYTES = 64 * 1024
 """Size of a part that is not a file, such as the options."""
@@ -110,6 +105,7 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
             async with aclosing(body_of(request)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
                     parser.write(chunk)
+                    # In larger pieces than they arrive in: each call on a thread costs two switches.
                     if parts.waiting >= _WRITTEN_AT_ONCE:
                         await asyncio.to_thread(parts.write)
         except FormParserError as error:
@@ -207,6 +203,7 @@ class _Parts:
             raise ContentTooLargeError(
                 f"the request has more than {self._limits.max_files:,} files", remedy="Send several jobs."
             )
+        # Numbered by us: two files of one name are two documents, and no name of a client is a path.
         files.append(document(len(files) + 1, _file_name(disposition, parameters)))
         self._work.append((files[-1], b""))  # an empty file is one, too
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
 from pagemill.rest.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from pagemill.rest.server import Server
+from pagemill.rest.server import Server
 
 _FOLDERS = {"web": "pagemill.rest", "viewer": "pagemill.export"}
 _TYPES = {
@@ -81,6 +79,7 @@ def _read_files() -> dict[str, _File]:
             suffix = entry.name[entry.name.rfind(".") :]
             if suffix in _TYPES:
                 content = entry.read_bytes()
+                # By content, not by time: builds that can be repeated give all files one time.
                 tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
                 known[f"{folder}/{entry.name}"] = _File(content, _TYPES[suffix], tag)
     return known

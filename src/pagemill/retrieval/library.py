@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -32,9 +31,7 @@ from pagemill.retrieval.page_rows import IndexedPages
 from pagemill.retrieval.ranking import DEPTH
 from pagemill.store.database import Database, database_errors, is_damage
 from pagemill.store.files import output_errors, write_whole
-
-if TYPE_CHECKING:
-    from pagemill.store.reading import RunReader
+from pagemill.store.reading import RunReader
 
 DIMENSION = 1024
 """Components of a vector: 2 KiB a page. Not measured against the engine's 4,096."""

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pagemill.document.identity import PageKey
-from pagemill.document.page import DocumentInfo
+from pagemill.document.page import DocumentInfo, PageError
 from pagemill.imaging.limits import DecodeLimits
 
 if TYPE_CHECKING:
-    from pagemill.document.page import PageError
     from pagemill.imaging.page import PdfInfo, PdfRepair
     from pagemill.readers.reading import DocumentRead
     from pagemill.sources.stamp import FileStamp

@@ -48,6 +48,7 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
         budget: The rest of the limits of the outermost file.
         depth: Number of files around it.
     """
+    # Bytes have no name to go by: those of the Python API may be an archive.
     is_archive = isinstance(item.content, bytes) and not item.inside and item.content.startswith(ZIP)
     if item.content is None or not (is_archive or _is_container(item.name)):
         yield item
@@ -58,6 +59,7 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
         yield item
     try:
         with _on_disk(item.content) as path:
+            # An Office file is a ZIP, too: it is a document itself, and may have others inside.
             if is_package := not is_mail and kind_of_package(path) is not None:
                 yield item
                 found = True
@@ -69,11 +71,13 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
                 found = True
                 if is_mail:
                     budget.spend(len(member.data))
+                # An archive can be built to contain itself: the depth is bounded beside the bytes.
                 if depth >= _MOST_DEPTH:
                     raise TooLargeError(
                         f"{inner.name!r} is nested over {_MOST_DEPTH} files deep", remedy="Unpack the outer ones."
                     )
                 yield from unpacked(inner, skipped, budget, depth + 1)
+        # Without this an archive of programs would yield no page and no error.
         if not found:
             raise MissingInputError(f"{item.name!r} holds no document", remedy="Check what is in it.")
     except PagemillError as error:
@@ -115,6 +119,7 @@ def _inner(item: Item, member: Member, skipped: SkippedFiles, names: Counter[str
     """A member as a file to read; None for what is no document. ``names`` counts those of the members before."""
     name = PurePosixPath(member.name.replace("\\", "/")).name or "document"
     data = member.data
+    # Members have no folder to look around in: only what is a document by its name or its first bytes is one.
     if member.error is None and promised(name) is None:
         head = data[:HEAD_BYTES]
         if PurePosixPath(name).suffix not in ("", ".bin") or not (sniff(head) or is_document(head, name)):

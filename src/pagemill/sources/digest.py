@@ -119,6 +119,7 @@ class Identifier:
         info = file.filesystem.info(file.path)
         large = info.get("lfs")  # where the Hub keeps the digest of a large file
         sha256 = (large.get("sha256") if isinstance(large, dict) else getattr(large, "sha256", None)) or ""
+        # Of the content itself: a local copy of the file is recognized as the same.
         if _SHA256.fullmatch(sha256):
             return Source(item=item, digest=sha256)
         tag = next((f"{name}={info[name]}" for name in _TAGS if info.get(name)), None)

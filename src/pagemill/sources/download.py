@@ -57,6 +57,7 @@ class DatasetCopy:
 
     def __post_init__(self) -> None:
         owner, name = self.address.name.split("/")
+        # The name becomes a path: `..` and separators would lead out of the folder.
         if safe_name(owner) != owner or safe_name(name) != name:
             raise UsageError(f"{self.address.name!r} is not a dataset", remedy="Name it OWNER/NAME.")
         self.folder = self.folder.expanduser() / owner / name
@@ -106,6 +107,7 @@ class DatasetCopy:
             commit = str(hub.dataset_info(name, revision=revision).sha)
             tree = hub.list_repo_tree(name, repo_type="dataset", revision=commit, recursive=True)
             entries = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
+            # A repository may name files as it likes; the Hub's client writes them where they say.
             if not all(map(_is_inside, entries)):
                 raise CorruptInputError(f"{name} lists files outside its folder")
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -144,6 +146,7 @@ class DatasetCopy:
             names=sorted(entries, key=natural_key),
             files=dict(sorted(known.items())),
         )
+        # Renamed when it is whole: a manifest that was cut off would not be read, and everything fetched again.
         partial = self.folder / f"{MANIFEST}.pagemill-tmp"
         partial.write_bytes(msgspec.json.encode(self._manifest))
         partial.replace(self.folder / MANIFEST)

@@ -158,6 +158,7 @@ def _splits(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
     if isinstance(folder, str) and len(folder) > _MAX_PATTERN:
         return
     prefix = f"{folder.strip('/')}/" if isinstance(folder, str) and folder.strip("/") else ""
+    # As the datasets library does for a configuration with a folder alone.
     if files is None:
         files = "**"
     if isinstance(files, dict):
@@ -182,6 +183,7 @@ def _is_name(value: object) -> TypeGuard[str]:
 
 def _matching(names: Sequence[str], patterns: Iterable[str]) -> list[str]:
     exact = set(patterns)
+    # Exact names are looked up in a set: only patterns with wildcards cost a comparison with every file.
     wild = [pattern.split("/") for pattern in patterns if glob.has_magic(pattern)]
     if len(wild) > _MAX_PATTERNS:
         raise MissingInputError(

@@ -85,6 +85,7 @@ class Intake:
         options = self.options
         files = expand(self._inputs, recursive=options.recursive, skipped=self.skipped_files, download=options.download)
         for item in files:
+            # Before the next file is opened: its first page would be one over the limit.
             if self.left == 0 or self._identifier.stopped:
                 return
             try:
@@ -96,7 +97,7 @@ class Intake:
                 # Before the skip: the first shard names the dataset, also if its rows are finished.
                 self.dataset(source, file_format)
             self._last_skipped = None
-            if not self.pass_over_ended(source):
+            if not self.skip_finished(source):
                 yield source
             if self._last_skipped is None:
                 self._inputs_of_others.add(item.origin)
@@ -151,7 +152,7 @@ class Intake:
                 self._with_images[table] = image_column(source.item.content, source.file_format, self.options)
         return {(origin, column) for (origin, _), column in self._with_images.items() if column is not None}
 
-    def pass_over_ended(self, source: Source) -> bool:
+    def skip_finished(self, source: Source) -> bool:
         """Skip a file whose wanted pages are all finished; False, without effect, for any other."""
         known = source.known
         if source.error is not None or known.pages is None:
@@ -165,7 +166,7 @@ class Intake:
             table = _table(source.item)
             self._with_images.setdefault(table, None)
             self._ended_shards.setdefault(table, replace(source, file_format=file_format))
-        self.pass_over(len(numbers))
+        self.skip_pages(len(numbers))
         return True
 
     def dataset(self, source: Source, file_format: FileFormat) -> str:
@@ -173,7 +174,7 @@ class Intake:
         dataset = (source.item.origin, file_format is FileFormat.PARQUET)
         return self._datasets.setdefault(dataset, source.document_key)
 
-    def pass_over(self, pages: int) -> None:
+    def skip_pages(self, pages: int) -> None:
         """Count pages that were finished by an earlier run."""
         self.position += pages
         self.skipped_earlier += pages
@@ -196,6 +197,7 @@ class Intake:
             source = Source(item=item, digest=text_digest(address), error=input_error(item, error))
         skip = None
         if self.options.skip_duplicates and source.error is None:
+            # By content, in input order: the first of several stays, whatever their names.
             if source.digest in self._firsts:
                 skip = f"duplicate of {self._firsts[source.digest]}"
             else:

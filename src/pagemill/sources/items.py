@@ -78,6 +78,7 @@ def table_of(name: str) -> str:
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
     """Sort key by which ``page 2`` comes before ``page 10``."""
+    # Numbers before names, and the text behind equal numbers: `2` and `02` stay apart, in a fixed order.
     parts = _DIGITS.split(name.casefold())
     return [(0, int(part), part) if i % 2 else (1, 0, part) for i, part in enumerate(parts)]
 

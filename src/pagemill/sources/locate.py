@@ -58,6 +58,7 @@ def expand(
     """
     skipped = skipped or SkippedFiles()
     for item in _files(inputs, recursive, skipped, download):
+        # What is inside of another file has been unpacked already.
         yield from (item,) if item.inside else unpacked(item, skipped)
 
 
@@ -98,6 +99,7 @@ def missing_inputs(inputs: Iterable[str | Path | bytes]) -> dict[str, MissingInp
     missing = {}
     for given in inputs:
         text = "" if isinstance(given, bytes) else str(given)
+        # URLs are looked at when their turn comes; those of the Hub by missing_on_hub.
         if not text or is_url(text) or os.path.isdir(os.path.expanduser(text)):  # noqa: PTH111, PTH112 - never raise
             continue
         first = next(expand([given], recursive=False), None)

@@ -92,5 +92,6 @@ class SourceOptions(Settings):
 
     def wanted(self, pages: int, file_format: FileFormat | None) -> Sequence[int]:
         """The selected pages of a file with ``pages`` pages, ascending from 1; ignores ``limit``."""
+        # A single image has no page numbers; rows of a dataset are chosen by --limit and their ids.
         ranged = file_format in (FileFormat.PDF, FileFormat.DOCUMENT) or (file_format is FileFormat.TIFF and pages > 1)
         return self.pages.select(pages) if self.pages is not None and ranged else range(1, pages + 1)

@@ -193,7 +193,7 @@ class PageReferences:
                     self._catalogue.counted(source.digest, known.copy, count)
                 break
             if isinstance(row, EndedRows):
-                intake.pass_over(min(row.count, left))
+                intake.skip_pages(min(row.count, left))
                 count += row.count
             elif isinstance(row, LostRows):
                 lost = min(row.count or 0, left)
@@ -224,6 +224,7 @@ class PageReferences:
         self, source: Source, file_format: FileFormat, row: DatasetRow, documents: dict[str | None, DocumentRef]
     ) -> PageRef:
         item = source.item
+        # `report_12` is page 12 of the document `report`.
         match = _PAGE_OF_FILE.fullmatch(row.row_id) if row.row_id else None
         file_id, number = (match[1], int(match[2])) if match else (None, row.number)
         if file_id in documents:
@@ -304,7 +305,7 @@ class PageReferences:
             self._catalogue.describe(document.doc_id, about)
         for number in numbers:
             if number in known.ended:
-                self._intake.pass_over(1)
+                self._intake.skip_pages(1)
             else:
                 wanted_id = f"{document.doc_id}_{number}"
                 yield self._page(source, document, number, wanted_id, page_number=number, **content(number))
@@ -327,6 +328,7 @@ class PageReferences:
         # On a cluster the driver has named the documents: workers see only parts of the input.
         if waiting.doc_id is not None:
             document = replace(document, doc_id=waiting.doc_id)
+        # Without its content: what is skipped must not keep a temporary file alive.
         if source.skip is not None and page:
             kept: dict[str, Any] = {name: fields[name] for name in ("page_number", "metadata") if name in fields}
             fields = {**kept, "skip": source.skip}

@@ -74,6 +74,7 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
             yield Item(uri=url, name=base_name(url), origin=origin, content=RemoteFile(filesystem, path))
             return
         else:
+            # Datasets on the Hub have folders for their configurations, which belong to the dataset.
             depth = None if recursive or scheme == "hf" else 1
             names = [str(name) for name in filesystem.find(path, maxdepth=depth, **on_error)]
     except Exception as error:

@@ -258,6 +258,7 @@ def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, end
 
 def _row_ids(parquet: pq.ParquetFile, index: int, columns: Columns, rows: int) -> tuple[str | None, ...]:
     """Ids of a damaged row group; empty if the column with the ids is damaged, too."""
+    # More rows share one record, which has no room for their ids.
     if columns.row_id is None or rows > MAX_NAMED:
         return ()
     with suppress(Exception):  # the rows are then reported by number instead of id

@@ -181,7 +181,7 @@ class InputStream:
             file_format = await asyncio.to_thread(format_of, item)
             if source.file_format is None:
                 source = replace(source, file_format=file_format)
-                if await asyncio.to_thread(self._intake.pass_over_ended, source):
+                if await asyncio.to_thread(self._intake.skip_finished, source):
                     return iter(())
             if file_format is FileFormat.PDF:
                 return await self._of_local_file(source, self._read_pdf)
@@ -214,6 +214,7 @@ class InputStream:
         info: PdfInfo | None = None
         refusal: PagemillError | None = None
         try:
+            # What PDFium refuses may still be repaired below.
             info = await self._decoder.probe_pdf(path, self._options.password)
         except (CorruptInputError, EmptyPageError, EncryptedError) as error:
             refusal = error

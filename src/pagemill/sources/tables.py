@@ -157,6 +157,7 @@ def _short(row_id: Any) -> str | None:
 def _rows(
     batch: pa.RecordBatch, columns: Columns, first: int, ended: Container[int]
 ) -> Iterator[DatasetRow | EndedRows | LostRows]:
+    # Before the batch is validated: what is not read need not be intact.
     if all(number in ended for number in range(first, first + batch.num_rows)):
         yield EndedRows(batch.num_rows)
         return
@@ -194,6 +195,7 @@ def _value(scalar: pa.Scalar) -> Any:
 
 def _image_bytes(image: Any) -> tuple[bytes | None, str | None]:
     if isinstance(image, dict):
+        # The path is somebody else's: opening it would read any file of this machine into the results.
         if image.get("bytes") is None and image.get("path"):
             return None, "holds the path of an image file, not its bytes"
         image = image.get("bytes")

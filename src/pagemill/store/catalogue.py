@@ -74,6 +74,7 @@ class RunCatalogue(Catalogue):
         cannot be read: a share that is unavailable for a while, or a lock, must not cost what was parsed. Skipped pages
         count as finished only if ``skip`` is the reason.
         """
+        # A file that cannot be read is identified by its address: see Intake.
         can_be_read = digest != text_digest(uri)
         content, uri = bytes.fromhex(digest), plain(uri[:MAX_URI])
         with self._run.lock:
@@ -107,6 +108,7 @@ class RunCatalogue(Catalogue):
             if known is not None:
                 return str(known)
             given = {name.casefold() for name in new.values()}
+            # Case-folded: on some file systems A.md and a.md are one file.
             for candidate in self._candidates("documents", wanted):
                 name = candidate.casefold()
                 rows = self._run.query("SELECT key, doc_id FROM documents WHERE name = ?", (name,))

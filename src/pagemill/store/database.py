@@ -204,6 +204,7 @@ class Database:
                 raise
 
     def _prepare(self) -> None:
+        """Set up a connection for writing, with the tables of a run; other databases have their own."""
         connection = self._connection
         is_new = not _statements_of(connection)
         if not is_new:
@@ -215,18 +216,19 @@ class Database:
         # A checkpoint takes as long as what has gathered in the journal: sync() does it, not whichever page is next.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         if is_new:
-            with self.transaction():
-                for statement in _STATEMENTS:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
+            self._create(_STATEMENTS, APPLICATION_ID, FORMAT)
         if self._trial:
             connection.execute("BEGIN")
         if version_of(connection) == (APPLICATION_ID, EARLIER_FORMAT):
-            with self.transaction():
-                for statement in _ADDED:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
+            self._create(_ADDED, APPLICATION_ID, FORMAT)
+
+    def _create(self, statements: Sequence[str], application: int, version: int) -> None:
+        """Create tables, and mark the file as one of an application, in a format."""
+        with self.transaction() as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {application}")
+            connection.execute(f"PRAGMA user_version = {version}")
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a small answer."""

@@ -233,6 +233,7 @@ def is_complete(run: RunDatabase, *, report: bool) -> bool:
     out = run.path
     return (
         (out / paths.RUN_JSON).exists()
+        # A report that is not wanted any more is work, too: it has to be deleted.
         and (out / paths.REPORT).exists() == report
         and all(size_of(out / name) == run.derived(name)[1] for name in (paths.RESULTS, paths.TEXTS))
         and all(written and has_document(out, doc_id) for doc_id, written in run.recorded_documents())

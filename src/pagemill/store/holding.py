@@ -38,6 +38,7 @@ def examine(out: Path, *, fresh: bool = False) -> Holding:
             cannot be read.
     """
     with output_errors(out):
+        # A file of that name would make every later look fail with an error that names no cause.
         if (out / paths.FOLDER).is_file():
             raise foreign(out, paths.FOLDER)
         # First: while a run is being deleted, the rest of its files looks like a damaged run.

@@ -92,6 +92,7 @@ class RunLock:
     def _acquire(self, wait_s: float) -> None:
         deadline = time.monotonic() + wait_s
         try:
+            # Polled: flock with a timeout does not exist, and a blocking one could not be given up.
             while not _lock(self._fd):
                 if time.monotonic() >= deadline:
                     raise LockedError(

@@ -27,6 +27,7 @@ def write_node_rates(out: Path, rates: Mapping[str, float]) -> None:
 def read_node_rates(out: Path) -> dict[str, float]:
     """The rates stored last; empty if the run is on no cluster."""
     try:
+        # Damaged or half written is as good as missing: the next look is seconds away.
         return msgspec.json.decode((out / NODES).read_bytes(), type=dict[str, float])
     except (OSError, msgspec.DecodeError):
         return {}

@@ -85,6 +85,7 @@ def inspected(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> Iter
         OutputError: It cannot be written, holds foreign files with names that we use, or no run to resume.
     """
     with output_errors(out):
+        # The directory may not exist yet: what counts is whether its nearest parent can be written.
         place = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
         if not place.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
@@ -132,6 +133,7 @@ def open_run(
             if mode is OpenMode.RESUME or holds_pages(out):
                 rebuild_database(out)
                 run = _run_there(out, identity, mode)
+    # Asked before a new session begins, which resets it.
     cut_off = run is not None and run.summary.finished is None
     if run is None:
         if holding is not Holding.NOTHING:
@@ -237,6 +239,7 @@ def _named(out: Path) -> Iterator[str]:
 
 def crops_of(out: Path, page_ids: Iterable[str]) -> list[str]:
     """Crops of pages, whether or not a record names them, relative to the run directory."""
+    # By one scan of the folder: a look for each page would take as long as the folder is large, each time.
     stems, folder = set(map(file_stem, page_ids)), out / paths.CROPS
     if not stems or not folder.is_dir():
         return []

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from enum import Enum, auto
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -450,7 +450,7 @@ class RunReader(Database):
         markdown: bool = True,
     ) -> Iterator[PageResult]:
         # Until this iterator is exhausted, all answers are of one snapshot, the structure of each document included.
-        overlays: OrderedDict[int, Overlay] = OrderedDict()
+        overlay = lru_cache(_HELD_OVERLAYS)(self.overlay)
         # In two steps: sorting the records themselves would write all of them to a temporary file.
         rows = self.each(f"SELECT p.page_id, p.record, p.document FROM pages p WHERE {where}", parameters)
         for page_id, record, document in rows:
@@ -466,11 +466,7 @@ class RunReader(Database):
                 on_damage(error)
             else:
                 if not stored:
-                    if document not in overlays:
-                        overlays[document] = self.overlay(document)
-                        while len(overlays) > _HELD_OVERLAYS:
-                            overlays.popitem(last=False)
-                    seen = apply(page, overlays[document])
+                    seen = apply(page, overlay(document))
                     if seen is not page:
                         seen.markdown = page_markdown(seen) if markdown else ""
                     page = seen

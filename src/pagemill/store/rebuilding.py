@@ -62,6 +62,7 @@ def rebuild_database(out: Path) -> None:
                 _put(run, connection, page, newest=newest)
             run.count(connection, recounted(connection))
             connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", _stored_infos(final))
+            # Replaced records name crops that the page still has: deleting those would damage it.
             connection.execute("DELETE FROM garbage")
             connection.create_function("address", 1, _address, deterministic=True)
             connection.execute("UPDATE sources SET uri = address(uri)")
@@ -142,6 +143,7 @@ def _put(run: RunDatabase, connection: sqlite3.Connection, page: PageResult, *, 
         " WHERE p.name = ? OR (s.digest = ? AND s.copy = ? AND p.page = ?)",
         (page.page_id.casefold(), bytes.fromhex(key.digest), key.copy, key.page),
     ).fetchall()
+    # The old database wins over the JSONL file, which may hold an earlier version of the page.
     if any(record <= newest for _, _, record in rows):
         return
     for source, number, record in rows:

@@ -56,6 +56,7 @@ class Compressor:
 
     def compress(self, line: bytes) -> bytes:
         """A line as it is stored, without its newline."""
+        # Without the newline, and as one frame: each record can be decompressed alone.
         return self._zstd.compress(line[:-1], self._zstd.FLUSH_FRAME)
 
 

@@ -120,6 +120,7 @@ def _reset(path: Path, found: Examination) -> tuple[int, int]:
     with RunDatabase(path / paths.DATABASE) as run:
         summary = run.summary
         rows = [*run.rows_of(found.lost), *run.rows(WITHOUT_RECORD)]
+        # The next run parses these pages again: their names stay.
         if rows:
             run.drop(summary, rows, forget=False)
         # Row and record disagree, so the row may have a wrong name: it is deleted, and the input yields the page again.
@@ -160,6 +161,7 @@ def refresh(path: Path, exporters: Exporters) -> Owner | None:
         DamagedRunError: A record is damaged.
     """
     with RunReader.open(path) as reader:
+        # A run that was written with --no-report keeps no previews, and must not get a report by being repaired.
         if not ((path / paths.REPORT).exists() or reader.has_previews()):
             exporters = replace(exporters, report=None)
         before = reader.summary
@@ -187,6 +189,7 @@ def _write_beside(path: Path, exporters: Exporters) -> None:
         RunReader.open(path) as reader,
         reader.moment(),
     ):
+        # All but ocr_results.jsonl, to which the owner appends: two writers would tear its lines.
         lines = text_lines(reader.each_record(), exporters.embedding_text)
         write_whole(path / paths.TEXTS, (line for _, line in lines))
         for doc_id, written in reader.recorded_documents():

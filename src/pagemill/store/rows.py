@@ -97,5 +97,6 @@ def plain(text: str) -> str:
 
 def unescaped(path: str) -> str:
     """Undo :func:`plain` if a file of that name exists; otherwise return the path unchanged."""
+    # Only if such a file exists: a name may hold the escape as plain characters.
     name = os.fsdecode(_ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()), path.encode()))
     return name if name != path and os.path.exists(name) else path  # noqa: PTH110 - Path.exists raises for long names

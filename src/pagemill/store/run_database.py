@@ -385,6 +385,7 @@ def _release_document(connection: sqlite3.Connection, doc_id: str, *, keep: bool
     if not records:
         names = paths.document_names(doc_id)
         connection.executemany("INSERT OR IGNORE INTO garbage VALUES (?)", [(name,) for name in names])
+    # Its id is free for another document then; while pages are about to come, it must stay.
     if not pages and not keep:
         connection.execute("DELETE FROM about WHERE name = ?", (doc_id.casefold(),))
         for table in ("overlays", "documents"):

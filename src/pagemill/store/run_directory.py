@@ -201,6 +201,7 @@ class RunDirectory:
                 self.summary.add(page)
                 number = self._run.end_page(connection, page, key, line, kept)
             undo.pop_all()
+        # Only now: a crop that was undone must not be synced.
         self._unsynced_crops.update(path for path, _ in files)
         self._new_documents.discard(page.doc_id)
         self._ended(key)
@@ -218,6 +219,7 @@ class RunDirectory:
         row = self._run.row(key)
         if row is None or row.record is None:
             raise ValueError(f"page {key} has no record")
+        # Its counts are subtracted; the row alone does not know regions and warnings.
         (earlier,) = self._run.record(row.record)
         with self._counting() as connection:
             self.summary.add(earlier, -1)
@@ -427,6 +429,7 @@ class RunDirectory:
 
     def _replace_source(self, source: int) -> None:
         """Remove the pages of a source (its number in the database) whose content has changed."""
+        # In parts: a shard of millions of rows would be one transaction of gigabytes.
         while rows := list(islice(self._run.rows("p.source = ?", (source,)), _DROPPED_TOGETHER)):
             self._drop(rows, forget=True)
         self._run.change("DELETE FROM sources WHERE source = ?", (source,))

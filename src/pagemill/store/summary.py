@@ -65,6 +65,7 @@ class Counters(msgspec.Struct, kw_only=True):
         for region in page.regions:
             _count(self.regions_by_label, region.label.value, sign)
         for stage, seconds in page.timings.items():
+            # Rounded: sums of floats that are added and subtracted again would never get back to 0.
             self.seconds_by_stage[stage] = round(self.seconds_by_stage.get(stage, 0.0) + sign * seconds, 6)
         if page.status is Status.FAILED:
             self.failed += sign
@@ -99,6 +100,7 @@ def failure_kind(page: PageResult) -> str:
 
 def _count(counts: dict[str, int], key: str, number: int) -> None:
     count = counts.get(key, 0) + number
+    # A kind with no page left would be listed with 0 for ever.
     if count:
         counts[key] = count
     else:

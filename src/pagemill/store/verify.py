@@ -209,6 +209,7 @@ class Examination:
 
     def _look(self, reader: RunReader) -> Verdict:
         fault = reader.one(f"PRAGMA {'quick' if self._quick else 'integrity'}_check(1)")
+        # The rest would read through a broken tree, and report its consequences as findings of their own.
         if fault != "ok":
             raise DamagedRunError(fault)
         summary = reader.summary
@@ -239,6 +240,7 @@ class Examination:
                 page_id = reader.one("SELECT page_id FROM pages WHERE record = ?", (number,))
                 self._lose(number, Kind.DAMAGED_RECORD, page_id, str(error))
                 continue
+            # Its page has another record: the database was damaged or edited.
             if row is None or row.record != number:
                 self._lose(number, Kind.RECORD_WITHOUT_PAGE, page.page_id)
                 continue
@@ -349,6 +351,7 @@ class Examination:
                 else:
                     continue
                 self._add(kind, name)
+                # Both files of a document may differ; it is written again once.
                 if doc_id not in self.stale_documents[-1:]:
                     self.stale_documents.append(doc_id)
 
@@ -356,6 +359,7 @@ class Examination:
         """Check that the report exists if page images are stored for one, and matches the records and ``run.json``."""
         path = self._path / paths.REPORT
         run_json = read_run_json(self._path)
+        # Of an unfinished run the report is that of the last invocation, or there is none.
         if self._exporters.report is None or run_json is None or not run_json.finished:
             return
         if not path.is_file():

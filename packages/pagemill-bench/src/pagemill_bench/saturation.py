@@ -27,9 +27,9 @@ from pagemill.errors import NetworkError, PagemillError
 from pagemill.imaging.types import Pixels
 from pagemill.inference.client import ServerClient
 from pagemill.inference.exchange import AttemptFailedError, Exchange
-from pagemill.inference.metrics import read_metrics
-from pagemill.inference.streaming import STREAMED, TimedAnswer, ask_timed
 from pagemill.recognition.vlm.requests import RequestBuilder
+from pagemill_bench.server_metrics import read_metrics
+from pagemill_bench.streaming import STREAMED, TimedAnswer, ask_timed
 from pagemill_bench.testing.drawn_pages import draw_page, draw_region
 
 if TYPE_CHECKING:

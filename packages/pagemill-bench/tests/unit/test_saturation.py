@@ -14,7 +14,6 @@ from pagemill.config.model_cards import load_card
 from pagemill.document.labels import Task
 from pagemill.errors import NetworkError, UsageError
 from pagemill.inference.exchange import AttemptFailedError, Cause
-from pagemill.inference.streaming import TimedAnswer
 from pagemill_bench.saturation import (
     Knee,
     Level,
@@ -27,6 +26,7 @@ from pagemill_bench.saturation import (
     saturate,
     spread,
 )
+from pagemill_bench.streaming import TimedAnswer
 from pagemill_bench.testing.stub_answers import Fault
 from pagemill_bench.testing.stub_server import StubServer, StubSettings
 

@@ -236,8 +236,8 @@ def sweep(
 
 def _load(options: LoadOptions, card: ModelCard, sources: ImageSources, in_flight: Sequence[int]) -> Load:
     """What is sent; its servers are named later."""
-    from pagemill.app.run_regions import run_regions
     from pagemill.inference.client import API_KEY
+    from pagemill_bench.run_regions import run_regions
     from pagemill_bench.saturation import Load, drawn_regions
 
     pages = card.reads is ReadingMode.PAGES

@@ -45,10 +45,8 @@ async def run_regions(out: Path, sources: ImageSources, *, pages: bool, most: in
             wanted = [WantedPage.of(page) for page in chosen.values()]
             async with aclosing(images.find(wanted)) as each:
                 async for one in each:
-                    try:
+                    with one:
                         pixels = await images.pixels(one)
-                    finally:
-                        one.leave()
                     found += await asyncio.to_thread(_cut, chosen[one.wanted.page_id], pixels, pages)
                     if len(found) >= most:
                         break

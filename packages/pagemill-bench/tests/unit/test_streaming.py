@@ -10,8 +10,8 @@ from aiohttp import web
 
 from pagemill.errors import UsageError
 from pagemill.inference.exchange import AttemptFailedError, Cause, Exchange, RequestRefusedError
-from pagemill.inference.metrics import decode_metrics, read_metrics
-from pagemill.inference.streaming import TimedAnswer, ask_timed
+from pagemill_bench.server_metrics import decode_metrics, read_metrics
+from pagemill_bench.streaming import TimedAnswer, ask_timed
 from pagemill_bench.testing.stub_server import StubServer, StubSettings
 
 if TYPE_CHECKING:
