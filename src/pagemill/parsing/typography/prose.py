@@ -330,7 +330,7 @@ def _item(
 
 
 def _heads_text(row: PageRow, after: PageRow | None, text_x: float, column: Column) -> bool:
-    """Whether a numbered row that its file calls an item is a heading: bold, with text below it at the number's edge."""
+    """Whether a numbered row that its file calls an item is a heading: bold, above text at the edge of its number."""
     if after is None or after.above is not row or column.has_tagged_headings or not _heads(row, column):
         return False
     is_outside = abs(after.x1 - row.x1) < 0.4 * row.size < text_x - after.x1
@@ -625,13 +625,15 @@ def code_text(rows: Sequence[PageRow], right: float = inf, *, is_known: bool = F
             spaces = apart / pitch if against else ((start if number else first) - left) / pitch - len(line)
             line += " " * max(round(spaces), gap) + word
             first, last = start, end
-        end = rows[place - 1].text[-1:] if place else ""
-        if end == "\u2010":  # hyphenated by the producer: nobody types this sign
+        sign = rows[place - 1].text[-1:] if place else ""
+        if sign == "\u2010":  # hyphenated by the producer: nobody types this sign
             lines[-1] = lines[-1][:-1] + line
         elif (
             place
             and not rows[place - 1].trailing_space
-            and _is_wrapped(words_of[place - 1], words_of[place], left, right if is_known or end == "-" else inf, pitch)
+            and _is_wrapped(
+                words_of[place - 1], words_of[place], left, right if is_known or sign == "-" else inf, pitch
+            )
         ):
             lines[-1] += line
         else:
