@@ -69,8 +69,10 @@ async def describe_run(
         UsageError: The servers do not serve the model, or there is none.
         OutputError: ``out`` holds no run, is in use, or cannot be written.
     """
+    # A model of its own: the settings of recognition in this run are of another command, and of no use here.
     describer = Describer(settings, RecognitionSettings())
     try:
+        # Before the run is locked: a server that does not answer must not keep others out of the directory.
         await describer.check()
         with RunReader.open(out) as reader:
             identity = reader.summary.identity
@@ -82,9 +84,11 @@ async def describe_run(
                 ) as run,
                 RunReader.open(out) as reader,
             ):
+                # Answers are kept by the run, so that an interrupted command asks for none of them twice.
                 describer.answers = run.descriptions
                 return await _Describing(run, reader, describer, settings.kinds or KINDS, sources).all(report)
         finally:
+            # Also after an error: the descriptions that were written belong in the documents' files.
             await asyncio.to_thread(refresh, out, exporters)
     except BaseExceptionGroup as group:
         raise first_of(group) from None
@@ -120,6 +124,8 @@ class _Describing:
             report(self.done, len(page_ids), "pages")
 
         async with asyncio.TaskGroup() as group:
+            # Pages whose crops the run holds go first: they need no source, and keep the servers busy while sources
+            # open.
             without: list[WantedPage] = []
             for page_id in page_ids:
                 page = await asyncio.to_thread(self.reader.page, page_id, stored=True)
@@ -131,14 +137,17 @@ class _Describing:
                     group.create_task(self._page(page, saved, step))
             async with PageImages.opened(self.reader, self.sources) as images, aclosing(images.find(without)) as each:
                 async for found in each:
+                    # Read again: thousands of records that wait for their images would fill the memory.
                     page = await asyncio.to_thread(self.reader.page, found.wanted.page_id, stored=True)
                     try:
                         with found:
                             pixels = await images.pixels(found)
                             cut = await asyncio.to_thread(pictures, page, pixels, self.kinds)
+                            # A decoded page is tens of megabytes, and the answers for its cuts may take minutes.
                             del pixels
                     except PagemillError as error:
                         problem = Problem(error.category, error.message, error.remedy)
+                        # One error for each element of the page, since each of them is what the user asked for.
                         missing = dict.fromkeys((region.index for region in wanted(page, self.kinds)), problem)
                         self.describer.counts.failed += len(missing)
                         await self._write(page, missing, step)
@@ -169,6 +178,7 @@ class _Describing:
     async def _write(
         self, page: PageResult, answers: Mapping[int, Description | Problem | None], step: Callable[[], None]
     ) -> None:
+        # None is an element beyond --describe-limit: the record stays as it is.
         if any(answer is not None for answer in answers.values()):
             await asyncio.to_thread(take, page, answers)
             await asyncio.to_thread(with_markdown, page)

@@ -165,6 +165,7 @@ def _open_files() -> str:
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # It is -1, which would pass for a limit that is too low.
     if limit == resource.RLIM_INFINITY:
         return "no limit"
     if limit < _MIN_FILES:
@@ -174,6 +175,7 @@ def _open_files() -> str:
 
 def _embedded_engines() -> str:
     code = (
+        # Loaded for real: native libraries that are installed and do not fit this CPU or libc fail only then.
         "from pagemill.layout.settings import LayoutSettings\n"
         "from pagemill.runtime import engines\n"
         "engines.load(engines.LAYOUT_ENGINES, 'onnx')(LayoutSettings()).close()\n"
@@ -229,6 +231,7 @@ def _version(package: str, extra: str) -> str:
 def _local_models() -> str:
     try:
         return _version("sentence-transformers", "embed")
+    # Servers and the embedded engine make vectors without it.
     except MissingDependencyError as error:
         raise _LimitedError(
             "not installed, and only needed to load models in this process", remedy=error.remedy
@@ -247,6 +250,7 @@ def _accelerator() -> str:
         "    print('none: PyTorch computes on the CPU')\n"
     )
     found = _probed(code, "Check the driver, and that this PyTorch is built for it.")
+    # PyTorch for the CPU is what `pip install torch` brings on some machines with a GPU: worth a word, not a failure.
     if found.startswith("none"):
         raise _LimitedError(found, remedy="A page takes about a second on the CPU.")
     return found
@@ -292,6 +296,7 @@ def _server(url: str) -> str:
     """Ask a server for its models."""
     try:
         names = asyncio.run(_served_names(server_root(url)))
+    # Whatever answers at that address may answer with anything, also with JSON nested without end.
     except (ValueError, RecursionError) as error:
         raise NetworkError("not an OpenAI-compatible server", remedy=_START_SERVER) from error
     return f"serves {', '.join(names) or 'nothing'}"
@@ -323,6 +328,7 @@ def _hub_login() -> str:
         from huggingface_hub import get_token
     except ImportError as error:
         raise lacks_extra("unknown", "hub") from error
+    # Not verified with the Hub: the check would need the network, and count as a use of the token.
     if get_token():
         return "there is a token (not verified)"
     raise MissingDependencyError("there is no token", remedy="Log in: hf auth login, or set HF_TOKEN.")

@@ -140,6 +140,7 @@ async def embed(
         NetworkError: All servers of the engine have stopped answering.
     """
     parts = _parts(engine, options)
+    # A lock of its own: vectors can be made while `pagemill describe` or a parse holds the run's.
     with RunReader.open(out) as reader, RunLock(out / paths.EMBEDDINGS_LOCK):
         async with AsyncExitStack() as services:
             run = _Embedding(out, reader, engine, options, report, services)
@@ -155,6 +156,7 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
     possible = [part for part in order if needed[part] in engine.modalities]
     wanted = options.parts
     if wanted is None:
+        # Chunks repeat the texts of the pages, so nobody should pay for them unasked.
         left_out = {Part.CHUNKS, *(() if options.queries else (Part.QUERIES,))}
         wanted = tuple(part for part in possible if part not in left_out)
     if impossible := [part.choice for part in wanted if part not in possible]:
@@ -162,6 +164,7 @@ def _parts(engine: EmbeddingEngine, options: EmbedOptions) -> list[Part]:
             f"the engine {engine.name!r} cannot embed {' and '.join(impossible)}",
             remedy="Remove it from --what, or choose another --engine.",
         )
+    # Options that change nothing are mistakes: the user expects chunks of that size.
     if options.chunks != ChunkSettings() and Part.CHUNKS not in wanted:
         raise UsageError("--max-tokens, --tokenizer and --overlap are for chunks", remedy="Add chunks to --what.")
     if options.sources.inputs and Part.IMAGES not in wanted:
@@ -204,6 +207,7 @@ class _Embedding:
             check=self._checked,
         )
         services.push_async_callback(self._batcher.close)
+        # Counted in inputs, not pages: a page may have a hundred regions.
         self._room = asyncio.Semaphore(_WAITING_BATCHES * engine.max_batch * engine.concurrency)
         self._fitted = False
 
@@ -228,7 +232,9 @@ class _Embedding:
                     f" not of {dimension:,}",
                     remedy="Request fewer with --dimension.",
                 )
+            # Vectors truncated by different numbers cannot be compared, so the number is part of their identity.
             identity = msgspec.structs.replace(identity, dimension=dimension)
+        # Regions embedded by their text alone lie apart from those with an image: the file says which it holds.
         images = part is Part.REGIONS and Modality.IMAGE in self._engine.modalities
         return VectorsInfo(part=part, identity=identity, dtype=self._options.dtype, images=images)
 
@@ -245,6 +251,7 @@ class _Embedding:
                 made[row] = await self._batcher.submit(await make())
                 await asyncio.sleep(0)  # for the others of its batch: they are written in one transaction
                 async with writing:
+                    # Else another of its batch has written it.
                     if row in made:
                         await _written(writer, made)
             except _FATAL:
@@ -295,6 +302,7 @@ class _Embedding:
         count = token_counter(settings.tokenizer)
         read = 0
 
+        # Counts pages where they are read, as a document's chunks come only after its last page.
         def noted(pages: Iterator[PageResult]) -> Iterator[PageResult]:
             nonlocal read
             for page in pages:
@@ -350,6 +358,7 @@ class _Embedding:
         if part is Part.QUERIES or content.crop is None:
             return EmbeddingInput(role=Role.QUERY if part is Part.QUERIES else Role.PASSAGE, text=content.text)
         pixels = await asyncio.to_thread(self._crop, content.crop)
+        # An engine that takes one of both gets the image: its text has a vector of its own.
         both = Modality.IMAGE_WITH_TEXT in self._engine.modalities
         return EmbeddingInput(role=Role.IMAGE, image=pixels, text=content.text if both else "")
 
@@ -388,10 +397,13 @@ class _Embedding:
         if not isinstance(engine, CorpusEngine) or self._fitted:
             return
         self._fitted = True
+        # New statistics change every vector: a few added pages, which change no ranking, are not worth that.
         if self._options.fresh or await asyncio.to_thread(lambda: engine.changed(self._texts())) > _STALE:
             if part is not Part.QUERIES:
                 queries = VectorPaths(self._out / FOLDER, Part.QUERIES)
                 self.outcome.lost_queries = queries.vectors.is_file() and not self._options.queries
+                # They were made with the statistics that are replaced now, and no longer compare with those of the
+                # pages.
                 delete_vectors(queries)
             await asyncio.to_thread(engine.fit, self._texts())
 
@@ -452,6 +464,7 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
                 f" {identity.engine}, not by {model}",
                 remedy="Name the model that made them with --embedding-model, or remove that folder to make all again.",
             )
+        # A partial file is of a command that was interrupted after its last row.
         if made.rows != rows or made.paths.partial.exists():
             return None
     return sum(map(len, wanted.values()))

@@ -40,6 +40,7 @@ class Exporter:
     def to_table(self, uri: str) -> dict[str, int]:
         """Write the export into a table; see :func:`pagemill.app.export_lance.export_to_lance`."""
         assert self._format.to_table is not None
+        # A table in object storage cannot be inside a directory of this machine.
         if "://" not in uri:
             self._refuse_overlap(Path(uri))
         return self._format.to_table(self._content, uri)
@@ -57,6 +58,7 @@ class Exporter:
         options = self._options
         if options.is_file:
             with whole_file(target, overwrite=options.overwrite) as stream:
+                # Relative, so that the file and the run can move together.
                 root = f"{Path(os.path.relpath(out, place.parent)).as_posix()}/"
                 self._to_file(stream, root)
             return
@@ -68,10 +70,12 @@ class Exporter:
                 self._format.to_folder(self._content, folder)
             elif self._format.text is not None:
                 self._content.write_each(folder, self._format.suffix, self._format.text)
+            # Written last, by the block's end: a folder with these numbers is complete.
             manifest |= {"pages": self.outcome.pages, "documents": self.outcome.documents}
 
     def _refuse_overlap(self, target: Path) -> tuple[Path, Path]:
         out, place = self._out.resolve(), target.resolve()
+        # Within the run it would count as part of it; around the run, --overwrite would delete the run.
         if place.is_relative_to(out) or out.is_relative_to(place):
             raise UsageError(
                 f"{target} and the run directory {self._out} overlap", remedy="Choose another target with -o."

@@ -85,6 +85,7 @@ class ExportContent:
             if not self.options.wants_document(doc_id):
                 continue
             wanted = filter(self.options.wants, pages)
+            # A document none of whose pages match must not become an empty file.
             first = next(wanted, None)
             if first is not None:
                 yield doc_id, chain([first], wanted)
@@ -137,6 +138,7 @@ class ExportContent:
         self.outcome.failed += page.status is Status.FAILED
         if self.report is not None:
             self.report(page)
+        # Texts are derived from the regions, so the marks go there first.
         if not self.options.inline_marks:
             strip_marks(page)
             with_markdown(page)
@@ -150,6 +152,7 @@ class ExportContent:
                 for region in page.regions
             ]
             page = msgspec.structs.replace(page, regions=regions)
+        # Only where it differs: deriving the texts again is most of the time of an export.
         if self.options.furniture is not None and self.options.furniture.value != page.leaves_out.value:
             leaves_out = Furniture(self.options.furniture.value)
             page = with_markdown(msgspec.structs.replace(page, leaves_out=leaves_out))

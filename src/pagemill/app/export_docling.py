@@ -29,6 +29,7 @@ def _write(content: ExportContent, folder: Path) -> None:
 
     taken = PublishedImages(content.reader, lambda: None, content.options.sources, content.options.wants)
     with taken.opened() as images:
+        # Refused, not left out: a document with the images of some of its pages only looks complete.
         for page_id, error in images.problems:
             raise type(error)(f"the image of {page_id} cannot be read: {error.message}", remedy=error.remedy)
         (folder / "pages").mkdir()
@@ -36,6 +37,7 @@ def _write(content: ExportContent, folder: Path) -> None:
         def saved(page: PageResult) -> PageImage | None:
             if (data := images(page)) is None:  # of a page that failed
                 return None
+            # The published image may be the source's own file, byte for byte.
             name = f"pages/{file_stem(page.page_id)}{'.png' if data.startswith(_PNG) else '.jpg'}"
             (folder / name).write_bytes(data)
             return PageImage(name, page.width, page.height)

@@ -62,6 +62,7 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
     files = {column: file for part, column in _VECTORS.items() if (file := _opened(content, part)) is not None}
     schema = _schema(files)
     run_name = plain(out.name)
+    # The name of a directory comes into a filter in SQL, where a quote would end the string.
     name = run_name.replace("'", "''")
     started = content.reader.summary.started.isoformat()
     stamp = datetime.now(UTC).isoformat()
@@ -88,8 +89,10 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
     table = None
     for part in rows(content.pages()):
         with _lance_errors(uri):
+            # Once there is a row: an export of nothing must not leave an empty table behind.
             if table is None:
                 table = _table(lance, uri, schema)
+                # Two runs of one name would overwrite each other's pages, as ids begin with the name.
                 others = table.count_rows(f"run = '{name}' AND started != '{started}'")
                 if others and not content.options.overwrite:
                     raise OutputError(
@@ -97,6 +100,7 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
                         remedy="Rename the directory of this run; or, if it replaces that one, add --overwrite.",
                     )
             table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(part)
+    # Pages that the run has lost since; not after a partial export, which says nothing about the others.
     if table is not None and content.options.selects_all and not content.outcome.damages:
         with _lance_errors(uri):
             table.delete(f"run = '{name}' AND exported != '{stamp}'")
@@ -129,6 +133,7 @@ def _table(lance: Any, uri: str, schema: pa.Schema) -> Any:
     try:
         table = lance.dataset(uri)
     except ValueError as error:  # also of storage that cannot be read
+        # Lance has no class of its own for a missing table.
         if "was not found" not in str(error):
             raise
         if "://" not in uri and Path(uri).is_dir() and any(Path(uri).iterdir()):
@@ -157,6 +162,7 @@ def _vector(file: VectorFile, page: PageResult) -> list[float] | None:
     if content is None:
         return None
     place = file.place(content.row)
+    # A vector of the earlier content would be found for words that are no longer on the page.
     if place is None and file.find(page.page_id) is not None:
         raise DifferentRunError(
             f"the vector of {page.page_id} belongs to an earlier content of the page",

@@ -88,6 +88,7 @@ class ExportOptions(Settings):
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
+        # Defaults of the class, which the command line compares with.
         if self.format is None:
             return
         self.traits  # noqa: B018 - raises where there is no such format

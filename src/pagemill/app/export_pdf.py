@@ -103,12 +103,15 @@ class _Writing:
                         if document.error is None:
                             await self._add(document, images, found)
                 except PagemillError as error:
+                    # A page that could not be read when it was parsed will not be read now: say how to export the
+                    # others.
                     if found.wanted.page_id in document.failed:
                         error.remedy = " ".join(filter(None, [error.remedy, _WITHOUT_FAILED]))
                     document.error = error
                 document.left -= 1
                 if not document.left:
                     await asyncio.to_thread(self._end, document)
+        # Nothing was written: an error, where otherwise it is a line of the outcome.
         if self.first_error is not None and not self.content.outcome.documents:
             raise self.first_error
 
@@ -120,9 +123,11 @@ class _Writing:
         if isinstance(payload, PdfPage):
             await asyncio.to_thread(document.add, payload, record)
         else:
+            # The file's own data where a PDF can hold it: encoding a JPEG again loses quality, and takes a second.
             image = await asyncio.to_thread(as_stored, payload.source, payload.frame)
             if image is None:
                 pixels = (await images.decoding.decode(payload)).pixels
+                # A picture that was stored without loss stays so, which keeps the edges of scanned text.
                 lossy = await asyncio.to_thread(is_lossy, payload.source, payload.frame)
                 image = await asyncio.to_thread(of_pixels, pixels, lossy=lossy)
             await asyncio.to_thread(document.add, image, record)
@@ -133,6 +138,7 @@ class _Writing:
     def _flush(self, document: _Document) -> None:
         if isinstance(document.pdf, ImagePdf) and document.pdf not in self.images:
             self.images.append(document.pdf)
+        # All of them: each alone may wait with little, and together they fill the memory.
         if sum(pdf.pending for pdf in self.images) > _PENDING:
             for pdf in self.images:
                 pdf.flush()
@@ -150,6 +156,7 @@ class _Writing:
         finally:
             if document.pdf is not None:
                 document.pdf.close()
+            # Frees the temporary copy of a source that was fetched.
             document.pdf = document.source = None
         outcome = self.content.outcome
         if document.error is None:

@@ -97,6 +97,7 @@ class ExtractOutcome:
             self.attempts += request.attempts
             self.tokens += (request.prompt_tokens or 0) + (request.completion_tokens or 0)
         found = [(_located(result, problem), problem.message, problem.remedy) for problem in result.problems]
+        # A failed document lacks all of them, which its own error already says.
         if result.missing and result.status is not ExtractionStatus.FAILED:
             found.append((result.doc_id, f"required values were not found: {', '.join(result.missing)}", None))
         found += [
@@ -174,6 +175,7 @@ def parse_and_extract(
         PagemillError: The model is not there, or parsing did not finish. The first is found before anything is parsed.
     """
     model = parsing.settings.recognition
+    # Hours of parsing come next: a server that does not answer, or a schema that it refuses, should fail now.
     asyncio.run(check_model(schema, model))
     parse_inputs(inputs, out, parsing, directory, quiet=quiet)
     sources = ImageSources(options=parsing.source)
@@ -279,6 +281,7 @@ class _Extraction:
                     cause = PagemillError(
                         f"{type(cause).__name__}: {cause}", remedy="This is a defect of pagemill: report it."
                     )
+                # With a file of its own, so that the folder holds one for each document.
                 result = failed(doc_id, "", cause, self._values.schema, self._values.model)
                 content = _encoded(result)
             path = self._folder / f"{file_stem(doc_id)}.json"
@@ -290,6 +293,7 @@ class _Extraction:
 
     async def _extract(self, doc_id: str) -> Extraction:
         async with asyncio.TaskGroup() as group:
+            # One document at a time, or else images of several would wait in memory for their requests.
             async with self._reading:
                 pages = await asyncio.to_thread(lambda: list(self._reader.document(doc_id)))
                 texts = await asyncio.to_thread(lambda: [PageText(index, page) for index, page in enumerate(pages)])
@@ -297,6 +301,7 @@ class _Extraction:
                 images_missing: list[ExtractionProblem] = []
                 async with aclosing(self._batches(pages, images_missing)) as batches:
                     async for batch in batches:
+                        # Before the next batch is read: a batch holds the images of its pages.
                         await self._requests.acquire()
                         tasks.append(group.create_task(self._ask(batch, len(pages))))
             source, problems, count = pages[0].source, failed_pages(pages), len(pages)
@@ -344,6 +349,7 @@ class _Extraction:
                             pixels = await self._images.pixels(each)
                             part = await asyncio.to_thread(self._values.with_image, part, pixels)
                             del pixels
+                    # The text alone may hold the values; that the image is missing is reported beside them.
                     except InputError as error:
                         problems.append(
                             ExtractionProblem(

@@ -45,6 +45,7 @@ def licence_of(places: Iterable[str], *, recursive: bool = False, parsed: Sequen
         else:
             where = candidates[-1].removesuffix(f"/{CARD}") if candidates else "the input"
             raise UsageError(f"--hf-repo needs a licence, and no dataset card of {where} names one", remedy=_REMEDY)
+    # Which one holds for the whole is a question for a lawyer, not for a program.
     if len(set(licences.values())) > 1:
         named = "; ".join(f"{licence} by {card}" for card, licence in list(licences.items())[:3])
         raise UsageError(f"the pages are under different licences: {named}", remedy=_REMEDY)
@@ -115,6 +116,8 @@ def _read(card: str) -> bytes:
 def _named(card: bytes) -> str | None:
     """The licence in the metadata of a card, if it is one."""
     found = card_metadata(card).get("license")
+    # The Hub's metadata allow a list; several licences are no answer.
     if isinstance(found, list) and len(found) == 1:
         found = found[0]
+    # Cards are written by strangers, and what they name goes into the metadata of a new dataset.
     return found if isinstance(found, str) and LICENCE.fullmatch(found) else None

@@ -84,6 +84,7 @@ class PageImages:
         Raises:
             MissingInputError: One of its inputs does not exist.
         """
+        # Before decoding processes start, and because a missing path would only look like changed files later.
         for each in sources.inputs:
             if not is_url(each) and not glob.has_magic(each) and not Path(each).expanduser().exists():
                 raise MissingInputError(
@@ -102,6 +103,7 @@ class PageImages:
         """
         wanted: dict[tuple[str, int], list[WantedPage]] = {}
         for page in pages:
+            # By content, as files may have moved.
             wanted.setdefault((page.key.digest, page.key.page), []).append(page)
         if not wanted:
             return
@@ -124,6 +126,7 @@ class PageImages:
                         f"{ref.document.uri} is a document without images of its pages", remedy="Convert it to PDF."
                     )
                 for page in wanted.pop((ref.key.digest, ref.key.page), ()):
+                    # Entered here and left by who uses the page: sources are read no faster than pages are used.
                     ticket = await self.flight.enter(ref.estimated_bytes)
                     yield FoundPage(wanted=page, payload=payload, error=error, ticket=ticket)
         for left in wanted.values():
@@ -151,6 +154,7 @@ class PageImages:
             message = f"{where}, unchanged since it was parsed, is not in {', '.join(self.sources.inputs)}"
         elif isinstance(problem, MissingInputError):
             message = problem.message
+        # What is wrong with the file explains more than that it is not found.
         elif problem is not None:
             return problem
         remedy = "Pass the file's current path with --input. If it has changed, parse it first."

@@ -51,6 +51,7 @@ async def parse_into(
     life = life or Life()
     async with pipeline:
         await pipeline.prepare()
+        # A process before this one has opened the run, and has decided about --fresh and --retry-failed.
         again = bool(life.vitals.opened)
         async with opened_run(out, directory, pipeline=pipeline, life=life, again=again, progress=progress) as run:
             with _stop_on_signals(run.stop):
@@ -78,6 +79,7 @@ def _stop_on_signals(on_stop: Callable[[], None]) -> Iterator[None]:
         if stopped:  # two came before the event loop had a look
             signal.raise_signal(number)
         stopped = True
+        # From now on the next signal ends the process, even if the event loop hangs.
         set_handlers(dict.fromkeys(heeded, signal.SIG_DFL))
         on_stop()
 

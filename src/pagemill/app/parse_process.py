@@ -86,6 +86,7 @@ def parse_command(
             options = replace(options, settings=settings)
         leave_out = [each.key for each in options_of(RecognitionSettings)]
     given = [*words(options, leave_out=leave_out), *words(directory, leave_out=leave_out)]
+    # -P: a file named pagemill.py in the working directory must not be run instead.
     command = [sys.executable, "-P", "-m", "pagemill", *parse_words(inputs, out, given, quiet=quiet)]
     # All options are passed: what pagemill.toml sets for `pagemill parse` is not meant for its caller.
     return command, {**os.environ, "PAGEMILL_NO_CONFIG": "1", **secrets_of(options)}

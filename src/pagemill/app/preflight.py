@@ -46,12 +46,15 @@ def require_inputs(
     """
     missing: dict[str, PagemillError] = dict(missing_inputs(inputs))
     if not directory.fresh and (out / DATABASE).exists():
+        # Inputs of an earlier start may be gone since: its finished pages are kept, and not asked for again.
         missing = _unmet(out, missing) if missing else {}
+    # A copy that is fetched first reports what is missing on the Hub itself.
     elif download is None:
         missing |= missing_on_hub(inputs)
     if missing:
         named = [located(error.message, text) for text, error in missing.items()]
         more = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+        # Remedies about addresses (a login, a revision) differ; those about paths are all the same.
         remedies = {error.remedy: None for text, error in missing.items() if is_url(text) and error.remedy}
         remedy = " ".join([*remedies, "Check the names, and quote patterns. Nothing was parsed."])
         raise UsageError("; ".join(named[:_NAMED]) + more, remedy=remedy)
@@ -124,5 +127,6 @@ async def _is_page_left(run: RunDatabase, inputs: Sequence[str | Path], options:
                 known = await asyncio.to_thread(run.row, ref.key)
                 if ref.error is None or known is None or known.state is not PageState.FAILED:
                     return True
+                # Page 0 stands for a source that does not open.
                 unopened += ref.key.page == 0
     return bool(changed) or (source.complete and unopened != run.unopened())

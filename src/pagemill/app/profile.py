@@ -45,6 +45,7 @@ class Profiler:
         self._gpu_use: list[Any] = []
 
     def __enter__(self) -> Profiler:
+        # Tasks copy the context that they start in, so the listener is there before the event loop.
         self._listening = tracing.listening(self.trace)
         self._listening.__enter__()
         self._sampler = threading.Thread(target=self._sample, name="pagemill.gpus", daemon=True)
@@ -96,6 +97,7 @@ class Profiler:
 
     def _sample(self) -> None:
         with sampled_gpus() as gpus:
+            # There is no driver to ask; a profile without GPUs is complete.
             if gpus is None:
                 return
             while not self._end.wait(_SAMPLE_S):
@@ -141,4 +143,5 @@ def _cpu_seconds() -> float:
 
 def _peak_memory_mib() -> float:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # The unit of ru_maxrss is bytes on macOS, and kilobytes elsewhere.
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

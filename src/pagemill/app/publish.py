@@ -137,6 +137,7 @@ class PublishedImages:
             NoSpaceError: The disk is full, or will be: it has to hold the images twice, here and in the files that
                 are made of them.
         """
+        # Not in /tmp, which may be memory: the images of a corpus are tens of gigabytes.
         folder = self.reader.path / paths.FOLDER
         with output_errors(folder), tempfile.TemporaryFile(dir=folder) as self._file:
             try:
@@ -179,6 +180,7 @@ class PublishedImages:
         else:
             self._places[page_id] = self._file.seek(0, 2), len(data)
             self._file.write(data)
+            # Again and again, because other processes fill the disk, and later pages may be larger.
             if len(self._places) % _SAMPLE == 0:
                 self._check_space()
         self.report()
@@ -193,6 +195,7 @@ class PublishedImages:
         here, pages = self._file.tell(), len(self._sizes)
         whole = here // len(self._places) * (pages - len(self.problems))
         free = shutil.disk_usage(self.reader.path).free
+        # Twice: this file and the rows of the dataset, which are there at the same time.
         if 2 * whole - here > free:
             raise NoSpaceError(
                 f"the images of {count(pages, 'page')} take about {2 * whole / 1e9:,.0f} GB below {self.reader.path}"

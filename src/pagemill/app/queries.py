@@ -112,6 +112,7 @@ def _read(name: str, files: Iterable[Item]) -> QueryTable:
             if isinstance(file.content, Path):
                 shards.append((file.uri, file.content))
             elif file.content is not None:
+                # Parquet is read from its end and in pieces, each of which would be a request to a remote server.
                 copy = _fetched(file.content, file.uri)
                 stack.callback(copy.path.unlink, missing_ok=True)
                 shards.append((file.uri, copy.path))
@@ -151,6 +152,7 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
     """Files of a folder, and of those in it down to a depth; hidden ones and output of runs are left out."""
     with suppress(OSError), os.scandir(folder) as scanned:
         entries = sorted(scanned, key=lambda entry: natural_key(entry.name))
+        # Its Parquet files are pages that were parsed, in which questions may look like a table of queries.
         if any(entry.name == ".pagemill" for entry in entries):
             return
         for entry in entries:

@@ -85,6 +85,7 @@ class RunOutcome:
         if summary.interrupted:
             return ExitCode.INTERRUPTED
         causes = {error_class(kind).exit_code for kind in summary.failures_by_kind}
+        # All pages failed for one reason, such as a missing password: scripts tell it from the status.
         if summary.failed and summary.failed == summary.pages and len(causes) == 1:
             return causes.pop()
         warnings = summary.warnings_by_kind.keys() - (() if self.strict else DOUBTS)

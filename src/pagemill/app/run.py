@@ -84,6 +84,7 @@ class PlannedStep:
 
     def command(self, urls: Sequence[str]) -> list[str]:
         """Its command line, with the addresses of its servers."""
+        # Options after it would be taken for inputs.
         end = self.arguments.index("--") if "--" in self.arguments else len(self.arguments)
         servers = [word for url in urls for word in ("--server", url)]
         return ["pagemill", *self.arguments[:end], *servers, *self.arguments[end:]]
@@ -184,6 +185,7 @@ class StepRunner:
             watching = asyncio.create_task(servers.wait())
             try:
                 await asyncio.wait({doing, watching}, return_when=asyncio.FIRST_COMPLETED)
+                # A server is gone for good: the step would wait for it, retry after retry.
                 if not doing.done():
                     await self._end_child()
                     await asyncio.wait({doing})
@@ -223,6 +225,7 @@ class StepRunner:
             raise
         finally:
             self._child = None
+        # Negative: the number of the signal that ended it.
         if code >= 0:
             return code
         if self._requests or -code in (signal.SIGINT, signal.SIGTERM):
@@ -244,6 +247,7 @@ class StepRunner:
 
     def _end(self, number: signal.Signals) -> None:
         now = time.monotonic()
+        # `timeout` signals its child and then the whole group: one request, not two.
         if now - self._requested_at < SAME_REQUEST_S:
             return
         self._requests += 1
@@ -255,6 +259,7 @@ class StepRunner:
         self._note(f"Stopping: {what}; press Ctrl-C again to stop everything at once.")
         self._signal_child(number if now - self._child_since > _IMPORTING_S else signal.SIGTERM)
         if self._requests > 1:
+            # A step that is stuck in a driver does not answer to signals that it could handle.
             asyncio.get_running_loop().call_later(_DRAIN_S, self._signal_child, signal.SIGKILL)
             if self._servers is not None and self._child is None:
                 self._servers.kill()
@@ -264,6 +269,7 @@ class StepRunner:
     def _pause(self, _: signal.Signals) -> None:
         """Ctrl-Z: suspend and continue the step together with this process. Its servers wait."""
         self._signal_child(signal.SIGTSTP)
+        # SIGTSTP itself is handled here, and so would not stop this process.
         signal.raise_signal(signal.SIGSTOP)
         self._signal_child(signal.SIGCONT)
 

@@ -168,6 +168,7 @@ def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
     steps = [make(options, dry) for step, make in makers.items() if step in options.chosen]
     if not dry:
         return steps
+    # Shown, not raised: a plan is often made on another machine than the one that will run it.
     return [replace(each, lacking=(*each.lacking, *_lacking_in(each.areas))) for each in steps]
 
 
@@ -242,6 +243,7 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
             lacking.append(finding)
     if lacking:
         missing = ", ".join(finding.what for finding in lacking)
+        # Then the exit status is that of the network, for which scripts try again.
         only_servers = all(finding.area is Area.VLM and "://" in finding.what for finding in lacking)
         raise (NetworkError if only_servers else MissingDependencyError)(
             f"the run needs what is missing here: {missing}", remedy="See the lines above."
@@ -265,6 +267,7 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
         wanted = replace(options.serving, model=model)
         remote = _remote(options, wanted)
         serving = None if remote else _prepared(wanted, dry)
+        # A profile that was measured knows how many requests saturate the server; otherwise the default holds.
         if serving and serving.plan.profile.measured and not recognition.workers:
             recognition = replace(recognition, workers=serving.plan.workers)
     layout, batch, notes = _layout(options, serving)
@@ -279,6 +282,7 @@ def _recognition(options: RunOptions, dry: bool) -> PlannedStep:
         layout=layout,
         runtime=replace(options.parse.runtime, layout_batch=batch),
     )
+    # The engine's own choice, which `parse` makes as well: not an option that somebody gave.
     resolved = ("text_layer",) if settings.text_layer is recognition.text_layer else ()
     given = (*words(parse, leave_out=resolved), *words(options.directory), *words(options.cluster))
     arguments = parse_words(options.inputs, options.out, given, quiet=options.quiet, verbose=options.verbose)
@@ -479,6 +483,7 @@ def _default_embedding(options: RunOptions) -> tuple[str, tuple[str, ...]]:
         try:
             plan_for(_embedding_serving(options, model))
         except UsageError as error:
+            # The reason of the model that was wanted; that of its smaller form says less.
             first = first or error
         else:
             return model, () if first is None else (f"{first.message}; {model} makes the vectors.",)

@@ -56,6 +56,7 @@ async def opened_run(
     Raises:
         OutputError: As :func:`pagemill.app.parse.parse_into`.
     """
+    # Before the directory is opened, as it asks servers, which may not answer.
     identity = await pipeline.services.identity()
     with ThreadPoolExecutor(1, thread_name_prefix="pagemill.store") as writer:
 
@@ -129,6 +130,7 @@ class RunWriter:
                 with suppress(OutputError):  # the disk may be full; what still fits is better than nothing
                     await self._finish(interrupted=True, complete=False)
                 raise
+            # Who stops the run does not want a new process to go on with it.
             self.outcome.recycle = self.outcome.recycle and not self._stopped
             if self.outcome.recycle:
                 await _on(self._writer, self._directory.sync)
@@ -167,6 +169,7 @@ class RunWriter:
         key = PageKey.parse(record.page_key)
         page_id = await _on(self._writer, lambda: self._directory.forget_begun_page(key, record.doc_id))
         self._landed(page)
+        # Its other pages cannot be read either: one record stands for all, and a resumed run tries the file again.
         of_source = str(key._replace(page=0))
         return replace(
             page, record=msgspec.structs.replace(record, page_key=of_source, page_id=page_id, page_number=None)
@@ -199,12 +202,14 @@ class RunWriter:
             self._directory.write_page(page.record, page.crops, page.preview)
             document = page.document
             if document.page_count is not None:
+                # `finished` are those of earlier invocations: only what is left has to come.
                 left = self._left.pop(document.doc_id, document.page_count - document.finished) - 1
                 if left:
                     self._left[document.doc_id] = left
                 else:
                     self._directory.finish_document(document.doc_id)
         total = self._pipeline.source.total
+        # Most pages change nothing about it, and each write is one more of the database.
         if total is not None and total != self._total:
             self._directory.set_total(total)
             self._total = total
@@ -223,6 +228,7 @@ class RunWriter:
         self.outcome.skipped_tables = source.skipped_tables
         self.outcome.described = self._pipeline.services.described
         await self._finish(interrupted=stopped, complete=source.complete and not stopped)
+        # An empty run is mostly a mistyped input; one that was stopped may just have had no time.
         if not (summary.pages or summary.skipped or self._stopped):
             raise InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
 
@@ -257,6 +263,7 @@ class RunWriter:
         finally:
             for task in tasks:
                 task.cancel()
+            # Waits for the cancelled tasks, so that none outlives the loop; their cancellation is no error.
             await asyncio.gather(*tasks, return_exceptions=True)
 
 

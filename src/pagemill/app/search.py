@@ -117,9 +117,11 @@ class Searcher(ExitStack):
             if asked.modality not in engine.modalities:
                 refused.add(engine.name)
                 continue
+            # Parts of one engine share the query's vector, which may cost a request to a server.
             if id(engine) not in embedded:
                 embedded[id(engine)] = normalised(engine.embed([asked]), info.dimension)[0]
             found[part] = embedded[id(engine)]
+        # Parts that nobody named are left out silently: the full text answers anyway.
         if (named and refused) or (image is not None and not found):
             raise UsageError(
                 f"{', '.join(sorted(refused)) or self.index.path} cannot embed {asked.modality}",
@@ -146,6 +148,7 @@ class Searcher(ExitStack):
         identity = engine.identity
         if identity.dimension > made_by.dimension:  # truncated vectors
             identity = msgspec.structs.replace(identity, dimension=made_by.dimension)
+        # Vectors of another model still have distances, which would mean nothing: better no answer than a wrong one.
         if differences := identity.differences(made_by):
             raise DifferentRunError(
                 f"the vectors of {info.part.plural} come from another engine: {'; '.join(differences)}",

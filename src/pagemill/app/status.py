@@ -127,6 +127,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
     summary, counts = reader.summary, reader.counts()
     worker = reader.owner()
     is_described = worker is not None and worker.task == DESCRIBING
+    # A lock can be held on a finished run, for example to repair it: that does not make it run again.
     owner = worker if summary.finished is None and not is_described else None
     status = RunStatus(
         path=str(reader.path),
@@ -149,6 +150,7 @@ def read_status(reader: RunReader, *, examples: int = 3, sizes: dict[str, int] |
         seconds_by_stage=_largest_first(summary.seconds_by_stage),
         bytes_on_disk=bytes_on_disk(reader.path) if sizes is None else sizes,
     )
+    # Both are unknown in the first seconds.
     if status.total is not None and status.rate:
         status.seconds_left = max(0, status.total - status.completed) / status.rate
     return status
@@ -204,6 +206,7 @@ def _entry_size(entry: os.DirEntry[str]) -> int:
 def _state(summary: RunSummary, *, going_on: bool) -> RunState:
     if summary.finished is not None:
         return RunState.INTERRUPTED if summary.interrupted else RunState.FINISHED
+    # Not finished, and nobody holds the lock: its process has died.
     return RunState.RUNNING if going_on else RunState.CUT_OFF
 
 

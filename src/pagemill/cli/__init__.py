@@ -83,6 +83,7 @@ class _LazyGroup(click.Group):
         if cmd_name in _COMMANDS:
             command: click.Command = importlib.import_module(f"pagemill.cli.{cmd_name.replace('-', '_')}").command
             return command
+        # Looked up only for names that are not ours: reading the entry points of all packages takes time.
         if plugin := _added().get(cmd_name):
             return plugin.load(f"the command {cmd_name!r}", click.Command)  # type: ignore[no-any-return]
         if tool := _TOOLS.get(cmd_name):
@@ -156,6 +157,7 @@ class _Messages(io.FileIO):
     def write(self, content: ReadableBuffer, /) -> int:
         with suppress(OSError):
             return super().write(content)
+        # As if it was written, or else the buffer would keep it and try again.
         return memoryview(content).nbytes
 
 
@@ -168,7 +170,9 @@ def main() -> NoReturn:
         messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
         sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, "backslashreplace", line_buffering=True)
     color = False if os.environ.get("NO_COLOR") else None  # None: on a terminal only. https://no-color.org
+    # Not standalone: click would exit with statuses of its own, which mean something else here.
     status = exit_status(lambda: cli.main(prog_name="pagemill", standalone_mode=False, color=color))
+    # Here rather than at exit, where Python would print a traceback and change the status.
     flushed = exit_status(_flush_output)
     sys.exit(status or flushed)
 
@@ -191,6 +195,7 @@ def exit_status(action: Callable[[], object]) -> int:
             full = unwritable("the output", error, remedy="", no_space_remedy="Free some space.")
             _print_error(full.message, full.remedy)
             return full.exit_code
+        # An error of any other class is a defect, of which the report needs the place.
         traceback.print_exc()
         _print_error("this is a defect of pagemill. Please report it with the lines above.", None)
         return ExitCode.INTERNAL
@@ -218,6 +223,7 @@ def _flush_output() -> None:
 def discard(stream: IO[str]) -> None:
     """Send all further output of a stream nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
+    # The descriptor rather than the object: child processes and native libraries write to it as well.
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 

@@ -43,11 +43,13 @@ def command(context: click.Context) -> None:
 def _lines(tables: Mapping[str, Any], group: click.Group, inside: str = "") -> Iterator[str]:
     for name, values in tables.items():
         command = group.get_command(click.Context(group), name)
+        # Its commands have tables inside its table: [models.download].
         if isinstance(command, click.Group):
             yield from _lines(values, command, f"{inside}{name}.")
         elif command is not None and values:
             options = config_file.options_of(command)
             yield f"[{inside}{name}]"
             for key, value in values.items():
+                # What this prints ends up in logs and reports of errors.
                 hidden = options[key.replace("_", "-")].hide_input
                 yield f"{key} = {json.dumps('(hidden)' if hidden else value, ensure_ascii=False, default=str)}"

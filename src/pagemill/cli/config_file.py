@@ -40,6 +40,7 @@ def load(path: Path) -> dict[str, Any]:
     """
     try:
         with path.open("rb") as file:
+            # The file may be whatever has that name in the folder, also an endless device.
             text = file.read(_MAX_BYTES + 1)
         if len(text) > _MAX_BYTES:
             raise ValueError(f"more than {_MAX_BYTES:,} bytes")
@@ -96,6 +97,7 @@ def _option(path: Path, name: str, command: click.Command, key: str, value: Any,
     if option is None or option.name is None:
         raise _unknown(path, f"[{name}] {key}", "option", key.replace("_", "-"), options)
     decides = _EXPLICIT.get(option.name)
+    # A folder from elsewhere must not send the user's key to a server of its author.
     if option.name.removesuffix("s").endswith("server") and os.environ.get("PAGEMILL_API_KEY"):
         decides = "decides who gets the key in PAGEMILL_API_KEY"
     if decides and not explicit:
@@ -104,8 +106,10 @@ def _option(path: Path, name: str, command: click.Command, key: str, value: Any,
         )
     if option.multiple:
         value = value if isinstance(value, list) else [value]
+    # Options with commas, such as languages, are natural lists in TOML.
     elif isinstance(value, list):
         value = ",".join(map(str, value))
+    # click takes any string for a flag's value, and a boolean for a string.
     if isinstance(value, dict) or option.is_flag != isinstance(value, bool):
         raise UsageError(
             f"{path}: {key} is {value!r}", remedy="Options are on or off: true, false." if option.is_flag else None
@@ -114,6 +118,7 @@ def _option(path: Path, name: str, command: click.Command, key: str, value: Any,
 
 
 def _unknown(path: Path, place: str, kind: str, name: str, known: Iterable[str]) -> UsageError:
+    # A misspelt key would otherwise be ignored without a word.
     near = difflib.get_close_matches(name, list(known), 1)
     remedy = f"Did you mean {near[0]}?" if near else f"See pagemill{'' if kind == 'command' else ' COMMAND'} --help."
     return UsageError(f"{path}: {place}: there is no such {kind}", remedy=remedy)

@@ -34,6 +34,7 @@ def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, 
     """  # noqa: D301 - click wants the control character
     named = [Area(name) for name in areas]
     required = set(named or (Area.MACHINE, Area.PARSE))
+    # Everything is shown, but only what every run needs decides about the exit status.
     checked = named or list(Area)
     if servers:
         required.add(Area.VLM)
@@ -56,6 +57,7 @@ def _print(findings: Iterable[CheckResult], required: Set[Area], *, grouped: boo
         click.secho("Ready", bold=True)
     for area, results in groupby(findings, key=lambda finding: finding.area):
         listed = list(results)
+        # Areas that are ready appear while the others are still being checked, which takes seconds.
         if any(each.verdict is Readiness.MISSING for each in listed):
             incomplete[area] = listed
             if grouped:

@@ -40,6 +40,7 @@ def command(out: Path, queries: str | None, options: EmbedOptions, settings: Eng
     console = messages(quiet=quiet)
     RunReader.open(out).close()  # before a model is loaded
     if queries:
+        # Before the engine is opened: a model takes minutes to load, and a file may be wrong.
         texts, where = query_texts(queries, places_of(out), out)
         options = replace(options, queries=texts)
         if queries == AUTO:

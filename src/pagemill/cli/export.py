@@ -60,6 +60,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
     if options.format == "chunks" and output is not None and output.lower().endswith(".parquet"):
         options = replace(options, parquet=True)
     if options.format is None:
+        # Without a format the files of the run itself are written, which these options do not change.
         if output or given(ExportOptions):
             raise click.UsageError("these options go with --format")
         owner = refresh(out, default_exporters())
@@ -80,6 +81,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
                     raise click.UsageError(f"--format {options.format} cannot be written to a stream")
                 missing = exporter.to_table(target)
             elif target is not None:
+                # As a path it would quietly become a folder named `s3:`.
                 if is_url(target):
                     raise click.UsageError(f"--format {options.format} cannot be written to a URL, only lance can")
                 exporter.to_path(Path(target))
@@ -93,6 +95,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
     for column, pages in missing.items():
         if pages:
             console.note(f"{number(pages, 'page')} without {column}: embed them with pagemill embed {out}")
+    # Looked up before the export: a run that finished meanwhile may have pages that it missed.
     if not is_finished:
         console.note("The run is not finished: pages that are still to come are not in the export.")
     damages = exporter.outcome.damages

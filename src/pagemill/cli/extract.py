@@ -84,6 +84,7 @@ def command(
     """  # noqa: D301 - click wants the control character
     schema = ExtractionSchema.load(schema_file)
     console = messages(quiet=quiet)
+    # A run is used as it is; anything else is parsed first, also a folder of documents.
     if len(inputs) == 1 and is_run(inputs[0]):
         out = Path(inputs[0])
         _refuse_for_run(output)
@@ -97,6 +98,7 @@ def command(
     with tempfile.TemporaryDirectory(prefix="pagemill-extract-") as temporary:
         out = output or Path(temporary) / "run"
         if output is None:
+            # The run is deleted with the temporary folder, and nobody would read its report.
             directory = dataclasses.replace(directory, report=False)
         with ProgressBar(console) as bar:
             outcome = parse_and_extract(
@@ -107,6 +109,7 @@ def command(
 
 def _refuse_for_run(output: Path | None) -> None:
     """Refuse options that would do nothing, as the documents of a run are parsed already."""
+    # Options of the same settings that say how to read pages, not which model to ask.
     of_parsing = {"recognition_engine", "reading", "footnotes", "escalate", "escalate_from"}
     model = given(RecognitionSettings).keys() - of_parsing
     allowed = {*_OF_RUNS, *model}

@@ -43,6 +43,7 @@ def command(root: Path | None, server: str | None, cache: Path | None, http: boo
     pagemill mcp --root /srv/documents --http --port 8090
     """  # noqa: D301 - click wants the control character
     key = os.environ.get(KEY_VARIABLE, "")
+    # Only this machine can ask at a loopback address; elsewhere a key decides who may read.
     if http and not key and not is_loopback(host):
         raise UsageError(
             f"anyone who can reach {host} could read the files",
@@ -51,6 +52,7 @@ def command(root: Path | None, server: str | None, cache: Path | None, http: boo
     try:
         from pagemill.mcp.server import create_server, serve_over_http
     except ModuleNotFoundError as error:
+        # Another module is missing: a broken installation, for which our extra is no remedy.
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
         raise lacks_extra("the package mcp is not installed", "mcp") from error
@@ -66,6 +68,7 @@ def _documents(root: Path | None, server: str | None, cache: Path) -> Documents:
         return Documents(AsyncClient(server, key=os.environ.get(SERVER_KEY_VARIABLE)), root)
     if root is None:
         raise UsageError("--root is missing", remedy="Pass the folder that assistants may read.")
+    # With --server these run elsewhere; here the server of `pagemill serve` runs inside this process.
     for package in ("httpx", "fastapi", "python_multipart"):
         if find_spec(package) is None:
             raise lacks_extra(f"the package {package} is not installed", "mcp")

@@ -73,6 +73,7 @@ def list_command(as_json: bool) -> None:
 
     click.echo(f"{click.style('tessdata:NAME', bold=True)}  Tesseract's data of further scripts (Apache-2.0)")
     for label, found in (("here", True), ("not here", False)):
+        # In one line: there are as many as Tesseract has languages, and they differ in name and size alone.
         if names := [f"{card.name} ({_size(card.download_bytes)})" for card, folder in data if bool(folder) is found]:
             click.echo(f"  {label:<10} {', '.join(names)}")
 

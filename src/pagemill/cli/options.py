@@ -36,6 +36,7 @@ class GroupedCommand(click.Command):
             if isinstance(option, click.Option) and not option.is_flag and isinstance(option.flag_value, str)
             for flag in option.opts
         }
+        # What follows are arguments, also where they look like options.
         end = args.index("--") if "--" in args else len(args)
         given = [f"{word}={alone[word]}" if word in alone else word for word in args[:end]]
         return super().parse_args(ctx, given + args[end:])
@@ -156,6 +157,7 @@ def takes(
     for kind in settings.values():
         for each in options_of(kind):
             if each.key not in leave_out:
+                # Settings may share an option, as parsing and extraction the model: it is declared once.
                 options.setdefault(each.key, each)
 
     def decorate(function: Command) -> Command:
@@ -172,6 +174,7 @@ def takes(
                 raise
             return function(**values, **objects)
 
+        # Decorators apply from the last to the first, and --help lists options in the order of the settings.
         for option in reversed(options.values()):
             alias = (aliases or {}).get(option.key)
             names = [*([alias] if alias else []), *_names(option)]
@@ -198,7 +201,9 @@ def _details(each: Option) -> dict[str, Any]:
         "help": each.help + (f"  [default: {shown}]" if shown else ""),
         "metavar": each.metavar,
         "envvar": each.environment,
+        # None stands for an option that was not given, so that settings keep their own default.
         "default": each.default if each.kind is bool else None,
+        # An option with a parser takes all of its values as one word.
         "multiple": each.many and each.parse is None,
         "hide_input": each.secret,
     }

@@ -103,6 +103,7 @@ def _parse(invocation: _Invocation) -> int:
     options, directory = invocation.options, invocation.directory
     recognition = options.settings.recognition
     needs_layout = recognition.reads_regions and recognition.reading_mode() is not ReadingMode.PAGES
+    # Said before the run: that regions were missed can be seen only by comparing pages with their images.
     if needs_layout and options.layout.engine == "onnx" and not quiet:
         note = "Note: what the embedded layout model misses is not read; --layout-engine pp-doclayout-v3 finds more."
         click.echo(note, err=True)
@@ -126,11 +127,13 @@ def _parse(invocation: _Invocation) -> int:
 
         console = messages(quiet=quiet)
         print_log(console, invocation.verbose)
+        # Once for all processes of a run: inputs may be moved after it has met them.
         if not life.vitals.opened:
             require_inputs(output, inputs, directory, options.source.download)
             fetch_missing(inputs, options.source, console.note, bars=console.is_terminal and not console.failures_only)
         if quiet:
             logging.getLogger("pagemill.sources").setLevel(logging.ERROR)
+        # Previews are for the report alone, and cost time on each page.
         settings = replace(options.settings, preview_pages=PREVIEW_PAGES if directory.report else 0)
         services = Services(settings, options.runtime, options.layout)
         pipeline = Pipeline(services)
@@ -160,6 +163,7 @@ def _parse(invocation: _Invocation) -> int:
 
     return supervise(
         lambda life: exit_status(lambda: work(life)),
+        # A page may kill as many processes as it has attempts, before it is given up and the run goes on.
         busy_deaths=max(BUSY_DEATHS, options.max_attempts + 1),
         silence_s=options.settings.page_timeout_s + SILENCE_MARGIN_S,
     )
@@ -171,6 +175,7 @@ def _streamed(invocation: _Invocation) -> int:
     try:
         if STREAM in invocation.inputs:
             copied = Path(temporary) / "stdin"
+            # A file, because a PDF is read from its end, and a page that fails is read again.
             with copied.open("wb") as file:
                 _copy(sys.stdin.buffer, file)
             names = tuple(str(copied) if name == STREAM else name for name in invocation.inputs)
@@ -178,6 +183,7 @@ def _streamed(invocation: _Invocation) -> int:
         if str(invocation.output) != STREAM:
             return _parse(replace(invocation, quiet=False))
         out = Path(temporary) / "out"
+        # Nothing but the Markdown is kept, and it names no crops then.
         settings = replace(invocation.options.settings, crops=False)
         options = replace(invocation.options, settings=settings)
         directory = replace(invocation.directory, report=False)

@@ -60,6 +60,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
             self._failed += 1
             self._name(self._failed, ("failed", "red"), page)
         now = time.monotonic()
+        # Of this process: the pages before a restart took another time, and with it another rate.
         rate = self._pages / max(now - self._start, 1e-9)
         finished = skipped + self._pages
         left = f", {duration((total - finished) / rate)} left" if total else ""
@@ -68,6 +69,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
         note = f"{rate:.2f} pages/s{by_node}{left}, {self._life.vitals.failed} failed{retried}"
         if self.shown:
             self.update(finished, total, note=note)
+        # In a log each line stays: one in ten seconds shows that the run goes on.
         elif now - self._last_line >= LOG_EVERY_S:
             self._last_line = now
             of_total = f"/{total}" if total else ""
@@ -94,6 +96,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
         if count <= MAX_FAILURE_LINES:
             name, message, _ = next(page.failures())
             self._console.print_line(what, f" {name}: {short(message)}")
+        # Once, so that thousands of failures do not hide what else is printed.
         elif count == MAX_FAILURE_LINES + 1:
             self._console.print_line("More pages fail; from here on they are only counted.")
 
@@ -122,6 +125,7 @@ def print_summary(
     pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed"]
     pages += [f"{summary.skipped} skipped"] if summary.skipped else []
     show("pages", [*pages, number(summary.documents, "document")])
+    # Earlier invocations have part in the figures above: say what this one did.
     if finished < summary.pages:
         show("this time", [f"{vitals.done} done", f"{vitals.failed} failed"] if finished else ["nothing to do"])
     rate = f" ({finished / max(seconds, 1e-9):.2f} pages/s)" if finished else ""
@@ -147,6 +151,7 @@ def print_summary(
         )
     if summary.interrupted:
         console.print_line("Interrupted. The pages parsed so far are in the output; repeat the command to resume.")
+    # Inputs that did not open are tried again anyway, and need no option.
     elif summary.failed > outcome.unopened:
         console.print_line("To retry the failed pages, repeat the command with --retry-failed.")
     elif summary.failed:

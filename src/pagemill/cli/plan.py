@@ -52,6 +52,7 @@ def command(options: ServingOptions, cluster: ClusterOptions, as_json: bool) -> 
     if cluster.nodes is None and given(ClusterOptions):
         raise click.UsageError("these options go with --nodes")
     card, plan = plan_for(options)
+    # A card without weights is of a server that somebody else runs, for which there is no command.
     command = [] if not (card.repository or options.weights) else server_commands(prepare(options, dry=True))
     scale = None if cluster.nodes is None else plan_cluster(cluster, plan.profile)
     if as_json:
@@ -76,6 +77,7 @@ def _json(plan: ServingPlan, cluster: ClusterPlan | None, command: list[str]) ->
     answer = msgspec.to_builtins(plan)
     if cluster is not None:
         answer["cluster"] = msgspec.to_builtins(cluster)
+    # Properties, which msgspec leaves out, and which are what readers of the JSON look for.
     answer["bounds"] |= {"effective": plan.bounds.effective, "limited_by": plan.bounds.limited_by}
     answer["arguments"] = plan.arguments
     answer["command"] = next(iter(command), None)

@@ -33,6 +33,7 @@ class LenientConsole(Console):
     def print_line(self, *parts: str | tuple[str, str]) -> None:
         """Print one line as it is: no markup, no wrapping. Parts are texts, or texts with a style."""
         text = Text.assemble(*parts)
+        # Names of files and messages of libraries may hold sequences that control the terminal.
         text.plain = printable(text.plain)
         try:
             self.print(text, soft_wrap=True)
@@ -159,6 +160,7 @@ class ServerDisplay:
         if event.what is What.STARTING:
             self._starts[event.url] = self._last_progress = now
         elif event.what is What.PROGRESS:
+            # vLLM logs hundreds of lines as it starts.
             if now - self._last_progress < SERVER_LOG_EVERY_S:
                 return
             self._last_progress = now

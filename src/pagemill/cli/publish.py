@@ -41,6 +41,7 @@ def command(out: Path, options: BuildOptions, place: Destination, sources: Image
         raise click.UsageError("--page-images goes with --format parquet")
     if (sources.inputs or sources.options.image_column) and not options.page_images:
         raise click.UsageError("--input and --image-column go with --page-images")
+    # Required, not guessed: a dataset without a licence may not be used, and a wrong one is worse.
     if not options.licence:
         raise click.UsageError("name the licence of the pages: --licence ID, such as cc-by-4.0, other, unknown")
     check_names(repo, options.licence, option="--repo")
@@ -52,6 +53,7 @@ def command(out: Path, options: BuildOptions, place: Destination, sources: Image
     console = messages()
     with ExitStack() as stack:
         with ProgressBar(console, what="making") as bar:
+            # Entered here and left after the upload: until then no other process may replace the files.
             dataset = stack.enter_context(made_dataset(out, options, target, sources, bar.update))
         _describe(dataset, console)
         if target is None:

@@ -98,6 +98,7 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
         for key, (each, _) in serving_options.items():
             raise click.UsageError(f"{each.flags[0]} goes with a server: use {_OF_THE_MODEL[key]}")
     for name in more["inputs"]:
+        # After `--` serve-model passes arguments to vLLM; here they are inputs, and would be reported as missing files.
         if name.startswith("-") and not has_magic(name) and not Path(name).exists():
             raise UsageError(
                 f"{name} is neither a file nor an option of this command, which passes no arguments to vLLM",
@@ -111,6 +112,7 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     for note in notes:
         console.note(f"Note: {note}")
     steps = plan(wanted, dry=dry_run)
+    # Steps may have the same note, such as that this machine has no GPU.
     for note in dict.fromkeys(note for step in steps for note in step.notes):
         console.note(f"Note: {note}")
     if dry_run:

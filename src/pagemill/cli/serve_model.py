@@ -79,6 +79,7 @@ async def until_stopped(work: Coroutine[Any, Any, object], kill: Callable[[], ob
     task = asyncio.create_task(work)
 
     def end() -> None:
+        # The second request: whoever repeats it does not want to wait for a shutdown in order.
         if task.cancelling():
             kill()
             return

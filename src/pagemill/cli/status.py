@@ -98,6 +98,7 @@ def _statuses(reader: RunReader, examples: int, pause_s: float, *, watch: bool) 
     sizes: dict[str, int] = {}
     while True:
         now = time.monotonic()
+        # Looking at every file of a large run takes longer than all else here.
         if now - measured >= _SIZES_EVERY_S:
             sizes, measured = bytes_on_disk(reader.path), now
         status = read_status(reader, examples=examples, sizes=sizes)
@@ -127,6 +128,7 @@ def show(statuses: Iterable[RunStatus], console: LenientConsole, *, watch: bool)
         for status in statuses:
             lines = list(status_lines(status, console.width))
             if live:
+                # A view that is higher than the terminal cannot be redrawn in place: each update would scroll.
                 shown = [Text.assemble(*line) for line in lines[: console.height - 1]]
                 live.update(Text("\n").join(shown), refresh=True)
             elif watch:
@@ -187,6 +189,7 @@ def _pages(status: RunStatus) -> list[str]:
         items.append(f"{status.total:,} in the input now")
     items += [f"{name} {count:,}" for name, count in status.pages.items() if count or name in ("done", "failed")]
     items += [f"to review {status.review:,}"] if status.review else []
+    # Pages that no worker has met yet: they are in none of the states.
     if status.total and (unmet := status.total + status.gone - sum(status.pages.values())) > 0:
         items.append(f"to come {unmet:,}")
     return [*items, number(status.documents, "complete document")]

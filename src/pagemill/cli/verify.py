@@ -45,6 +45,7 @@ def command(out: Path, repairing: bool, quick: bool, as_json: bool) -> int:
         verdict, repairs = repair(out, exporters=exporters, quick=quick)
     else:
         verdict = verify(out, exporters=exporters, quick=quick)
+    # After a repair the exit status says whether the run is sound now, not whether it was.
     left = repairs.left if repairs else verdict
     if as_json:
         click.echo(indented_json({"damaged": left.damaged, "verdict": verdict, "repairs": repairs}))

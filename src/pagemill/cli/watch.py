@@ -54,12 +54,14 @@ def command(
     try:
         while True:
             seen = _documents(folder, options.source.recursive, output)
+            # Unchanged since the poll before, so that nobody still writes it; and not parsed in this state.
             new = [name for name, state in seen.items() if before.get(name) == state != done.get(name)]
             if new:
                 is_parsing = True
                 try:
                     parse_inputs(new, output, options, directory, quiet=quiet)
                 except ParsingStoppedError:
+                    # Parsing refuses inputs that are gone; another reason would come again and again.
                     if all(Path(name).exists() for name in new):
                         raise
                     is_parsing = False
@@ -92,6 +94,7 @@ def _documents(folder: Path, recursive: bool, output: Path) -> dict[str, State]:
             stat = path.stat()
         except OSError:
             continue
+        # An empty file is one that is about to be written; and the output may be in the folder.
         if stat.st_size and not path.resolve().is_relative_to(output.resolve()):
             found[str(path)] = (stat.st_size, stat.st_mtime_ns)
     return found

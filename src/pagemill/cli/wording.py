@@ -37,6 +37,7 @@ def size(count: int) -> str:
     """Bytes, such as ``512 B``, ``1.2 MB``; 1 kB is 1000 B."""
     value = float(count)
     for unit in ("B", "kB", "MB", "GB", "TB"):
+        # From 999.5 on it would be rounded to 1000 of this unit.
         if value < 999.5:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
         value /= 1000
@@ -68,6 +69,7 @@ def row(name: str, items: Iterable[str], width: int, indent: int, style: str = "
     """Items, separated by commas, in lines of at most ``width`` characters behind a name; no item is split."""
     label, line = name.ljust(indent), ""
     for item in items:
+        # 3: a comma, a space, and the comma at the end of the line.
         if line and indent + len(line) + len(item) + 3 > width:
             yield label, (printable(line) + ",", style)
             label, line = " " * indent, ""
