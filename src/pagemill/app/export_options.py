@@ -93,7 +93,7 @@ class ExportOptions(Settings):
             return
         self.traits  # noqa: B018 - raises where there is no such format
         for name, formats in _OWN_OPTIONS.items():
-            if self.format not in formats and self._says(name):
+            if self.format not in formats and self._is_given(name):
                 flags = [each.flags[-1] for each in options_of(ExportOptions) if each.key == name]
                 if not flags:  # those of settings in these settings
                     kind = type(getattr(self, name))
@@ -105,7 +105,7 @@ class ExportOptions(Settings):
             one_file = " in one file" if self.single else ""
             raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")
 
-    def _says(self, name: str) -> bool:
+    def _is_given(self, name: str) -> bool:
         """Whether an option is given. A password may be that of all commands, from the environment."""
         value = getattr(self, name)
         if isinstance(value, ImageSources):

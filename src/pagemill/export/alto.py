@@ -44,6 +44,7 @@ def _page(page: PageResult, number: int) -> Iterator[str]:
     name = f"page_{number}"
     language = f' LANG="{language_of(page)}"' if language_of(page) else ""
     size = f'WIDTH="{page.width}" HEIGHT="{page.height}"'
+    # The number of the image as libraries count it, which for a part of a document is not the position here.
     printed = number if page.page_number is None else page.page_number
     yield f'<Page ID="{name}" PHYSICAL_IMG_NR="{printed}" {size}{language}>\n'
     yield f'<PrintSpace HPOS="0" VPOS="0" {size}>\n'
@@ -59,6 +60,7 @@ def _region(region: Region, name: str) -> Iterator[str]:
     lines = [(line, words) for line, words in lines if words]
     if region.label in PICTURES:
         yield f'<Illustration ID="{name}_picture" {attributes}>{shape}</Illustration>\n'
+    # A picture may hold lettering: then it is both, as ALTO has no block for that.
     if lines or region.label not in PICTURES:
         yield f'<TextBlock ID="{name}" {attributes}>{shape}\n'
         for line, words in lines:
@@ -66,6 +68,7 @@ def _region(region: Region, name: str) -> Iterator[str]:
             known = "" if line.confidence is None else f' WC="{min(max(line.confidence, 0.0), 1.0):.2f}"'
             for index, (word, spaced) in enumerate(words, 1):
                 yield f"<String CONTENT={quoteattr(word.text)} {_place(word.box)}{known}/>"
+                # Only between words: scripts without spaces have none, and a line does not end with one.
                 yield "<SP/>" if spaced and index < len(words) else ""
             yield "</TextLine>\n"
         yield "</TextBlock>\n"
@@ -77,6 +80,7 @@ def _place(box: Box) -> str:
 
 
 def _shape(polygon: tuple[Point, ...] | None) -> str:
+    # A record may come from elsewhere, and XML readers refuse `nan`.
     if not polygon or not all(math.isfinite(value) for point in polygon for value in point):
         return ""
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in polygon)

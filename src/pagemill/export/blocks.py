@@ -160,8 +160,10 @@ class _Blocks(PageRenderer[Block]):
             yield self._block(region, Kind.TEXT, plain_content(region))
 
     def block(self, region: Region, number: str | None) -> Block | None:
+        # The text of a table depends on the format: what it is written as comes from its cells.
         if region.index in self._tables:
             return self._block(region, Kind.TABLE, "")
+        # It is given with its figure or table.
         if region.caption_of is not None and self._has_captions(self.page.regions[region.caption_of]):
             return None
         text = plain_content(region)

@@ -158,6 +158,7 @@ class _Cutter:
     def add(self, block: Block) -> Iterator[Chunk]:
         """Add a block, and give the chunks that are complete."""
         heading = block.kind is Kind.HEADING
+        # A chunk belongs to one section, so that its headings are true of all of it.
         if self._section is not None and (heading or block.section != self._section):
             yield from self.flush()
         for atom in self._atoms_of(block):
@@ -188,6 +189,7 @@ class _Cutter:
         if self._atoms:
             repeat = atom.repeat if self._atoms[-1].block is not atom.block else ""
             tokens = self._tokens + self._count(f"{atom.glue}{repeat}\n{atom.text}")
+        # Counting the whole for each sentence would be quadratic: near the end alone it is worth it.
         if tokens > self._most - self._most // _EXACT and not is_known_to_fit:
             tokens = self._count(self._contextualized([*self._atoms, atom]))
             if tokens > self._most:
@@ -205,6 +207,7 @@ class _Cutter:
             tokens += self._count(atom.glue + atom.text)
             if tokens > self._overlap:
                 tokens = self._count(_text(reversed(tail)))
+            # Half a table or formula at the start of a chunk would be read as another one.
             if atom.block.kind not in (Kind.TEXT, Kind.LIST) or tokens > self._overlap:
                 tail.pop()
                 break
@@ -223,6 +226,7 @@ class _Cutter:
         return "\n".join([*self._context(atoms[0].block.section), _text(atoms)])
 
     def _context(self, section: tuple[str, ...]) -> tuple[str, ...]:
+        # Headings must leave half of the chunk to its text; the nearest ones say the most.
         while section and 2 * self._count("\n".join(section)) > self._most:
             section = section[1:]
         return section
@@ -235,6 +239,7 @@ class _Cutter:
         window = _LETTERS * self._most
         while at < len(text):
             ends = [match.end() for match in _WORD.finditer(text, at, at + window)] or [len(text)]
+            # Not even one word fits, as in scripts without spaces: cut anywhere.
             if not self._fits([replace(atom, text=text[at : ends[0]])]):
                 ends = list(range(at + 1, min(len(text), at + window) + 1))
             best, step = 0, 1
@@ -263,6 +268,7 @@ class _Cutter:
         at = empty = 0
         for part in block.text.split("\n") if lines else [block.text]:
             empty = 0 if part.strip() else empty + 1
+            # Listings may hold thousands of empty lines, each of which would be a token.
             if empty > _MOST_EMPTY:
                 at += len(part) + 1
                 continue
@@ -312,6 +318,7 @@ class _Cutter:
         page = atoms[0].block.page
         key = json_text([page.doc_id, contextualized])
         self._seen[key_digest := hashlib.sha256(key.encode()).hexdigest()] += 1
+        # The same passage again, as on forms: ids must differ, and stay the same in the next export.
         number = self._seen[key_digest]
         if number > 1:
             key_digest = hashlib.sha256(f"{key_digest} {number}".encode()).hexdigest()
@@ -374,6 +381,7 @@ def _places(atoms: Iterable[_Atom]) -> Iterator[ChunkPlace]:
         start, end = min(start for start, _ in spans), max(end for _, end in spans)
         for piece in block.pieces:
             first, last = max(start, piece.start), min(end, piece.end)
+            # Tables and pictures have no characters here, so they are in the chunk as a whole.
             if first < last or not block.text:
                 note(piece.page, piece.region, piece.box(first, last))
     for page, region, boxes in found.values():

@@ -24,6 +24,7 @@ def write_coco(stream: BinaryIO, pages: Iterable[PageResult]) -> None:
         stream.write(b'{"info":{"description":"pagemill"},"images":[')
         images = annotations = 0
         for page in pages:
+            # COCO readers divide by the size.
             if not page.width:
                 continue
             images += 1

@@ -36,6 +36,7 @@ class Sections:
 
     def path(self, region: Region) -> tuple[str, ...]:
         """The headings above a region, outermost first; above a heading those of lower levels. Furniture has none."""
+        # Running heads repeat on each page, and would close the section that they stand in.
         if not is_said(region) or region.label in FURNITURE_LABELS:
             return ()
         level = heading_level(region)
@@ -93,5 +94,6 @@ def _head(text: str) -> str:
     """The start of a text, cut between words where there are any."""
     if len(text) <= CONTEXT_CHARACTERS:
         return text
+    # From the middle on, so that a text without spaces is cut, and not left out.
     space = text.rfind(" ", CONTEXT_CHARACTERS // 2, CONTEXT_CHARACTERS + 1)
     return text[: space if space > 0 else CONTEXT_CHARACTERS] + " …"

@@ -44,6 +44,8 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
         for page in pages:
             captions = captions_of(page.regions)
             for region in page.regions:
+                # A table that was not read is in the errors of its page; one without cells is in the list, without a
+                # file.
                 if region.label is not Label.TABLE or not region.content:
                     continue
                 table = table_of(region)
@@ -55,6 +57,7 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
                 merged = [cell for cell in table.cells if cell.row_span * cell.column_span > 1] if table else []
                 sizes = [table.rows, table.columns, table.header_rows, len(merged)] if table else [0] * 4
                 caption = inert(" ".join(filter(None, texts)))
+                # Names come from files: one that begins with `=` would be a formula in a spreadsheet.
                 where = [inert(page.page_id), inert(page.doc_id), page.page_number, region.index]
                 index.writerow([name, *where, *sizes, caption])
 

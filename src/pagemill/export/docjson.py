@@ -110,6 +110,7 @@ def pages_from_docjson(data: bytes | str) -> list[PageResult]:
         document = msgspec.json.decode(data, type=DocJSON)
         if document.schema_version.split(".")[0] != DOCJSON_VERSION.split(".")[0]:
             raise ValueError(f"DocJSON of version {document.schema_version}, not {DOCJSON_VERSION}")
+        # The count is written last, so a file that was cut off in between does not pass for whole.
         if document.page_count != len(document.pages):
             raise ValueError(f"DocJSON of {document.page_count} pages that holds {len(document.pages)}")
         return [_record_of(page, document) for page in document.pages]
@@ -146,11 +147,13 @@ def _record_of(page: DocumentPage, document: DocJSON) -> PageResult:
     for index, element in enumerate(page.elements):
         if element.caption_of is not None and element.caption_of not in positions:
             raise ValueError(f"{element.id} is a caption of {element.caption_of!r}, which is not on the page")
+        # The file has boxes in pixels alone.
         box = normalise_1000(element.bbox, page.width, page.height)
         captioned = None if element.caption_of is None else positions[element.caption_of]
         record.regions.append(_same(element, Region, index=index, bbox_2d=box, caption_of=captioned))
         if element.crop is not None:
             record.image_crops.append(_same(element.crop, ImageCrop, bbox=box, label=element.label, region=index))
+    # Without evidence all furniture would come back into the texts.
     if document.schema_version == _BEFORE_FURNITURE:
         record = as_shown(record)
     record.markdown = page_markdown(record)

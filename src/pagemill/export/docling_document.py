@@ -183,7 +183,7 @@ def docling_document(
         writer = _Writer({name: _Spool(file) for name, file in files.items()}, page_image)
         for block in blocks(writer.noting(pages), furniture=True):
             writer.add(block)
-        yield from writer.json(_said_of_document(info or DocumentInfo(), provisional))
+        yield from writer.json(_document_meta(info or DocumentInfo(), provisional))
 
 
 class _Spool:
@@ -225,6 +225,7 @@ class _Writer:
         for page in pages:
             self._first = self._first or page
             number = page.page_number
+            # docling keys pages by their number, so that one would hide the other.
             if number is None or number in self._taken:
                 number = self._last + 1
             self._taken.add(number)
@@ -302,13 +303,16 @@ class _Writer:
         label = _LABELS.get(region.label, "text")
         level = None
         if block.kind is Kind.HEADING:
+            # Docling counts section headers from 1 below the title, and we count the title as 1.
             level = max((region.level or 2) - 1, 1)
             label, level = ("title", None) if region.label is Label.DOC_TITLE else ("section_header", level)
         elif block.kind in (Kind.FORMULA, Kind.CODE):
             label = block.kind.value
         elif region.label is Label.NUMBER:
+            # Docling has no label for a page number: by the half of the page in which it is.
             label = "page_header" if region.bbox[1] + region.bbox[3] < block.page.height else "page_footer"
         text = block.text.strip()
+        # Of joined paragraphs no single content is the original.
         orig = (region.content or "") if len(block.pieces) == 1 else text
         at = len(block.text) - len(block.text.lstrip())
         pieces = _pieces(text, cut(block.spans, at, at + len(text)))
@@ -360,6 +364,7 @@ class _Writer:
                 levels.pop()
             if not levels:
                 levels.append(_Level(indent, group, item))
+            # docling-core follows lists by recursion.
             elif indent > levels[-1].indent and len(levels) < _DEEPEST_LIST:
                 levels.append(_Level(indent, self._new("groups", "list", item, name="list"), item))
             marker, body = _marked(text)
@@ -420,7 +425,7 @@ class _Writer:
         return _Provenance(self._numbers[page.page_id], _Box(left, top, right, bottom), (min(start, end), end))
 
 
-def _said_of_document(info: DocumentInfo, provisional: bool) -> dict[str, Any]:
+def _document_meta(info: DocumentInfo, provisional: bool) -> dict[str, Any]:
     """The metadata, under names of our own: Docling has none for them."""
     fields: dict[str, Any] = {f"pagemill__{name}": value for name, value in msgspec.to_builtins(info).items()}
     return fields | ({"pagemill__provisional": True} if provisional else {})
@@ -438,6 +443,7 @@ def _pieces(text: str, spans: Sequence[Span]) -> list[_Piece]:
     pieces: list[_Piece] = []
     for start, end in pairwise(cuts):
         inner = text[start:end].strip()
+        # White space between two marks is no piece.
         if not inner:
             continue
         own = [span for span in shown if span.start <= start and span.end >= end]
@@ -461,6 +467,7 @@ def _layer(block: Block) -> dict[str, str]:
 def _marked(text: str) -> tuple[str, str]:
     """The number or letter of a list item, empty for a bullet, and the text after it."""
     mark = ORDINAL.match(text) or OWN_MARK.match(text)
+    # A check box or dash numbers nothing.
     if mark and any(map(str.isalnum, mark[0])):
         return mark[0].strip(), text[mark.end() :].strip()
     return "", without_bullet(text).strip()

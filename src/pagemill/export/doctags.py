@@ -45,6 +45,7 @@ def document_doctags(pages: Iterable[PageResult]) -> Iterator[str]:
         opening = "<page_break>\n"
         captions = captions_of(page.regions)
         for region in page.regions:
+            # Captions are inside the element that they belong to, formula numbers stand by themselves.
             if region.caption_of is None or region.label is Label.FORMULA_NUMBER:
                 yield _element(region, captions.get(region.index, ()))
     yield "</doctag>\n" if opening != "<doctag>" else ""
@@ -84,6 +85,7 @@ def _otsl(table: Table) -> str:
     """Cells row by row: a cell with text, an empty one, what a cell above or at the left covers, the end of a row."""
     grid = [["<ecel>"] * table.columns for _ in range(table.rows)]
     for cell in table.cells:
+        # First all that the cell covers, then the cell itself over its first place.
         for row in range(cell.row_span):
             for column in range(cell.column_span):
                 covered = "<xcel>" if row and column else "<ucel>" if row else "<lcel>"

@@ -57,8 +57,10 @@ class Document:
             ValueError: There is no page, or the pages are of several documents.
         """
         listed = list(pages)
+        # The structure of two documents read as one would join their paragraphs and headings.
         if len({page.doc_id for page in listed}) != 1:
             raise ValueError("a document needs pages, all of one doc_id")
+        # Markdown is derived again only for pages that the structure has changed.
         seen = zip(listed, structured(listed, metadata), strict=True)
         pages = [page if page is new else with_markdown(new) for page, new in seen]
         return cls(pages, crops or {}, metadata or DocumentInfo())

@@ -39,6 +39,7 @@ def _rows(region: Region) -> str:
         return region.content or ""
     rows: dict[int, list[str]] = {}
     for cell in table.cells:
+        # Empty cells say nothing, and would cost tokens.
         if cell.text:
             rows.setdefault(cell.row, []).append(" ".join(cell.text.split()))
     lines = [" | ".join(cells) for cells in rows.values()]

@@ -113,6 +113,7 @@ def export_format(name: str) -> ExportFormat:
         UsageError: There is none.
         MissingDependencyError: Its package cannot be imported.
     """
+    # By the same way as those of others, so that a format is imported only where it is used.
     plugin = Plugin(_OWN[name], "pagemill") if name in _OWN else installed(GROUP).get(name)
     if plugin is None:
         raise UsageError(f"format is {name!r}", remedy=f"Choose one of {', '.join(format_names())}.")
@@ -130,5 +131,6 @@ def served_formats() -> dict[str, ExportFormat]:
             log.warning("%s", error.message)
             continue
         if each.served_as and each.text is not None:
+            # Ours come first, so that no other package takes over an address of the server.
             found.setdefault(each.served_as, each)
     return found

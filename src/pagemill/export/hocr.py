@@ -34,6 +34,7 @@ def document_hocr(pages: Iterable[PageResult]) -> Iterator[str]:
 
 def _page(page: PageResult, number: int) -> Iterator[str]:
     name = f"page_{number}"
+    # Quotes and semicolons divide the properties of hOCR, which has no way to escape them.
     source = clean(page.source).replace('"', "'").replace(";", ",")
     properties = [f'image "{source}"', f"bbox 0 0 {page.width} {page.height}"]
     if page.page_number is not None:
@@ -73,6 +74,7 @@ def _line(line: TextLine) -> Iterator[str]:
 
 def _bbox(box: Box) -> str:
     x1, y1, x2, y2 = box
+    # hOCR has whole numbers: rounded outwards, so that no letter is cut off.
     return f"bbox {max(math.floor(x1), 0)} {max(math.floor(y1), 0)} {max(math.ceil(x2), 0)} {max(math.ceil(y2), 0)}"
 
 
@@ -82,6 +84,7 @@ def _baseline(line: TextLine) -> str:
         return ""
     (x1, y1), (x2, y2) = line.polygon[3], line.polygon[2]
     angle = math.degrees(math.atan2(y2 - y1, x2 - x1))
+    # A baseline is a function of x; text that stands has none.
     if abs(angle) > 45:
         return f"; textangle {-angle % 360:.1f}"
     slope = (y2 - y1) / (x2 - x1)

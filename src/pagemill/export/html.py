@@ -143,6 +143,7 @@ def document_html(
     stream = iter(pages)
     first = next(stream)
     info = info or DocumentInfo()
+    # The metadata come first, as what is read of a page may be in another language.
     language = next((code for code in (info.language, *first.languages) if LANGUAGE.fullmatch(code)), None)
     about = {"author": info.author, "dcterms.created": info.created, "dcterms.modified": info.modified}
     yield _head(info.title or first.doc_id, language, about | {"pagemill-provisional": "yes" if provisional else ""})
@@ -166,9 +167,11 @@ def fragment(pages: Iterable[PageResult], *, crops_root: str = "", numbers: list
 def _marked(page: PageResult, crops_root: str, numbers: list[int]) -> list[_Block]:
     """The blocks of a page, the first one with the mark of the page; its number is added to ``numbers``."""
     blocks = page_parts(_Html(page, crops_root))
+    # Several records may be of one page, and an id must be there once.
     if page.page_number is not None and page.page_number not in numbers[-1:]:
         numbers.append(page.page_number)
         mark = f'<span class="page" id="page-{page.page_number}" data-page="{page.page_number}"></span>'
+        # An empty page keeps its anchor, as links may lead to it.
         blocks = blocks or [_Block("")]
         blocks[0].marks.append((0, mark))
     return blocks
@@ -197,6 +200,7 @@ def html_head(
         policy: What the content security policy allows beside that.
         about: Metadata of the document by name; what is empty is left out.
     """
+    # Documents come from strangers: whatever slips through must neither load nor run anything.
     policy = f"default-src 'none'; {policy}; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
     lang = f' lang="{language}"' if language else ""
     metadata = "".join(f'<meta name="{name}" content="{_text(value)}">\n' for name, value in about.items() if value)
@@ -261,6 +265,7 @@ class _Html(PageRenderer[_Block]):
             title = " ".join(content.split())
             anchor = f' id="{_text(region.anchor)}"' if region.anchor else ""
             return _markup(f"<h{level}{anchor}>{_text(title, carried(spans, content, title))}</h{level}>")
+        # One line has no blocks, and is shown like the text that was read by other engines.
         if region.content_format is ContentFormat.MARKDOWN and "\n" in (region.content or "").strip():
             return _markup(markdown_html(_CONTROL.sub("", region.content or "")))
         if region.list_item:

@@ -53,15 +53,18 @@ def list_html(
             out.append(f"</li></{stack.pop().tag}>")
         ordinal = ORDINAL.match(text)
         tag = "ol" if ordinal else "ul"
+        # Bounded, as crafted input could nest without end.
         if not stack or (indent > stack[-1].indent and len(stack) < _DEEPEST):
             out.append(f"<{tag}>")
             stack.append(_Open(tag, indent))
+        # A list of another kind at the same level is another list.
         elif stack[-1].tag != tag:
             out.append(f"</li></{stack[-1].tag}>\n<{tag}>")
             stack[-1].tag = tag
         else:
             out.append("</li>\n")
         text = text[ordinal.end() :] if ordinal else without_bullet(text)
+        # As printed: a list may begin with any number, and may miss one.
         value = f' value="{int(ordinal[1])}"' if ordinal else ""
         style = ' class="marked"' if not ordinal and (OWN_MARK.match(text) or _LEVEL_MARK.match(text)) else ""
         marks = cut(marks, len(line) - len(text), len(line))

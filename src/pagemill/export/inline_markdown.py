@@ -131,6 +131,7 @@ class _Writer:
         outside = opening[-1:] or before, closing[:1] or after
         inside = self.write(children, *(outside if sign[0] == "*" else "~~")) if reads else ""
         bare = inside.strip("*") if sign[0] == "*" else inside  # equal signs in a row are read as one
+        # CommonMark would show the signs themselves there, as next to punctuation inside of a word.
         if not bare or not _opens(outside[0], bare[0]) or not _opens(outside[1], bare[-1]):
             return self._tagged(node), False
         return f"{self._literal(opening)}{sign}{inside}{sign}{self._literal(closing)}", not closing
@@ -141,6 +142,7 @@ class _Writer:
 
     def _link(self, node: Marked) -> str:
         target = safe_target(node.target)
+        # A target that is not safe, or a page of the PDF, which has no address here.
         if target is None or page_of_target(target) is not None:
             return self.write(node.children)
         inner = _text(node.children)

@@ -161,6 +161,7 @@ def _font_program() -> bytes:
     directory, body = struct.pack(">IHHHH", 0x10000, len(tables), 64, 2, 16 * len(tables) - 64), b""
     start = len(directory) + 16 * len(tables)
     for tag, data in sorted(tables.items()):
+        # Tables begin at multiples of four bytes, and their checksums count whole words.
         padded = data + bytes(-len(data) % 4)
         total = sum(struct.unpack(f">{len(padded) // 4}I", padded)) & 0xFFFFFFFF
         directory += tag + struct.pack(">III", total, start + len(body), len(data))
@@ -208,6 +209,7 @@ def _word(text: str, step: float, frame: Frame, there: Affine, font: InvisibleFo
     start = there[:, :2] @ start + there[:, 2]
     along, up = there[:, :2] @ along, there[:, :2] @ up
     length, size = math.hypot(*along), math.hypot(*up)
+    # A word without extent would divide by zero; it cannot be marked anyway.
     if not (length > 0 and size > 0):
         return
     (a, b), (c, d) = along / length, up / size

@@ -98,6 +98,7 @@ class _Part(TextPart):
 
     def take_up(self, rest: _Part) -> None:
         """Become one with the part in which this one goes on."""
+        # Only texts of the same kind can be joined: both become Markdown first.
         if self.is_plain != rest.is_plain:
             for part in (self, rest):
                 part.text, part.spans, part.is_plain = part.markdown, (), False
@@ -187,6 +188,7 @@ def region_markdown(region: Region, number: str | None = None) -> str:
     if region.content_format is ContentFormat.LATEX:
         return formula(content, number)
     if region.content_format is ContentFormat.MARKDOWN:
+        # Each formula takes one private character while marks are written, and there are so many.
         if region.spans and content.count("$") < _MOST_DOLLARS:
             return _beside_formulas(region)
         if region.level:
@@ -205,6 +207,7 @@ def region_markdown(region: Region, number: str | None = None) -> str:
     if region.label is Label.CONTENT:
         return "  \n".join(marked(line, own) for line, own in lines_of(content, spans))
     text = marked(content, spans)
+    # In running text a number at the start of a line is a year or an amount.
     return not_a_list(text) if _is_running(region) else text
 
 

@@ -71,6 +71,7 @@ def without_heading_marks(text: str) -> str:
 def code_block(text: str) -> str:
     """A listing that a model wrote, fenced by the model or not, as one fenced block."""
     pieces = [piece for piece in _pieces(text) if piece.text.strip()]
+    # Fenced by the model: the fence names the language.
     if len(pieces) == 1 and pieces[0].fence:
         return _fence(pieces[0])
     return fenced(text)
@@ -168,6 +169,7 @@ def _closers(marks: Sequence[re.Match[str]]) -> dict[int, int]:
         mark = marks[index]
         sign, text = mark[0], mark.string
         if sign[0] == "\n":
+            # Neither code nor a formula goes over an empty line.
             ahead.clear()
         elif sign[0] in "`$":
             after = text[mark.end() : mark.end() + 1]

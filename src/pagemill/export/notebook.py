@@ -32,6 +32,7 @@ def html_of(shown: PageResult | Region) -> str:
         return pages_html([shown])
     if not shown.content:
         return f"<div>{escape(repr(shown))}</div>"
+    # Alone on a page of its own: its relations to other regions lead nowhere.
     alone = msgspec.structs.replace(shown, index=0, caption_of=None, furniture=None)
     page = PageResult(page_id="", page_idx=0, page_number=None, doc_id="", source="", regions=[alone])
     return pages_html([page])
@@ -49,6 +50,7 @@ def pages_html(pages: Sequence[PageResult], crops: Mapping[str, bytes] | None = 
     pictures: dict[str, bytes] = {}
     room = MAX_PICTURES
     for path, data in (crops or {}).items():
+        # Smaller pictures may still fit after one that does not.
         if len(data) <= room:
             pictures[path] = data
             room -= len(data)

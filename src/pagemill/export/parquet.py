@@ -83,6 +83,7 @@ def row_groups(
     size = 0
     for page in pages:
         row = _row(page)
+        # The regions hold the same text once more.
         size += 2 * (len(row["markdown"]) + len(row["text"]))
         if picture is not None:
             images = [(crop.path, picture(crop)) for crop in page.image_crops]
@@ -117,6 +118,7 @@ def _row(page: PageResult) -> dict[str, Any]:
         "errors": [msgspec.structs.asdict(error) for error in page.errors],
         "signals": [{"signal": signal, "share": share} for signal, share in page.signals.items()],
         "timings": [{"stage": stage, "seconds": seconds} for stage, seconds in page.timings.items()],
+        # As JSON: the keys differ by source, and a column has one schema.
         "metadata": msgspec.json.encode(page.metadata).decode(),
     }
 

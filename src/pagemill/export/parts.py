@@ -159,6 +159,7 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
             reason = unread[region.index]
             part = renderer.failure(f"region {region.index} ({region.label}) could not be read: {reason}")
         elif region.content and task is not Task.SKIP and is_said(region, page.leaves_out):
+            # Else the number is written with its formula.
             if region.label is not Label.FORMULA_NUMBER or region.caption_of not in numbers:
                 part = renderer.block(region, numbers.get(region.index))
         if part is None:
@@ -193,6 +194,7 @@ def formula_numbers(regions: Sequence[Region]) -> dict[int, str]:
         number = _FORMULA_NUMBER.fullmatch(region.content or "")
         formats = (ContentFormat.LATEX, ContentFormat.FORMULA_TEXT)
         latex = formula.content if formula.content_format in formats else None
+        # A model may have written the number itself, and LaTeX refuses two.
         if number and latex and "\\tag" not in latex:
             numbers[formula.index] = number[1]
     return numbers
@@ -252,6 +254,7 @@ def stream_joined(pages: Iterable[tuple[PageResult, Sequence[PartT]]]) -> Iterat
     held: list[PartT] = []
     for page, own in pages:
         parts = joined([*held, *own])
+        # Over a page that failed nothing is joined: what was on it is unknown.
         held = [] if page.status is Status.FAILED else left_open(parts)
         yield from parts[: len(parts) - len(held)]
     yield from held

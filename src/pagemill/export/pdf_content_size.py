@@ -66,6 +66,7 @@ def _decoded_size(stream: Any, most: int) -> int:
     names = [str(each) for each in filters] if isinstance(filters, Array) else [str(filters)]
     bound = len(raw)
     for name in names:
+        # An upper bound without decoding: content may be a bomb.
         bound *= _GROWTH.get(name, 1)
     if bound <= most or names != ["/FlateDecode"]:
         return bound

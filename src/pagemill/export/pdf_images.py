@@ -84,6 +84,7 @@ class PdfImage:
         space, signature = _SPACES[self.components]
         if self.palette is not None:
             return Array([Name.Indexed, Name.DeviceRGB, len(self.palette) // 3 - 1, self.palette])
+        # A profile for another number of components makes viewers refuse the image.
         if self.profile is None or len(self.profile) > _LARGEST_PROFILE or self.profile[16:20] != signature:
             return space
         return Array([Name.ICCBased, Stream(pdf, self.profile, N=self.components, Alternate=space)])
@@ -118,6 +119,7 @@ def is_lossy(source: bytes | Path, frame: int = 0) -> bool:
 
 def of_pixels(pixels: NDArray[Any], *, lossy: bool = False) -> PdfImage:
     """An image of pixels, as JPEG of high quality or without loss."""
+    # A grey scan as one channel takes a third of the space.
     shades = (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 1] == pixels[..., 2]).all()
     buffer = io.BytesIO()
     kind, options = ("JPEG", {"quality": _QUALITY}) if lossy else ("PNG", {})
@@ -146,6 +148,7 @@ def _jpeg(data: bytes, image: Image.Image) -> PdfImage | None:
         components=_COMPONENTS[image.mode],
         orientation=_orientation(image),
         profile=image.info.get("icc_profile"),
+        # Adobe's programs store CMYK inverted, and say so by their marker alone.
         inverted=image.mode == "CMYK" and "adobe" in image.info,
     )
 
@@ -156,6 +159,7 @@ def _png(data: bytes, image: Image.Image) -> PdfImage | None:
     while place + 12 <= len(data):
         length, kind = struct.unpack(">I4s", data[place : place + 8])
         content = data[place + 8 : place + 8 + length]
+        # A PDF has transparency in an object of its own: it is simpler to encode the pixels.
         if kind == b"tRNS":
             return None
         if kind == b"PLTE":

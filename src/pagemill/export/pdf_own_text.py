@@ -46,6 +46,7 @@ class OwnText:
         Returns:
             Whether it is out; a page whose content is too large stays as it is.
         """
+        # Taking content apart takes many times its size: what is too large keeps its text.
         if not is_small(page.obj):
             page.obj.Resources = _copy(page.obj.get("/Resources"))
             return False
@@ -105,6 +106,7 @@ class OwnText:
             font: The font.
             is_hidden: Nothing is seen of its glyphs.
         """
+        # Damaged, which viewers forgive.
         if not isinstance(font, Dictionary):
             return font
         composite = font.get("/Subtype") == Name.Type0

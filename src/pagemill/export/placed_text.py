@@ -34,6 +34,7 @@ def lines_of(region: Region) -> Sequence[TextLine]:
     texts = [text for text in texts if text.strip()]
     x1, y1, x2, y2 = region.bbox
     height = (y2 - y1) / max(len(texts), 1)
+    # All lines with letters of one width, that of the longest: nothing better is known.
     step = (x2 - x1) / max(map(len, texts), default=1)
     return [
         TextLine(
@@ -54,6 +55,7 @@ def words_of(line: TextLine) -> Iterator[tuple[Word, bool]]:
     """
     text = clean(line.text)
     words = [msgspec.structs.replace(word, text="".join(clean(word.text).split())) for word in line.words]
+    # The line was corrected after its words were read: the words are cut from the line, by their share of it.
     if "".join(word.text for word in words) != "".join(text.split()):
         words = [Word(match[0], _part(line, text, match)) for match in _WORD.finditer(text)]
     end = 0

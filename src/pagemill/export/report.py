@@ -79,6 +79,7 @@ def _page_blocks(
     has_latex = False
     for page in pages:
         block = _block(f"page-{len(entries)}", _shown(page))
+        # Browsers fail to open larger files.
         if len(entries) == MAX_PAGES or size + len(block) > MAX_BYTES:
             break
         yield block

@@ -52,6 +52,7 @@ class _Pages:
             turn: Degrees clockwise by which it is turned in the record.
             own: Lines of its own text layer are there already.
         """
+        # A page that failed has no size, and nothing was read of it.
         if record.width <= 0 or record.height <= 0:
             return
         there = _to_points(box, turn, record.width, record.height)
@@ -111,6 +112,7 @@ class CopiedPdf:
             self._kept.add(index)
             if record.text_source not in ("", TEXT_LAYER):
                 own = TEXT_LAYER in record.text_source
+                # Text that was not good, or stays beside ours, would be found and copied twice.
                 if not self._own_text.take_out(page, visible=not own):
                     self.with_own_text.append(index)
                 turn = (int(page.obj.get("/Rotate", 0)) // 90 * 90 + record.rotation) % 360  # as PDFium takes it
@@ -241,6 +243,7 @@ def _box(value: Any) -> Box | None:
 def _page_size(image: PdfImage, record: PageResult) -> tuple[float, float]:
     """Width and height of an image's page in points, as it is stored."""
     width, height = image.upright_size
+    # The size before pages were shrunk for recognition.
     stored = max(record.width, record.height) / record.scale or max(width, height)
     side = stored * _POINTS / (record.dpi / record.scale if record.dpi else _DPI)
     scale = min(side, _SIDES[1]) / max(width, height)

@@ -28,6 +28,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
         if match["stop"] == ".":
             before = text[max(start, match.start() - _LOOK_BACK) : match.start() + 1]
             after = text[end : end + 1]
+            # In German and elsewhere a full stop follows ordinals (`am 3. 4. 2020`), and short forms of any kind.
             if after.islower() or (after.isdigit() and before[-2:-1].isdigit()) or _ABBREVIATION.search(before):
                 continue
         if end > start:

@@ -73,6 +73,7 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     with _temporary(path) as temporary:
         temporary.mkdir()
         yield temporary
+        # Renamed rather than deleted first: a folder is there at any time, but for the moment between two renames.
         replaced = path.with_name(f"{temporary.name}-replaced")
         if path.exists():
             path.rename(replaced)
@@ -85,6 +86,7 @@ def _refuse(path: Path, *, overwrite: bool) -> None:
         return
     if not path.is_dir():
         raise OutputError(f"{path} is a file, and this format is a folder", remedy="Name a folder with -o.")
+    # The shell would be left in a folder that is deleted.
     if Path.cwd().is_relative_to(path.resolve()):
         raise OutputError(f"{path} is in use as the current directory", remedy="Name a folder in it with -o.")
     present = set(_files(path))
@@ -95,6 +97,7 @@ def _refuse(path: Path, *, overwrite: bool) -> None:
             f"{path} exists already",
             remedy="Name another folder with -o, or replace an earlier export with --overwrite.",
         )
+    # --overwrite replaces an export, and must not delete what somebody else has put there.
     foreign = sorted(present - _exported(path))
     if foreign:
         raise OutputError(

@@ -43,6 +43,7 @@ def token_counter(file: Path | None) -> Callable[[str], int]:
         raise InputError(
             f"{file} is not a tokenizer: {error}", remedy="Name the tokenizer.json of a model with a fast tokenizer."
         ) from error
+    # Models' files set both for their own inputs, and would hide how long a text is.
     tokenizer.no_truncation()
     tokenizer.no_padding()
 
