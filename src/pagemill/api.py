@@ -206,6 +206,7 @@ def extract(
     with tempfile.TemporaryDirectory(prefix="pagemill-extract-") as temporary:
         inputs: list[str | Path] = [source] if isinstance(source, (str, Path)) else []
         if isinstance(source, bytes):
+            # A child process reads it, and it is read again for images of pages.
             inputs = [Path(temporary) / "document"]
             Path(inputs[0]).write_bytes(source)
         elif not inputs:
@@ -264,6 +265,7 @@ async def _one_document(function: str, source: Source, options: Mapping[str, Any
             parsed.append(page)
     if not parsed:
         raise InputError("the source holds no page", remedy="Check that it is not empty.")
+    # The source did not open: what is data among many pages is an error for the one document.
     if parsed[0].record.page_number is None:
         error = parsed[0].record.errors[0]
         raise error_class(error.category)(error.message, remedy=error.remedy)
@@ -304,6 +306,7 @@ async def _documents(
         async for page in pages:
             found = begun[page.document.doc_id]
             found.append(page)
+            # A document that does not open has one record and no number of pages.
             if page.record.page_number is None or len(found) == page.document.page_count:
                 yield _document(begun.pop(page.document.doc_id))
     for found in begun.values():
@@ -335,6 +338,7 @@ def _input(source: Any) -> str | Path | bytes:
         return Path(source)
     if isinstance(source, (bytearray, memoryview)):
         return bytes(source)
+    # By what they can do, not by class: NumPy and Pillow are imported only where one of their objects comes.
     if hasattr(source, "__array_interface__") or (hasattr(source, "getbbox") and hasattr(source, "save")):
         return _png(source)
     if (path := _path_of(source)) is not None:

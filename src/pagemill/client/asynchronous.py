@@ -122,6 +122,7 @@ class AsyncClient:
         Raises:
             PagemillError: A file cannot be read, the server refuses the job, or it does not answer.
         """
+        # With a key a request can be repeated when its answer was lost: the server makes one job of both.
         headers = {"Idempotency-Key": idempotency or uuid.uuid4().hex}
         for attempt in range(self._retries + 1):
             with ExitStack() as stack:  # files are read again from their beginning
@@ -173,6 +174,7 @@ class AsyncClient:
             try:
                 async with aclosing(self._events(id, after)) as found:
                     async for number, event in found:
+                        # An event came, so the server is there: attempts start again from here.
                         attempt, after = 0, number or after
                         yield event
                         if isinstance(event, Job) and event.has_ended:
@@ -273,6 +275,7 @@ class AsyncClient:
 
     async def remove(self, id: str) -> None:
         """Delete a job with its files; one that runs is cancelled first."""
+        # 202: the job is being cancelled, and is deleted once it has stopped.
         while (answer := await self._request("DELETE", f"/v1/jobs/{id}")).status_code == 202:
             await self.wait(msgspec.json.decode(answer.content, type=Job).id)
 
@@ -291,6 +294,7 @@ class AsyncClient:
         self, method: str, path: str, *, params: dict[str, Any] | None = None, **arguments: Any
     ) -> httpx.Response:
         arguments["params"] = {name: value for name, value in (params or {}).items() if value is not None}
+        # Others are not repeated: the server may have done them before its answer was lost.
         retries = self._retries if method in ("GET", "DELETE") else 0
         for attempt in range(retries + 1):
             if answer := await self._attempt(method, path, attempt, last=attempt == retries, **arguments):

@@ -55,6 +55,7 @@ def body_of(
     urls = [source for source in sources if isinstance(source, str) and source.startswith(_URLS)]
     if not sources:
         raise UsageError("a job needs files", remedy="Name at least one.")
+    # The server takes files as a form and URLs as JSON, and one request is either.
     if urls and len(urls) < len(sources):
         raise UsageError("a job has either files or URLs", remedy="Send two jobs.")
     if urls:
@@ -105,6 +106,7 @@ def unreached(url: str, error: Exception) -> NetworkError:
 def delay(attempt: int, answer: httpx.Response | None) -> float:
     """Seconds until the next attempt: what the server asks for, else exponential backoff with jitter."""
     asked = None if answer is None else retry_after(answer.headers.get("retry-after"))
+    # Jitter, so that clients that were refused together do not come back together.
     return min(0.5 * 2**attempt if asked is None else asked, MAX_RETRY_AFTER_S) * random.uniform(1.0, 1.25)
 
 

@@ -111,6 +111,7 @@ class Documents:
         job = await self._job(source, {name: value for name, value in options.items() if value is not None})
         loop = asyncio.get_running_loop()
         deadline, before = loop.time() + wait_s, None
+        # In steps, to report progress: some clients give up a call that is silent.
         while not job.has_ended and (left := deadline - loop.time()) > 0:
             job = await self._client.wait(job.id, min(_POLL_S, left))
             if job.pages.finished != before:
@@ -158,6 +159,7 @@ class Documents:
         """Ids of the documents that a document holds, as an archive or mail does; empty where it is one."""
         id, inner = _checked(document)
         files = [] if inner else (await self._client.job(id)).documents
+        # Asking for all pages of a job costs requests, and most files are one document.
         if len(files) < 2 and not any(_may_hold_several(file.name) for file in files):
             return []
         async with aclosing(self._client.pages(id)) as found:
@@ -199,6 +201,7 @@ class Documents:
             file = await asyncio.to_thread(file_below, self._root, source)
             status = file.stat()
             key = (str(file), status.st_size, status.st_mtime_ns, str(options))
+        # One at a time: two calls for one file would both send it.
         async with self._sending:
             if key in self._sent:
                 try:
@@ -269,6 +272,7 @@ def _digest(file: Path, options: str) -> str:
 
 def _jpeg(image: bytes) -> bytes:
     buffer = io.BytesIO()
+    # The server gives WebP, which not all assistants take.
     Image.open(io.BytesIO(image)).convert("RGB").save(buffer, "JPEG", quality=80)
     return buffer.getvalue()
 

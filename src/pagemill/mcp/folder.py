@@ -60,6 +60,7 @@ def file_below(root: Path, source: str) -> Path:
         InputError: It is not below the root (without revealing whether it exists), does not exist, or is no file.
     """
     try:
+        # Links are resolved first: one inside the folder may lead out of it.
         path = (root / source).resolve()
         inside = path.is_relative_to(root)
         mode = path.stat().st_mode if inside else 0

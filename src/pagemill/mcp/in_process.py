@@ -46,6 +46,7 @@ class _InProcess(httpx.AsyncBaseTransport):
         self._starting = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        # The first requests may come together, and must not start two servers.
         async with self._starting:
             if self._server is None:
                 self._server, self._app = await self._started()

@@ -219,6 +219,7 @@ class RequireKey:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass on a request that has the key."""
         scheme, _, given = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
+        # Compared in constant time, so that the key cannot be guessed byte by byte.
         has_key = scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._key)
         if has_key or scope["type"] == "lifespan":
             await self._app(scope, receive, send)
@@ -287,6 +288,7 @@ async def _missing(documents: Documents, document: str, pages: PageRanges | None
     wanted = {
         number
         for first, end in (pages.ranges if pages else ((1, 1),))
+        # Bounded: an assistant may ask for pages up to a billion.
         for number in range(first, min(max(last, first) if end == sys.maxsize else end, first + _MOST_NAMED) + 1)
     }
     if not (missing := sorted(wanted - seen)):
@@ -310,6 +312,7 @@ async def _page(documents: Documents, document: str, number: int) -> PageResult:
     found = None
     async with contextlib.aclosing(documents.pages(document, PageRanges(((number, number),)))) as pages:
         async for page in pages:
+            # Giving either page would be a guess that the assistant could not notice.
             if found is not None and found.doc_id != page.doc_id:
                 remedy = f"Name one of its documents, such as {document}/{page.doc_id}; get_pages shows their ids."
                 raise UsageError(f"{document} holds several documents with a page {number}", remedy=remedy)

@@ -154,6 +154,7 @@ def make_profile(
         by_stage[work.stage].merge(figures)
         by_resource[work.resource] += figures.busy
         demand[work.resource, work.stage] += figures.busy
+    # A run without work has no shares, and must not divide by zero.
     total = sum(figures.busy for figures in by_stage.values()) or 1.0
 
     def row(name: str, figures: Figures, **more: Any) -> StageFigures:
@@ -175,6 +176,7 @@ def make_profile(
         waits = trace.waits.get(stage)
         return waits.seconds / waits.pages if waits and waits.pages else None
 
+    # What takes most comes first: readers look for what to make faster.
     by_time = sorted(by_stage.items(), key=lambda item: -item[1].busy)
     stages = [row(name, figures, page_s=mean_wait(name), bytes=trace.bytes[name]) for name, figures in by_time]
     operations = [

@@ -84,6 +84,7 @@ def _environment_provider() -> TracerProvider | None:
     asked = os.environ.get(_EXPORTERS, "").strip() or ("otlp" if any(map(os.environ.get, _ENDPOINTS)) else "none")
     if asked == "none" or os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
+    # Refused: spans that go nowhere would be missed only after the run.
     if asked not in ("otlp", "console"):
         raise UsageError(f"{_EXPORTERS}={asked} is not supported", remedy=f"Set {_EXPORTERS} to otlp, console or none.")
     try:

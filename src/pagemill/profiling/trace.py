@@ -52,6 +52,7 @@ class Figures:
         self.cpu += span.cpu
         self.queued += span.begun - span.queued
         self.longest = max(self.longest, seconds)
+        # The logarithm of 0 does not exist, and clocks have steps.
         self.classes[math.floor(math.log(max(seconds, 1e-7)) / _STEP)] += 1
 
     def merge(self, other: Figures) -> None:

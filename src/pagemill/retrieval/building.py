@@ -152,6 +152,7 @@ class PageChanges:
         """
         with self._connection:
             self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, '')", self._run)
+            # Rows of vectors name pages by number: until they are bound again none may point to a page that is gone.
             if self._outdated:
                 self._connection.execute("DELETE FROM vectors")
             for page in self._outdated:
@@ -225,6 +226,7 @@ class _IndexBuilder:
             place = file.place(row)
             if place is not None:
                 numbers[:, place] = found
+        # Refused, not left out: such a search would quietly miss what is on the page now.
         if stale := [str(file.rows[place].key) for place in np.flatnonzero(numbers[0] == 0)]:
             examples = "; ".join(stale[:_EXAMPLES]) + ("; ..." if len(stale) > _EXAMPLES else "")
             raise DifferentRunError(
@@ -268,9 +270,11 @@ class _IndexBuilder:
         for key in (row.key for row in file.rows if row.key.page_id in pages):
             page, doc_id, _ = pages[key.page_id]
             lacking.discard(doc_id)
+            # 0 where the region is not in the index, as one without text: then the page stands for it.
             statement = "SELECT ifnull(max(id), 0) FROM regions WHERE page = ? AND region = ?"
             number = self.connection.execute(statement, (page, key.region)).fetchone()[0]
             yield chunk_row(key, documents[doc_id]), page, number
+        # Documents with text and without a chunk: they count as missing.
         for doc_id in lacking:
             yield VectorRow(RowKey(doc_id), ""), 0, 0
 

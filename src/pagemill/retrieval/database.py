@@ -75,6 +75,7 @@ def open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
     require_full_text()
     with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection:
         version = version_of(connection)
+        # A new file. All in one transaction, so that a process that is killed leaves no half of a schema.
         if version == (0, 0):
             connection.executescript(
                 f"PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
@@ -101,6 +102,7 @@ def open_for_reading(path: Path) -> Database:
 
 def delete(path: Path) -> None:
     """Delete an index and SQLite's files beside it."""
+    # SQLite would take a log that was left behind for one of the new file.
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 

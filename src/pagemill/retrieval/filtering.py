@@ -53,6 +53,7 @@ def allowed(view: Database, filters: Filters) -> Allowed:
     ):
         if asked:
             fitting = _fitting(view, "pages", test, asked, values)
+            # A page has its number in both, or 0 in one of them.
             pages = fitting if pages is None else np.minimum(pages, fitting)
     if filters.labels:
         regions = _fitting(view, "regions", "label = value", filters.labels, filters.classes)
@@ -86,6 +87,7 @@ def _fitting(view: Database, table: str, test: str, asked: Sequence[str], values
     pages = np.zeros(view.one(f"SELECT ifnull(max(rowid), 0) FROM {table}") + 1, dtype=np.int64)
     for number, page in view.each(f"SELECT rowid, page FROM {table} WHERE {condition}", (json.dumps(values),)):
         pages[number] = page
+    # A misspelt filter and a search without hits would look the same.
     if not pages.any():
         column = test.partition(" ")[0]
         counts = view.query(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC LIMIT {_EXAMPLES}")

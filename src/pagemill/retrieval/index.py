@@ -103,6 +103,7 @@ class PageIndex:
             if part is IndexPart.FULL_TEXT:
                 if expression := match_expression(query or ""):
                     found[part] = self._by_words(expression, fitting, filters)
+            # Vectors of whole pages say nothing about a region with a label.
             elif vectors and part in vectors and (part is IndexPart.REGIONS or fitting.regions is None):
                 found[part] = self._by_vectors(part, vectors[part], fitting)
         return found
@@ -138,6 +139,7 @@ class PageIndex:
             expression = f"{{label}} : ({wanted}) AND {{words description}} : ({expression})"
         statement = f"SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank"
         if fitting.pages is None and fitting.regions is None:
+            # Only without filters, which may refuse any number of the best.
             statement += f" LIMIT {DEPTH}"
         found: dict[int, Ranked] = {}
         for number, rank in self._view.each(statement, (expression,)):
@@ -228,6 +230,7 @@ class SearchIndex(PageIndex, ExitStack):
             return []
         page, words = rows[0]
         same: set[int] = set()
+        # Pages without words have all the same digest, and nothing in common.
         if words != _NO_WORDS:
             same.update(other for (other,) in self._view.query("SELECT page FROM pages WHERE words = ?", (words,)))
         for part in (IndexPart.IMAGES, IndexPart.TEXT):
@@ -249,6 +252,7 @@ class SearchIndex(PageIndex, ExitStack):
             files = VectorPaths(self.path / FOLDER, info.part)
             statement = "SELECT stamp, pages, regions FROM vectors WHERE part = ?"
             stamp, *numbers = self._view.query(statement, (info.part,))[0]
+            # `pagemill embed` may have replaced the file since: its rows would be taken for those of other pages.
             if vectors_stamp(files) != stamp:
                 raise DifferentRunError(
                     f"the vectors of {info.part.plural} have changed since the index was built",

@@ -64,6 +64,7 @@ def _main_script(text: str) -> str | None:
     letters = Counter(script for script in map(script_of, text) if script in _LANGUAGES)
     total = letters.total()
     kana = letters["HIRAGANA"] + letters.pop("KATAKANA", 0)
+    # A little kana is in Chinese texts, too, as in names of products.
     if kana and kana >= 0.1 * (kana + letters["CJK"]):
         letters["HIRAGANA"] = kana + letters.pop("CJK", 0)  # Japanese is written with both
     others = [(count, script) for script, count in letters.items() if script != "LATIN" and count >= _ENOUGH * total]

@@ -137,6 +137,7 @@ class Library:
             if changes.apply(vector=self._vector, stopped=stopped):
                 with connection:
                     connection.execute("UPDATE runs SET stamp = ? WHERE run = ?", (stamp, run))
+        # After the run is stored: its words can be found even if counting is interrupted.
         self._fit()
         return changes.damages
 
@@ -184,6 +185,7 @@ class Library:
         with self._reading() as view:
             pages = view.one("SELECT count(*) FROM pages")
             counted = self._counted()
+            # Twice as many pages change the weight of an n-gram little, and counting reads all texts.
             if counted and counted / _STALE < pages < counted * _STALE:
                 return
             numbers = [page for (page,) in view.query("SELECT page FROM pages")]
@@ -204,6 +206,7 @@ class Library:
     def _engine(self) -> NgramEngine:
         """The engine with the statistics as they are on the disk now."""
         path = self._folder / STATISTICS
+        # Another process may have counted again.
         version = path.stat().st_mtime_ns if path.exists() else 0
         if self._loaded is None or self._loaded[0] != version:
             settings = EngineSettings(folder=self._folder, dimension=DIMENSION)

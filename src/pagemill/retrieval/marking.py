@@ -41,6 +41,7 @@ def matches(texts: Iterable[tuple[int, str]], expression: str) -> dict[int, list
     """
     known: dict[int, list[Token]] = {}
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        # By SQLite itself, in memory: only so are the hits those of the search, with its stems and its ranking.
         connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5(words, tokenize='{TOKENIZER}')")
         for key, text in texts:
             known[key] = list(tokens(text))

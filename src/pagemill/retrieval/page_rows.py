@@ -45,6 +45,7 @@ def done_pages(reader: RunReader) -> Iterator[PageRow]:
         if row.doc_id != doc_id:
             doc_id, overlay = row.doc_id, reader.structure(row.doc_id)
         if row.state is PageState.DONE:
+            # The structure is no part of the record, and changes what is indexed: headings, joined tables.
             derived = msgspec.msgpack.encode([overlay.pages.get(row.page_id), overlay.links])
             yield row._replace(crc=(row.crc or 0) ^ zlib.crc32(derived))
 
@@ -122,6 +123,7 @@ class IndexedPages:
                     ),
                 )
         about = " ".join(str(page.metadata.get(name, "")) for name in ("title", "author"))
+        # With its first page alone: a search for the title should not give every page.
         about = _sound(about.strip()) if page.page_number in (None, 1) else ""
         words = self._change_words(number, None, about)
         digests = [next(contents(page, part, images=False), None) for part in (Part.TEXT, Part.IMAGES)]

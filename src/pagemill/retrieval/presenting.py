@@ -86,6 +86,7 @@ def _region(
     """The region of a hit to show: the one whose part ranks the page higher, words before vectors."""
     number, hits = marked or (0, [])
     dense, words = stands.get(IndexPart.REGIONS) or stands.get(IndexPart.CHUNKS), stands.get(IndexPart.FULL_TEXT)
+    # Words can be shown in the snippet; a vector's region only where it ranks the page higher.
     if dense and dense[1].region not in (0, number) and (not number or not words or dense[0] < words[0]):
         number, hits = dense[1].region, []
     about: dict[str, Any] = dict.fromkeys(("region", "label", "bbox_2d", "crop"))

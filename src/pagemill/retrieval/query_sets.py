@@ -131,6 +131,7 @@ def input_errors(name: str, path: Path, remedy: str) -> Iterator[None]:
 def first_of(row: dict[str, Any], names: Iterable[str]) -> str | None:
     """The first of these fields that a row has, if it is a text or a number."""
     value = next((row[name] for name in names if row.get(name) is not None), None)
+    # `true` is a number to Python.
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return str(value).strip() or None

@@ -34,6 +34,7 @@ def similarities(vectors: NDArray[Any], query: NDArray[np.float32]) -> NDArray[n
     """
     if vectors.dtype == np.float32:
         return np.asarray(vectors @ query, dtype=np.float32)
+    # It computes in half precision, without the copy in float32 that NumPy needs.
     if len(vectors) and (exact := _by_numkong(vectors, query)) is not None:
         return exact
     found = np.empty(len(vectors), dtype=np.float32)

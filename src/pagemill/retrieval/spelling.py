@@ -76,6 +76,7 @@ def without_noise(
     for page, score in fused:
         if page not in believed:
             to_compare -= 1
+            # Bounded: comparing reads the text of a page, and by then similarity has sunk to chance.
             if to_compare < 0 or not words.are_like_some_of(text(page)):
                 continue
         kept.append((page, score))
@@ -86,6 +87,7 @@ def without_noise(
 
 def _is_like(word: str, known: Sequence[str], joined: str) -> bool:
     is_long = len(word) >= _LEAST_INSIDE
+    # Numbers that differ in one digit are other numbers, not misspelt ones.
     if word.isdigit():
         return any(word in each for each in known) if is_long else word in known
     if is_long and word in joined:

@@ -50,6 +50,7 @@ def tokens(text: str) -> Iterator[Token]:
     for match in _RUN.finditer(text):
         start, end = match.span()
         run = match[0]
+        # Scripts without spaces, and Korean with its endings: pairs of characters need no dictionary.
         if match.lastgroup == "paired" and len(run) > 1:
             for offset in range(len(run) - 1):
                 if token := _folded(run[offset : offset + 2]):
