@@ -26,7 +26,7 @@ from pagemill.blocking import LoopThread
 from pagemill.config.options import build, options_of
 from pagemill.config.python_words import in_python
 from pagemill.document.page import PageResult, Status
-from pagemill.errors import InputError, PagemillError, TooLargeError, UsageError, error_class
+from pagemill.errors import InputError, PagemillError, TooLargeError, UsageError
 from pagemill.export.document import Document
 from pagemill.extraction.result import Extraction
 from pagemill.imaging.limits import DecodeLimits
@@ -267,8 +267,7 @@ async def _one_document(function: str, source: Source, options: Mapping[str, Any
         raise InputError("the source holds no page", remedy="Check that it is not empty.")
     # The source did not open: what is data among many pages is an error for the one document.
     if parsed[0].record.page_number is None:
-        error = parsed[0].record.errors[0]
-        raise error_class(error.category)(error.message, remedy=error.remedy)
+        raise parsed[0].record.errors[0].exception()
     return _document(parsed)
 
 

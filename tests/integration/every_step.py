@@ -104,7 +104,7 @@ def parse(out: Path, files: tuple[tuple[str, str, int], ...], *, retry: bool = F
         position = 0
         for name, content, count in files:
             digest = PageKey(content.encode().hex().ljust(64, "0"), 1).digest
-            known = run.catalogue.meet(digest, name)
+            known = run.catalogue.register(digest, name)
             doc_id = run.catalogue.document_id(name, name)
             for number in range(1, count + 1):
                 position += 1

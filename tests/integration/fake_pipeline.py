@@ -96,7 +96,7 @@ class FakePipeline:
         self._stop.set()
 
     async def stream(self, inputs, options, *, catalogue, journal, answers, max_attempts):
-        catalogue.meet(DIGEST, "d.pdf")
+        catalogue.register(DIGEST, "d.pdf")
         for each in self.postponed:
             await journal.started(ref(each), alone=False)
             await journal.postponed(each)

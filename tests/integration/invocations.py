@@ -88,7 +88,7 @@ class RememberingCatalogue(Catalogue):
     def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
         self.digests[path, size, modified_ns] = digest
 
-    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
+    def register(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         self.calls.append((digest, uri))
         known = [source for source in self.sources if source.digest == digest]
         free = [source for source in known if not any(source is met for met in self._met)]

@@ -106,7 +106,7 @@ def write_run(
     written = position = 0
     with RunDirectory.open(out, exporters=default_exporters(report), identity=SETTINGS, settings=SETTINGS) as run:
         for name, count in documents.items():
-            known = run.catalogue.meet(digest(name), f"{name}.pdf")
+            known = run.catalogue.register(digest(name), f"{name}.pdf")
             run.catalogue.counted(digest(name), known.copy, count)
             doc_id = run.catalogue.document_id(digest(name), name)
             for number in range(1, count + 1):

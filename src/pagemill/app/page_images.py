@@ -16,7 +16,7 @@ from pagemill.config.machine import RuntimeSettings
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import AllBut, KnownSource, PageKey, WaitingPage
 from pagemill.document.page import PageResult
-from pagemill.errors import MissingInputError, PagemillError, UnsupportedInputError, error_class
+from pagemill.errors import MissingInputError, PagemillError, UnsupportedInputError
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.runtime.decoding import DecodingService
@@ -116,9 +116,8 @@ class PageImages:
         problems: dict[str, PagemillError] = {}
         async with aclosing(source.pages()) as refs:
             async for ref in refs:
-                error = None
-                if ref.error is not None:
-                    error = error_class(ref.error.category)(ref.error.message, remedy=ref.error.remedy)
+                error = ref.error and ref.error.exception()
+                if error is not None:
                     problems[ref.document.uri] = error
                 payload = None if isinstance(ref.payload, ReadPart) else ref.payload
                 if payload is None and error is None:
@@ -175,9 +174,9 @@ class _OnlyThese(Catalogue):
         """The digest stored by the run, so that unchanged files are not read again for their digest."""
         return self._digests.get((os.fsencode(path), size, modified_ns))
 
-    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
+    def register(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """The wanted pages; none of a further file with the same content."""
-        known = super().meet(digest, uri)
+        known = super().register(digest, uri)
         pages = self._wanted.get(digest, set()) if known.copy == 1 else set()
         waiting = {page: WaitingPage(page_id=f"{digest}/{page}") for page in pages}
         # A source is skipped unopened if it is known to have no pages.

@@ -29,7 +29,7 @@ class UnitCatalogue(Catalogue):
             (source.digest for source in sources if (source.size, source.modified_ns) == (size, modified_ns)), None
         )
 
-    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
+    def register(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """The pages of the unit; none of a source whose content has changed since it was planned."""
         sources = self._sources.get(uri)
         source = sources.pop(0) if sources else None  # a file that is twice in the unit is met twice, in this order

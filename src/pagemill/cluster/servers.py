@@ -16,7 +16,7 @@ from pagemill.serving.replicas import prepare
 from pagemill.serving.servers import ModelServers, cancelled
 from pagemill.serving.spec import Event, Report, What
 
-_TELL_S = 10.0
+_REPORT_EVERY_S = 10.0
 _STOP_S = 30.0
 """Within this time servers end; they end with their actors in any case."""
 
@@ -117,7 +117,7 @@ class ClusterServers(ModelServers):
 
     async def _reserved(self, ready: asyncio.Future[Any], count: int) -> None:
         """Wait until the accelerators are free, and report the wait."""
-        while not (await asyncio.wait([ready], timeout=_TELL_S))[0]:
+        while not (await asyncio.wait([ready], timeout=_REPORT_EVERY_S))[0]:
             text = f"waiting for {count_of(count, 'accelerator')} to become free; `ray status` shows who uses them"
             self._report(Event(What.PROGRESS, self._address, text))
         ready.result()

@@ -36,8 +36,8 @@ class Catalogue:
     def remember_digest(self, path: Path, size: int, modified_ns: int, digest: str) -> None:
         """Keep a digest for :meth:`remembered_digest`."""
 
-    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
-        """Tell that the input holds a source, and what is known of it; once a source, in input order.
+    def register(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
+        """Register a source of the input, and return what is known of it; once a source, in input order.
 
         A known source of the same ``uri`` and other content is replaced: its pages and their names are given up. One
         that cannot be read, whose digest is that of its ``uri``, replaces none.

@@ -10,6 +10,7 @@ import msgspec
 from pagemill.document.geometry import Box, Point
 from pagemill.document.labels import Label
 from pagemill.document.shown import Shown, count
+from pagemill.errors import PagemillError, error_class
 
 SCHEMA_VERSION = "1.7"
 STRUCTURED_SCHEMA = (1, 7)
@@ -70,6 +71,10 @@ class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     remedy: str | None = None
     region: int | None = None
     """Index of the region concerned, None for the whole page."""
+
+    def exception(self) -> PagemillError:
+        """The error to be raised, of the class of its category."""
+        return error_class(self.category)(self.message, remedy=self.remedy)
 
 
 class Mark(StrEnum):

@@ -181,7 +181,7 @@ def docling_document(
             name: stack.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY)) for name in (*_LISTS, "pages", "body")
         }
         writer = _Writer({name: _Spool(file) for name, file in files.items()}, page_image)
-        for block in blocks(writer.noting(pages), furniture=True):
+        for block in blocks(writer.numbered(pages), furniture=True):
             writer.add(block)
         yield from writer.json(_document_meta(info or DocumentInfo(), provisional))
 
@@ -220,7 +220,7 @@ class _Writer:
         self._in_item = False
         """The last block is inside of an item."""
 
-    def noting(self, pages: Iterable[PageResult]) -> Iterator[PageResult]:
+    def numbered(self, pages: Iterable[PageResult]) -> Iterator[PageResult]:
         """The pages; each gets its number and entry. Datasets may have numbers twice, or none."""
         for page in pages:
             self._first = self._first or page

@@ -281,6 +281,7 @@ def _ranges(pages: str | None) -> PageRanges | None:
 
 async def _missing(documents: Documents, document: str, pages: PageRanges | None, seen: set[int]) -> str:
     """Which of the requested pages cannot be read, and which can; empty if all can."""
+    # Asked for what there is: no page of it can be missing.
     if pages is None and seen:
         return ""
     finished = await documents.finished(document)
@@ -301,6 +302,7 @@ def _shortened(numbers: list[int]) -> str:
     """Page numbers as ranges."""
     ranges: list[tuple[int, int]] = []
     for number in numbers:
+        # Ranges take less of the assistant's context than thousands of numbers.
         if ranges and number == ranges[-1][1] + 1:
             ranges[-1] = (ranges[-1][0], number)
         else:

@@ -331,7 +331,7 @@ class Runner:
         self._changed(id)
         self._ended(id)
 
-    def took(self, job: ActiveJob) -> None:
+    def page_ended(self, job: ActiveJob) -> None:
         """A page of a job has ended."""
         if job.total is not None and job.total > self._settings.limits.max_job_pages:
             job.stop("pages")
@@ -364,7 +364,7 @@ class _Progress(ParseDisplay):
             job.pages[page.document.doc_id] = 0  # the file was not opened
         elif page.document.page_count is not None:
             job.pages[page.document.doc_id] = page.document.page_count
-        self._runner.took(job)
+        self._runner.page_ended(job)
 
 
 def _document_pages(out: Path) -> dict[str, int]:

@@ -42,6 +42,7 @@ async def describe(describer: Describer, element: ElementRequest) -> Description
     """
     try:
         return await describer.describe(element)
+    # These end the run: every further element would fail in the same way.
     except (NetworkError, OutputError, UsageError):
         raise
     except Exception as raised:

@@ -48,6 +48,7 @@ class FormulaReading:
             PagemillError: The engine cannot be loaded.
         """
         engine = await self._engine.get()
+        # All are waited for: an error of one crop must not cancel the others of the page.
         answers = await asyncio.gather(*map(engine.submit, crops), return_exceptions=True)
         results: list[RecognizedFormula | PagemillError] = []
         for answer in answers:

@@ -37,8 +37,10 @@ class Once(Generic[Thing]):
         Raises:
             Exception: Whatever making it raised, for everybody who waits.
         """
+        # After a failure it is tried again: a server may be back, a file may be there now.
         if self._task is None or (self._task.done() and self.made is None):
             self._task = asyncio.create_task(self._load())
+        # A page that is given up while it waits must not cancel what others wait for.
         return await asyncio.shield(self._task)
 
     async def _load(self) -> Thing:

@@ -90,6 +90,7 @@ class Staged(Schedule):
         given = 0
         try:
             async for ref in refs:
+                # Closed before it is full where the source waits for a page to end, which would wait for the batch.
                 if given == self._size or self._batch.closed:
                     self._batch.close()
                     await self._flight.empty()
@@ -132,6 +133,7 @@ class _Batch:
 
     async def arrive(self, page: object, stage: str) -> None:
         """Wait until all pages that are still in earlier stages have left them."""
+        # The page asks a second service of its stage: the barrier was before the first.
         if self._at.get(page) == stage:
             return
         self._at[page] = stage
@@ -149,6 +151,7 @@ class _Batch:
 
     def _open_barrier(self) -> None:
         places = [place for place in self.waiting.values() if place is not None]
+        # A page that computes may still come to a stage before those where the others wait.
         if not self.closed or not places or len(places) < len(self.waiting):
             return
         first = min(self._stages.index(stage) for stage, _ in places)

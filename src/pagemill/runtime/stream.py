@@ -10,7 +10,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from pagemill.errors import error_class
 from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page
 from pagemill.runtime.flight import Admission, Ticket
 from pagemill.runtime.schedules import Schedule
@@ -224,7 +223,7 @@ class PageStream:
         """End the stream, as there is no server: the next pages would wait as long, and fail as well."""
         error = page.record.errors[0]
         if self._failure is None:
-            self._failure = error_class(error.category)(error.message, remedy=error.remedy)
+            self._failure = error.exception()
         self.stop_admitting()
 
     def _postpone(self, ref: PageRef) -> None:

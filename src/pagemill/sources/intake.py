@@ -89,7 +89,7 @@ class Intake:
             if self.left == 0 or self._identifier.stopped:
                 return
             try:
-                source = self._meet(item)
+                source = self._identified(item)
             except StoppedError:
                 return
             file_format = _format(source)
@@ -183,7 +183,7 @@ class Intake:
         """The selected pages of a file with ``pages`` pages, ascending from 1, within the limit."""
         return self.options.wanted(pages, file_format)[: self.left]
 
-    def _meet(self, item: Item) -> Source:
+    def _identified(self, item: Item) -> Source:
         address = _address(item)
         try:
             if item.error is not None:
@@ -202,7 +202,7 @@ class Intake:
                 skip = f"duplicate of {self._firsts[source.digest]}"
             else:
                 self._firsts[source.digest] = address
-        return replace(source, known=self.catalogue.meet(source.digest, address, skip), skip=skip)
+        return replace(source, known=self.catalogue.register(source.digest, address, skip), skip=skip)
 
 
 def _table(item: Item) -> tuple[int, str]:

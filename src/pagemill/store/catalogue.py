@@ -66,7 +66,7 @@ class RunCatalogue(Catalogue):
             (os.fsencode(path), size, modified_ns, bytes.fromhex(digest)),
         )
 
-    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
+    def register(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
         """Register a source of the input, and return what is known of it. Called once per source, in input order.
 
         Of several known sources with the same content, the one with this ``uri`` is used, otherwise the first that this

@@ -55,7 +55,7 @@ def write_run(out: Path, records: list[PageResult]) -> Path:
     with open_run(out, OpenMode.FRESH) as run:
         for index, each in enumerate(records):
             key = PageKey.parse(each.page_key)
-            run.catalogue.meet(key.digest, each.source)
+            run.catalogue.register(key.digest, each.source)
             each = msgspec.structs.replace(each, page_idx=index)
             run.start_page(key, Place.of(each))
             run.write_page(each, [])

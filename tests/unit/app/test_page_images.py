@@ -40,7 +40,7 @@ class Pictures:
         with open_run(self.out, OpenMode.FRESH) as run:
             for record in records:
                 key = PageKey.parse(record.page_key)
-                known = run.catalogue.meet(key.digest, record.source)
+                known = run.catalogue.register(key.digest, record.source)
                 assert known.copy == 1
                 run.start_page(key, Place.of(record))
                 run.write_page(record, [])

@@ -90,7 +90,7 @@ def test_documents_with_failed_or_unmet_pages_are_not_complete(tmp_path: Path) -
         catalogue = RunCatalogue(run._run, lambda _: None)
         for doc_id, held in (("whole", 1), ("cut", 3)):
             key = key_of(page(doc_id, 1))
-            catalogue.meet(key.digest, f"{doc_id}.pdf")
+            catalogue.register(key.digest, f"{doc_id}.pdf")
             catalogue.counted(key.digest, key.copy, held)
             write(run, page(doc_id, 1), 0)
         write(run, page("damaged", 1), 1)

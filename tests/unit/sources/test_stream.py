@@ -461,8 +461,8 @@ def write_shards(folder: Path, column: str, *shards: object) -> Path:
 class EndedCatalogue(Catalogue):
     """Knows two rows of each source whose address contains ``00000`` as ended."""
 
-    def meet(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
-        known = super().meet(digest, uri, skip)
+    def register(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
+        known = super().register(digest, uri, skip)
         return replace(known, pages=2, ended={1, 2}) if "-00000-" in uri else known
 
 

@@ -38,21 +38,21 @@ def test_digests_are_remembered_by_path_size_and_time(store) -> None:
 def test_copies_of_one_content(store) -> None:
     with store.open() as run:
         content = store.digest("x")
-        assert [run.catalogue.meet(content, uri).copy for uri in ("a.pdf", "b.pdf", "c.pdf")] == [1, 2, 3]
+        assert [run.catalogue.register(content, uri).copy for uri in ("a.pdf", "b.pdf", "c.pdf")] == [1, 2, 3]
         run.catalogue.counted(content, 2, 7)
     with store.open() as run:  # in another order, one renamed, and one more
-        known = [run.catalogue.meet(content, uri) for uri in ("c.pdf", "b.pdf", "renamed.pdf", "d.pdf")]
+        known = [run.catalogue.register(content, uri) for uri in ("c.pdf", "b.pdf", "renamed.pdf", "d.pdf")]
         assert [each.copy for each in known] == [3, 2, 1, 4]
         assert [each.pages for each in known] == [None, 7, None, None]
 
 
 def test_a_renamed_file_keeps_its_pages(store) -> None:
     with store.open() as run:
-        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        run.catalogue.register(store.digest("doc"), "doc.pdf")
         run.write_page(store.page(1))
     with store.open() as run:
-        assert 1 in run.catalogue.meet(store.digest("doc"), "renamed.pdf").ended
-        assert run.catalogue.meet(store.digest("new"), "doc.pdf").copy == 1  # takes the old name, replaces nothing
+        assert 1 in run.catalogue.register(store.digest("doc"), "renamed.pdf").ended
+        assert run.catalogue.register(store.digest("new"), "doc.pdf").copy == 1  # takes the old name, replaces nothing
         assert store.ids() == ["doc_1"]
         store.check(run)
 
@@ -73,7 +73,7 @@ def test_names_are_unique_and_kept(store) -> None:
 
 def test_deaths_of_the_process(store) -> None:
     def wait() -> dict[int, tuple[int, str | None]]:
-        waiting = run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting
+        waiting = run.catalogue.register(store.digest("doc"), "doc.pdf").waiting
         return {number: (page.attempts, page.death) for number, page in waiting.items()}
 
     def die(**options) -> None:
@@ -105,7 +105,7 @@ def test_attempts_are_remembered(store) -> None:
         store.start(run, 1)
         run.postpone_page(store.key(1), attempts=2, error=PageError(component="x", category="oom", message="m" * 9999))
     with store.open() as run:
-        assert run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting[1].attempts == 2
+        assert run.catalogue.register(store.digest("doc"), "doc.pdf").waiting[1].attempts == 2
         (row,) = run._run.rows("p.page = 1")
         assert (row.category, len(row.message or "")) == ("oom", 1000)
 
@@ -114,11 +114,11 @@ def test_attempts_are_remembered(store) -> None:
 def test_a_document_that_loses_its_only_page_to_a_new_one_keeps_its_name(store, number: int) -> None:
     """A source that did not open, or a page that was gone, is there again: nobody else is given its name."""
     with store.open() as run:
-        run.catalogue.meet(store.digest("doc"), "y/doc.pdf")
+        run.catalogue.register(store.digest("doc"), "y/doc.pdf")
         assert run.catalogue.document_id("y", "doc") == "doc"
         run.skip_page(store.key(number), store.place(number), reason=NO_LONGER_IN_THE_INPUT)
     with store.open() as run:
-        run.catalogue.meet(store.digest("doc"), "y/doc.pdf")
+        run.catalogue.register(store.digest("doc"), "y/doc.pdf")
         assert run.catalogue.document_id("y", "doc") == "doc"
         store.start(run, 1)
     with store.open() as run:

@@ -38,7 +38,7 @@ def test_what_is_no_longer_in_the_input(store) -> None:
     assert store.ids() == store.ids("parsed_texts.jsonl") == ["doc_1"]
     assert store.run_json()["skipped_by_kind"] == {NO_LONGER_IN_THE_INPUT: 1}
     with store.open() as run:  # and when it is there again
-        known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        known = run.catalogue.register(store.digest("doc"), "doc.pdf")
         assert known.waiting[2].page_id == "doc_2"
         store.start(run, 2)
         assert run.summary.skipped == 0
@@ -49,7 +49,7 @@ def test_what_is_no_longer_in_the_input(store) -> None:
 def test_a_source_that_does_not_open_is_tried_again(store) -> None:
     def parse() -> None:
         with store.open() as run:
-            assert run.catalogue.meet(store.digest("broken"), "broken.pdf").pages is None
+            assert run.catalogue.register(store.digest("broken"), "broken.pdf").pages is None
             store.start(run, 0, "broken")
             run.write_page(store.failed(0, "broken", category="encrypted", page_number=None))
             run.finish()
@@ -59,7 +59,7 @@ def test_a_source_that_does_not_open_is_tried_again(store) -> None:
     parse()
     assert store.ids() == ["broken"]
     with store.open() as run:  # now it opens
-        run.catalogue.meet(store.digest("broken"), "broken.pdf")
+        run.catalogue.register(store.digest("broken"), "broken.pdf")
         store.start(run, 1, "broken")
         run.write_page(store.page(1, "broken"))
         run.finish()
@@ -70,18 +70,18 @@ def test_a_source_that_does_not_open_is_tried_again(store) -> None:
 
 def test_a_file_that_cannot_be_read_for_a_while_keeps_its_pages(store) -> None:
     with store.open() as run:
-        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        run.catalogue.register(store.digest("doc"), "doc.pdf")
         run.write_page(store.page(1))
     for _ in range(2):
         with store.open() as run:
-            assert 1 not in run.catalogue.meet(text_digest("doc.pdf"), "doc.pdf").ended
+            assert 1 not in run.catalogue.register(text_digest("doc.pdf"), "doc.pdf").ended
             store.start(run, 0, "doc.pdf")  # which has the digest of the address
             run.write_page(store.failed(0, "doc.pdf", page_number=None))
             run.finish(complete=True)
             store.check(run)
         assert sorted(store.ids()) == ["doc.pdf", "doc_1"]
     with store.open() as run:
-        assert 1 in run.catalogue.meet(store.digest("doc"), "doc.pdf").ended
+        assert 1 in run.catalogue.register(store.digest("doc"), "doc.pdf").ended
         run.finish(complete=True)
         store.check(run)
     assert (store.ids(), store.run_json()["failed"]) == (["doc_1"], 0)
@@ -91,14 +91,14 @@ def test_a_file_with_new_content_replaces_the_old_one(store) -> None:
     old = store.page(1)
     crops = store.with_crops(old, b"one", b"two")
     with store.open() as run:
-        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        run.catalogue.register(store.digest("doc"), "doc.pdf")
         assert run.catalogue.document_id("old", "doc") == "doc"
         store.start(run, 1)
         run.write_page(old, crops)
         run.write_page(store.page(1, "other"))
         run.finish()
     with store.open() as run:
-        known = run.catalogue.meet(store.digest("new"), "doc.pdf")
+        known = run.catalogue.register(store.digest("new"), "doc.pdf")
         assert (known.copy, 1 in known.ended, known.waiting) == (1, False, {})
         assert run.catalogue.document_id("new", "doc") == "doc"
         assert run.catalogue.page_id("doc_1") == "doc_1"
@@ -115,12 +115,12 @@ def test_a_file_with_new_content_replaces_the_old_one(store) -> None:
 def test_a_long_source_is_replaced_in_parts(store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_directory, "_DROPPED_TOGETHER", 2)
     with store.open() as run:
-        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        run.catalogue.register(store.digest("doc"), "doc.pdf")
         for number in range(1, 6):
             run.write_page(store.page(number))
         run.finish()
     with store.open() as run:
-        run.catalogue.meet(store.digest("new"), "doc.pdf")
+        run.catalogue.register(store.digest("new"), "doc.pdf")
         assert run.summary.pages == 0
         run.finish()
         store.check(run)
@@ -132,7 +132,7 @@ def test_a_document_goes_with_its_last_page(store) -> None:
         run.write_page(store.page(1))
         run.finish()
     with store.open() as run:
-        run.catalogue.meet(store.digest("new"), "doc.pdf")
+        run.catalogue.register(store.digest("new"), "doc.pdf")
         run.finish()
         store.check(run)
     assert store.files("documents") == set()
@@ -144,6 +144,6 @@ def test_a_document_that_loses_pages_after_it_was_written_is_written_again(store
         run.write_page(store.page(1, text="kept"))
         run.write_page(store.page(1, "shard", text="gone", doc_id="doc"))
         run.finish_document("doc")
-        run.catalogue.meet(store.digest("new"), "shard.pdf")
+        run.catalogue.register(store.digest("new"), "shard.pdf")
         run.finish()
     assert (store.out / "documents" / "doc.md").read_text() == "kept\n"

@@ -130,7 +130,7 @@ def test_fresh_deletes_exactly_what_the_run_wrote(store) -> None:
         assert (run.resumed, run.summary.pages) == (0, 0)
         ours = {path for path in store.files() if not path.startswith(".pagemill/")}
         assert ours == {"notes.txt", "crops/mine.png", "run.json", "ocr_results.jsonl"}
-        assert run.catalogue.meet(store.digest("doc"), "doc.pdf").ended.__contains__(1) is False
+        assert run.catalogue.register(store.digest("doc"), "doc.pdf").ended.__contains__(1) is False
         run.write_page(store.page(1))
         store.check(run, stray={"crops/mine.png"})
 

@@ -51,7 +51,7 @@ def finish(store) -> None:
     """Parse what waits, and see that all is as it should be."""
     with store.open() as run:
         store.check(run)
-        for number in sorted(run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting):
+        for number in sorted(run.catalogue.register(store.digest("doc"), "doc.pdf").waiting):
             store.start(run, number)
             page = store.page(number, text=f"text {number}")
             run.write_page(page, store.with_crops(page, b"crop %d" % number))
@@ -188,7 +188,7 @@ def test_a_lost_database_is_made_anew_from_the_lines(store, damage: str) -> None
         database.write_bytes(os.urandom(5000))
     with store.open() as run:
         assert run.resumed == 6
-        known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        known = run.catalogue.register(store.digest("doc"), "doc.pdf")
         assert [number in known.ended for number in range(1, 8)] == [*[True] * 6, False]
         assert run.catalogue.document_id("any key", "doc") == "doc"
         store.check(run)
@@ -233,7 +233,7 @@ def test_a_database_made_anew_knows_where_files_were(store, monkeypatch, tmp_pat
     (store.out / ".pagemill" / "run.sqlite").unlink()
     with store.open() as run:
         address = str(tmp_path / "doc.pdf")
-        assert run.catalogue.meet(store.digest("new content"), address).copy == 1
+        assert run.catalogue.register(store.digest("new content"), address).copy == 1
         run.finish(complete=False)
         assert store.ids() == ["other_1"]
 

@@ -94,7 +94,7 @@ def test_what_is_in_flight_and_what_waits(store) -> None:
     assert store.ids() == ["doc_2"]
     with store.open() as run:
         assert (run.resumed, run.summary.skipped_by_kind) == (2, {"duplicate": 1})
-        known = run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        known = run.catalogue.register(store.digest("doc"), "doc.pdf")
         assert [number in known.ended for number in range(5)] == [False, False, True, False, False]
         assert known.waiting[1].attempts == 0
 
@@ -107,11 +107,11 @@ def test_skipped_pages_have_ended_only_for_the_same_reason(store) -> None:
     reasons = [None, "duplicate of other", "duplicate of " + "x" * 2_000]
     for reason, ended in zip(reasons, [{1}, {1, 2}, {1, 3}], strict=True):
         with store.open() as run:
-            known = run.catalogue.meet(store.digest("doc"), "doc.pdf", reason)
+            known = run.catalogue.register(store.digest("doc"), "doc.pdf", reason)
             assert {number for number in range(1, 4) if number in known.ended} == ended
             assert {page.page_id for page in known.waiting.values()} == {f"doc_{number}" for number in {2, 3} - ended}
     with store.open() as run:
-        run.catalogue.meet(store.digest("doc"), "doc.pdf")
+        run.catalogue.register(store.digest("doc"), "doc.pdf")
         run.write_page(store.page(2))
         run.finish()
         assert run.summary.skipped_by_kind == {"duplicate": 1}
@@ -280,7 +280,7 @@ def test_failed_pages_are_tried_again_when_asked(store) -> None:
         run.finish()
     with store.open(retry_failed=True) as run:
         assert (run.resumed, run.summary.failed, run.summary.failures_by_kind) == (2, 0, {})
-        assert run.catalogue.meet(store.digest("doc"), "doc.pdf").waiting[2].attempts == 0
+        assert run.catalogue.register(store.digest("doc"), "doc.pdf").waiting[2].attempts == 0
         assert store.states() == {"doc_1": "DONE", "doc_2": "WAITING", "doc_3": "DONE"}
         run.write_page(store.page(2))
         run.finish()
@@ -303,7 +303,7 @@ def test_text_that_utf8_cannot_hold(store) -> None:
         bad = store.page(1, text="broken \ud800 pair", metadata={"key\udc00": ["\udfff"]})
         bad.source = "caf\udce9.pdf"
         run.write_page(bad)
-        run.catalogue.meet(store.digest("other"), "caf\udce9.pdf")
+        run.catalogue.register(store.digest("other"), "caf\udce9.pdf")
         run.finish()
     with store.open() as run:
         run.write_page(bad)
@@ -349,7 +349,7 @@ def test_a_source_is_not_replaced_while_a_document_with_its_pages_is_written(sto
     def slowly(pages):
         for page in pages:
             if not replacing:
-                meet = threading.Thread(target=run.catalogue.meet, args=(store.digest("other content"), "doc.pdf"))
+                meet = threading.Thread(target=run.catalogue.register, args=(store.digest("other content"), "doc.pdf"))
                 replacing.append(meet)
                 meet.start()
                 meet.join(0.2)

@@ -123,7 +123,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.run = self.store.open()
         self.note_journal()
         self.safe = dict(self.final)
-        self.run.catalogue.meet(self.store.digest(f"{source} {version}"), f"{source}.pdf")
+        self.run.catalogue.register(self.store.digest(f"{source} {version}"), f"{source}.pdf")
         self.note_journal()
         for pages in (self.final, self.safe):
             for page in [page for page in pages if page[1] == source]:
