@@ -187,7 +187,7 @@ def time_opening(folder: Path, rows: int, *, sources: int) -> None:
         start, busy = time.perf_counter(), time.process_time()
         ended = 0
         for source in range(1, sources + 1):
-            known = run.catalogue.meet(hashlib.sha256(b"%d" % source).hexdigest(), f"/data/scan_{source}.png")
+            known = run.catalogue.register(hashlib.sha256(b"%d" % source).hexdigest(), f"/data/scan_{source}.png")
             ended += sum(page in known.ended for page in range(1, per_source + 1))
         met, busy = time.perf_counter() - start, time.process_time() - busy
     assert ended == per_source * sources

@@ -175,7 +175,7 @@ def parse_and_extract(
         PagemillError: The model is not there, or parsing did not finish. The first is found before anything is parsed.
     """
     model = parsing.settings.recognition
-    # Hours of parsing come next: a server that does not answer, or a schema that it refuses, should fail now.
+    # Hours of parsing come next: a server that does not answer, or a schema too long for its model, should fail now.
     asyncio.run(check_model(schema, model))
     parse_inputs(inputs, out, parsing, directory, quiet=quiet)
     sources = ImageSources(options=parsing.source)

@@ -116,7 +116,7 @@ class PageImages:
         problems: dict[str, PagemillError] = {}
         async with aclosing(source.pages()) as refs:
             async for ref in refs:
-                error = ref.error and ref.error.exception()
+                error = None if ref.error is None else ref.error.exception()
                 if error is not None:
                     problems[ref.document.uri] = error
                 payload = None if isinstance(ref.payload, ReadPart) else ref.payload

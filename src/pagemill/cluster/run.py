@@ -21,7 +21,7 @@ from pagemill.cluster.nodes import NodeRates
 from pagemill.cluster.units import UNIT_PAGES, UnitResult, WorkerTask, decode_result, encode, make_unit
 from pagemill.document.page import PageError
 from pagemill.document.shown import count
-from pagemill.errors import NetworkError, NoSpaceError, PagemillError, WorkerCrashError
+from pagemill.errors import NetworkError, NoSpaceError, PagemillError, WorkerCrashError, error_class
 from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page, parse_page
 from pagemill.parsing.page_run import PageServices
 from pagemill.runtime.stream import Journal
@@ -293,7 +293,7 @@ class ClusterRun:
                 self._again.append(offered)
                 return
             if self._failure is None:
-                self._failure = result.error.exception()
+                self._failure = error_class(result.error.category)(result.error.message, remedy=result.error.remedy)
             self.stop_admitting()
         if result.died:
             in_flight = count(len(offered.refs), "page")

@@ -209,7 +209,7 @@ async def test_files_are_on_the_disk_before_the_answer(world, monkeypatch):
 async def test_old_jobs_and_too_many_bytes_are_removed_failed_ones_too(world, monkeypatch):
     old, failed, kept = [(await world.finished(content))["id"] for content in (image(1), b"none", image(2))]
     table = world.server.jobs
-    with table._transaction() as connection:
+    with table.transaction() as connection:
         connection.execute("UPDATE jobs SET finished = finished - 31 * 86400 WHERE id = ?", (old,))
         connection.execute("UPDATE jobs SET bytes = ? WHERE id = ?", (200 * 2**30, failed))
     await world.server.sweep()
