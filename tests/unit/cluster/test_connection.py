@@ -59,7 +59,7 @@ def test_ray_prints_nothing_when_it_starts(monkeypatch, capfd, listening):
 
 
 async def test_servers_say_that_they_wait_for_accelerators(monkeypatch):
-    monkeypatch.setattr(servers_module, "_TELL_S", 0.001)
+    monkeypatch.setattr(servers_module, "_REPORT_EVERY_S", 0.001)
     events, ready = [], asyncio.Future()
 
     def report(event):
