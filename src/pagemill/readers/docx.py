@@ -164,6 +164,10 @@ class _Level:
     text: str
     start: int
     indent: int | None
+    paragraphs: str | None = None
+    """The style of the paragraphs on this level that do not name a level."""
+    is_legal: bool = False
+    """The numbers of all levels are shown as Arabic ones."""
     restarts: bool = False
     """Its numbers begin again where it is used first."""
 
@@ -178,6 +182,7 @@ class _Reader:
         self._lists: dict[str, str] = {}
         """Lists by their numbers: one may have several, which count on."""
         self._numbers = self._numbering()
+        self._levels_of_styles = {(of, each.paragraphs): at for (of, at), each in self._numbers.items()}
         self._counts: dict[tuple[str, int], int] = {}
         self._nesting = Nesting()
         self._notes_by_id = {kind: self._note_elements(kind) for kind in ("footnote", "endnote", "comment")}
@@ -607,6 +612,8 @@ class _Reader:
         ids = (each for p in properties if (each := p.find(f"{_W}numPr/{_W}numId")) is not None)
         number = next((each.get(f"{_W}val") for each in ids), None)
         at = _number(numbered.find(f"{_W}ilvl"), 0)
+        if (style := self._style_of(node)) is not None and node.find(f"{_W}pPr/{_W}numPr") is None:
+            at = self._levels_of_styles.get((number or "", style), at)
         level = self._numbers.get((number or "", at))
         if number in (None, "0") or level is None:
             return None
@@ -629,7 +636,8 @@ class _Reader:
         level = self._numbers.get((number, at))
         if level is None:
             return ""
-        return _formatted(self._counts.get((self._lists[number], at), level.start), level.style)
+        style = "decimal" if self._numbers[number, own].is_legal else level.style
+        return _formatted(self._counts.get((self._lists[number], at), level.start), style)
 
 
 def _root(part: Any) -> Any:
@@ -742,6 +750,8 @@ def _level(node: Any) -> _Level:
         text="" if text is None else (text.get(f"{_W}val") or "")[:50],
         start=_number(start, 1),
         indent=int(left) if left and re.fullmatch(r"-?\d{1,6}", left) else None,
+        paragraphs=None if (linked := node.find(f"{_W}pStyle")) is None else linked.get(f"{_W}val"),
+        is_legal=_switch([node], "isLgl"),
     )
 
 
