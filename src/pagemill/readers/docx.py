@@ -16,6 +16,7 @@ import msgspec
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, PagemillError
 from pagemill.readers.base import (
     Block,
@@ -38,7 +39,7 @@ from pagemill.readers.fields import field_link, field_text
 from pagemill.readers.html import of_markup, ordinal
 from pagemill.readers.mail import of_web_archive
 from pagemill.readers.omml import latex_of_omml
-from pagemill.readers.packages import DAMAGED, check_package, refuse_strict, unlocked
+from pagemill.readers.packages import DAMAGED, check_package, refuse_strict, unlocked, without_dangling
 from pagemill.readers.rich_text import of_bytes
 from pagemill.readers.text import paragraphs, text_of
 from pagemill.tables.table import Cell
@@ -96,8 +97,13 @@ def _of_package(package: Path | IO[bytes], chunks: int) -> Document:
     refuse_strict(package)
     try:
         # Not by docx.Document, which refuses templates and documents with macros.
-        opened: Any = Package.open(package if not isinstance(package, Path) else str(package)).main_document_part
-        opened = opened.document
+        try:
+            opened: Any = Package.open(package if not isinstance(package, Path) else str(package))
+        except KeyError:
+            package, lost = without_dangling(package)
+            warnings += [f"{count(lost, 'part')} of the file missing"] if lost else []
+            opened = Package.open(package)
+        opened = opened.main_document_part.document
     except (OpcError, KeyError, ValueError, SyntaxError, AttributeError) as error:
         raise CorruptInputError(f"the Word document is damaged: {error}", remedy="Save it again.") from error
     reader = _Reader(opened, chunks)
@@ -619,8 +625,8 @@ class _Reader:
             return None
         assert number is not None
         of = self._lists[number]
-        count = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
-        self._counts[of, at], level.restarts = count + 1, False
+        last = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
+        self._counts[of, at], level.restarts = last + 1, False
         for deeper in range(at + 1, _MOST_LEVELS):
             self._counts.pop((of, deeper), None)
         indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)

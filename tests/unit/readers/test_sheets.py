@@ -78,3 +78,13 @@ def test_names_that_excel_gives_are_no_text(tmp_path: Path):
     book.save(tmp_path / "a.xlsx")
     (name,) = texts(read(tmp_path / "a.xlsx", "hangul:read"))
     assert (name or "").startswith("Defined name: rate")
+
+
+def test_characters_that_excel_escapes_are_shown(tmp_path: Path):
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["a_x000D_", "b_x005F_x000D_", "c_x0041_"])
+    book.save(tmp_path / "a.xlsx")
+    (table,) = texts(read(tmp_path / "a.xlsx", "hangul:read"), Label.TABLE)
+    assert table == "<table><thead><tr><th>a</th><th>b_x000D_</th><th>c_x0041_</th></tr></thead></table>"
