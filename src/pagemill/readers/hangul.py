@@ -162,7 +162,7 @@ def _page(section: Any, hidden: dict[str, dict[str, int]], is_named: bool) -> It
     for part in in_parts(blocks, metadata={"sheet": name} if name else {}):
         if name and about.hidden:
             part.notes.append(f"the sheet {name!r} is hidden")
-        kinds = hidden.get(getattr(about, "path", None) or "", {})
+        kinds = hidden.pop(getattr(about, "path", None) or "", {})  # said once, on the first part
         part.notes += (f"hidden in the sheet: {count(number, kind)}" for kind, number in kinds.items() if number)
         yield part
 
