@@ -16,6 +16,7 @@ import msgspec
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, PagemillError
 from pagemill.readers.base import (
     Block,
@@ -38,7 +39,7 @@ from pagemill.readers.fields import field_link, field_text
 from pagemill.readers.html import of_markup, ordinal
 from pagemill.readers.mail import of_web_archive
 from pagemill.readers.omml import latex_of_omml
-from pagemill.readers.packages import DAMAGED, check_package, refuse_strict, unlocked
+from pagemill.readers.packages import DAMAGED, check_package, refuse_strict, unlocked, without_dangling
 from pagemill.readers.rich_text import of_bytes
 from pagemill.readers.text import paragraphs, text_of
 from pagemill.tables.table import Cell
@@ -96,8 +97,13 @@ def _of_package(package: Path | IO[bytes], chunks: int) -> Document:
     refuse_strict(package)
     try:
         # Not by docx.Document, which refuses templates and documents with macros.
-        opened: Any = Package.open(package if not isinstance(package, Path) else str(package)).main_document_part
-        opened = opened.document
+        try:
+            opened: Any = Package.open(package if not isinstance(package, Path) else str(package))
+        except KeyError:
+            package, lost = without_dangling(package)
+            warnings += [f"{count(lost, 'part')} of the file missing"] if lost else []
+            opened = Package.open(package)
+        opened = opened.main_document_part.document
     except (OpcError, KeyError, ValueError, SyntaxError, AttributeError) as error:
         raise CorruptInputError(f"the Word document is damaged: {error}", remedy="Save it again.") from error
     reader = _Reader(opened, chunks)
@@ -164,6 +170,10 @@ class _Level:
     text: str
     start: int
     indent: int | None
+    paragraphs: str | None = None
+    """The style of the paragraphs on this level that do not name a level."""
+    is_legal: bool = False
+    """The numbers of all levels are shown as Arabic ones."""
     restarts: bool = False
     """Its numbers begin again where it is used first."""
 
@@ -178,6 +188,7 @@ class _Reader:
         self._lists: dict[str, str] = {}
         """Lists by their numbers: one may have several, which count on."""
         self._numbers = self._numbering()
+        self._levels_of_styles = {(of, each.paragraphs): at for (of, at), each in self._numbers.items()}
         self._counts: dict[tuple[str, int], int] = {}
         self._nesting = Nesting()
         self._notes_by_id = {kind: self._note_elements(kind) for kind in ("footnote", "endnote", "comment")}
@@ -607,13 +618,15 @@ class _Reader:
         ids = (each for p in properties if (each := p.find(f"{_W}numPr/{_W}numId")) is not None)
         number = next((each.get(f"{_W}val") for each in ids), None)
         at = _number(numbered.find(f"{_W}ilvl"), 0)
+        if (style := self._style_of(node)) is not None and node.find(f"{_W}pPr/{_W}numPr") is None:
+            at = self._levels_of_styles.get((number or "", style), at)
         level = self._numbers.get((number or "", at))
         if number in (None, "0") or level is None:
             return None
         assert number is not None
         of = self._lists[number]
-        count = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
-        self._counts[of, at], level.restarts = count + 1, False
+        last = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
+        self._counts[of, at], level.restarts = last + 1, False
         for deeper in range(at + 1, _MOST_LEVELS):
             self._counts.pop((of, deeper), None)
         indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)
@@ -629,7 +642,8 @@ class _Reader:
         level = self._numbers.get((number, at))
         if level is None:
             return ""
-        return _formatted(self._counts.get((self._lists[number], at), level.start), level.style)
+        style = "decimal" if self._numbers[number, own].is_legal else level.style
+        return _formatted(self._counts.get((self._lists[number], at), level.start), style)
 
 
 def _root(part: Any) -> Any:
@@ -742,6 +756,8 @@ def _level(node: Any) -> _Level:
         text="" if text is None else (text.get(f"{_W}val") or "")[:50],
         start=_number(start, 1),
         indent=int(left) if left and re.fullmatch(r"-?\d{1,6}", left) else None,
+        paragraphs=None if (linked := node.find(f"{_W}pStyle")) is None else linked.get(f"{_W}val"),
+        is_legal=_switch([node], "isLgl"),
     )
 
 

@@ -72,6 +72,8 @@ _UNREAD_ELEMENTS = {b"textart": "word art text", b"ole": "embedded object", b"co
 _UNREAD = re.compile(rb"<(?:\w+:)?(textart|ole|comboBox)\b")
 _MEMO = b"MEMO"
 _SECTION = "Contents/section"
+_ESCAPED = re.compile("_x(000[9AaDd]|005[Ff])_")
+"""White space and underscores as Excel writes them."""
 _TOO_FAR = "dense cell limit exceeded"
 """What dochan says of a sheet that has too many places for cells, most of them empty maybe."""
 _MOST_ERRORS = 20
@@ -160,7 +162,7 @@ def _page(section: Any, hidden: dict[str, dict[str, int]], is_named: bool) -> It
     for part in in_parts(blocks, metadata={"sheet": name} if name else {}):
         if name and about.hidden:
             part.notes.append(f"the sheet {name!r} is hidden")
-        kinds = hidden.get(getattr(about, "path", None) or "", {})
+        kinds = hidden.pop(getattr(about, "path", None) or "", {})  # said once, on the first part
         part.notes += (f"hidden in the sheet: {count(number, kind)}" for kind, number in kinds.items() if number)
         yield part
 
@@ -239,11 +241,12 @@ def _text(paragraph: Any) -> Inline:
         elif target := safe_target(run.link):
             inline.add(run.text, (*marks, (Mark.LINK, target)))
         elif not (is_of_sheet and _SHOWN_PICTURE.fullmatch(run.text)):
-            shown = _SHOWN_LINK.fullmatch(run.text)
+            text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), run.text) if is_of_sheet else run.text
+            shown = _SHOWN_LINK.fullmatch(text)
             if shown and safe_target(shown[2]):
                 inline.add(shown[1] or shown[2], (*marks, (Mark.LINK, shown[2])))
             else:
-                inline.add(run.text, marks)
+                inline.add(text.replace("\r", ""), marks)
     return inline
 
 

@@ -84,6 +84,8 @@ class _Reader:
         self._known = set(names)
         self._declared: dict[str, int] = {}
         """Lengths of streams, by their paths."""
+        self._is_damaged = False
+        """A text has characters that no program writes."""
 
     def message(self, folder: str, depth: int) -> EmailMessage:
         """The message in a storage of the file."""
@@ -91,10 +93,12 @@ class _Reader:
             raise TooLargeError("messages are nested too deeply", remedy="Save the attached message.")
         fixed = self._fixed(folder, _HEADS[depth > 0])
         found = EmailMessage()
+        if not fixed:
+            found.defects.append(Unread("the properties of the message, which are missing"))
         sender, address = self._text(folder, _SENDER), self._text(folder, _SENDER_ADDRESS)
         sender = f"{sender} <{address}>" if address and address != sender else sender
         told = {"Subject": self._text(folder, _SUBJECT), "From": sender}
-        told |= {"To": self._text(folder, _TO).rstrip("\0"), "Cc": self._text(folder, _CC).rstrip("\0")}
+        told |= {"To": self._text(folder, _TO), "Cc": self._text(folder, _CC)}
         sent = next((fixed[each] for each in _TIMES if fixed.get(each)), None)
         if sent is not None:
             with suppress(OverflowError):
@@ -116,6 +120,8 @@ class _Reader:
             found.add_alternative(rich, "text", "rtf")
         for place in self._folders(folder, "__attach_version1.0_"):
             self._attach(found, place, depth)
+        if self._is_damaged:
+            found.defects.append(Unread("characters of a text, which are damaged"))
         found.defects += (Unread(f"the end of {what}") for what in self._cut(folder))
         return found
 
@@ -153,7 +159,9 @@ class _Reader:
 
     def _text(self, folder: str, name: str) -> str:
         if data := self._stream(folder, name, "001F"):
-            return data.decode("utf-16-le", "replace")
+            text = data.decode("utf-16-le", "replace")
+            self._is_damaged |= "\0" in text[:-1] or text.encode("utf-16-le") != data
+            return text.removesuffix("\0").replace("\0", "\ufffd")
         data = self._stream(folder, name, "001E")
         return text_of(data.rstrip(b"\0")).text if data else ""
 

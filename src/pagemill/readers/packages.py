@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import posixpath
 import zipfile
 import zlib
 from pathlib import Path
@@ -130,6 +131,33 @@ def refuse_strict(path: Path | IO[bytes]) -> None:
                 "the file is in the Strict Open XML format",
                 remedy="Save it as plain .docx or .pptx, not as “Strict Open XML”.",
             )
+
+
+def without_dangling(path: Path | IO[bytes]) -> tuple[io.BytesIO, int]:
+    """A copy of an Office package without relations to members that it lacks, and how many of those are lost parts.
+
+    Programs write some that lead nowhere, to ``NULL`` or to a bookmark, which Word ignores.
+    """
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    copy, lost = io.BytesIO(), 0
+    with opened(path) as old, zipfile.ZipFile(copy, "w") as new:
+        names = set(old.namelist())
+        for name in names:
+            data = old.read(name)
+            if name.endswith(".rels"):
+                folder = posixpath.join("/", posixpath.dirname(posixpath.dirname(name)))
+                root = etree.fromstring(data, parser)
+                for each in [each for each in root if each.get("TargetMode") != "External"]:
+                    target = each.get("Target") or ""
+                    if posixpath.normpath(posixpath.join(folder, target)).lstrip("/") not in names:
+                        root.remove(each)
+                        lost += not (target.startswith("#") or posixpath.basename(target) in ("", "NULL"))
+                data = etree.tostring(root)
+            new.writestr(name, data)
+    copy.seek(0)
+    return copy, lost
 
 
 def opened(path: Path | IO[bytes]) -> zipfile.ZipFile:

@@ -92,7 +92,7 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     for shape in (*titles, *(shape for shape in shapes if shape not in titles)):
         part.blocks += _shape(shape, lost, 0)
     part.blocks += _background(slide, part.height)
-    for shape in slide.notes_slide.shapes if slide.has_notes_slide else ():
+    for shape in _single(slide.notes_slide.shapes, 0) if slide.has_notes_slide else ():
         if shape.has_text_frame and _placeholder(shape) in ("BODY", ""):
             note = _lines(shape.text_frame.paragraphs).block(label=Label.FOOTNOTE)
             part.blocks += [note] if note else []
@@ -106,6 +106,15 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     lost["embedded object"] += len({each.get("spid") or each for each in slide._element.iter(f"{_P}oleObj")})
     part.notes += unread(lost)
     return part
+
+
+def _single(shapes: Any, depth: int) -> Iterator[Any]:
+    """Shapes, and those in groups."""
+    for shape in shapes:
+        if hasattr(shape, "shapes") and depth < _MOST_DEPTH:
+            yield from _single(shape.shapes, depth + 1)
+        else:
+            yield shape
 
 
 def _comments(source: Any) -> Iterator[Block]:

@@ -50,6 +50,8 @@ _WORD, _NUMBER, _HEX, _SIGN, _BRACE, _TEXT = range(1, 7)
 _FROM_HTML = re.compile(rb"\\fromhtml1(?![0-9])")
 _HEAD = 1_024
 """Bytes in which a rich text says that it holds HTML: within its first ten words."""
+_NEVER_WRITTEN = re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f]")
+"""Bytes that no program writes outside of binary data; some end the file with zeros."""
 _NO_HEX = re.compile("[^0-9A-Fa-f]+")
 _CONTROLS = dict.fromkeys(each for each in range(32) if chr(each) not in "\t\n")
 _SYMBOL = re.compile(r'\s*SYMBOL\s+(?:0x([0-9A-Fa-f]{1,5})|(\d{1,6}))(?:.*\\f\s*"?([^"\\]*))?')
@@ -337,6 +339,8 @@ class _Reader:
         parts = list(in_parts([*self._running, *self._state.story.blocks]))
         parts[0].notes += unread(self._lost)
         parts[0].warnings += [f"{count(self._undecoded, 'character')} cannot be decoded"] if self._undecoded else []
+        if b"\\bin" not in self._data and (odd := len(_NEVER_WRITTEN.findall(self._data.rstrip(b"\0\r\n\x1a ")))):
+            parts[0].warnings.append(f"the file is damaged: {count(odd, 'control character')}")
         parts[0].warnings += ["the file is cut off"] if is_open else []
         parts[0].warnings += ["text follows the end of the document; it is read, too"] if self._goes_on else []
         return Document(parts=parts, info=msgspec.convert(self._info, DocumentInfo))

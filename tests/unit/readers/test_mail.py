@@ -185,6 +185,11 @@ def test_the_text_of_outlook_may_be_rtf(tmp_path: Path, data: bytes, shown: list
     assert ([block.content for block in blocks(document)[2:]], document.parts[0].warnings) == (shown, warnings)
 
 
+def test_characters_that_no_program_writes_have_a_warning(tmp_path: Path):
+    (tmp_path / "a.msg").write_bytes(ole(outlook("a") | stream("1000", "Pla\0n text\0")))
+    assert read(tmp_path / "a.msg").parts[0].warnings == ["not read: characters of a text, which are damaged"]
+
+
 @pytest.mark.parametrize("there", [24, 10, None])
 def test_texts_shorter_than_declared_have_a_warning(tmp_path: Path, there: int | None):
     files = outlook("a")

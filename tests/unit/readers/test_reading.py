@@ -248,6 +248,18 @@ def test_files_with_macros_shows_and_templates_are_read(
     assert text_of(parts_of(path)) == text_of(parts_of(documents[of]))
 
 
+@pytest.mark.parametrize(
+    ("target", "warnings"), [("../NULL", []), ("#a", []), ("media/gone.png", ["1 part of the file missing"])]
+)
+def test_relations_that_lead_nowhere_cost_no_text(
+    documents: dict[str, Path], tmp_path: Path, target: str, warnings: list[str]
+):
+    more = f'<Relationship Id="x" Type="{made.LINK}" Target="{target}"/></Relationships>'.encode()
+    changed = lambda name, data: data.replace(b"</Relationships>", more) if "document.xml.rels" in name else data  # noqa: E731
+    parts = parts_of(repacked(documents[".docx"], tmp_path / "a.docx", changed))
+    assert (text_of(parts), parts[0].warnings) == (text_of(parts_of(documents[".docx"])), warnings)
+
+
 @pytest.mark.parametrize("suffix", [".docx", ".pptx"])
 def test_strict_open_xml_is_named(documents: dict[str, Path], tmp_path: Path, suffix: str):
     old, new = b"http://schemas.openxmlformats.org/officeDocument/2006/", b"http://purl.oclc.org/ooxml/officeDocument/"

@@ -141,7 +141,7 @@ def test_what_is_not_read_is_named(tmp_path: Path):
     body = "\0" r"\f1\'98{\v a}{\v b}{\object{\*\objdata 0}}\'8f\par"
     part = opened(tmp_path / "a.rtf", body).parts[0]
     assert part.notes == ["not read: 1 hidden run", "not read: 1 embedded object"]
-    assert part.warnings == ["2 characters cannot be decoded"]
+    assert part.warnings == ["2 characters cannot be decoded", "the file is damaged: 1 control character"]
 
 
 def test_a_file_that_is_cut_off_or_goes_on(tmp_path: Path):

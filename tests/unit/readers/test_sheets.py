@@ -9,6 +9,7 @@ import pytest
 from test_formats import read, texts
 
 from pagemill.document.labels import Label
+from pagemill.readers import base
 
 
 def test_cells_with_a_stored_value_show_no_formula(tmp_path: Path):
@@ -78,3 +79,26 @@ def test_names_that_excel_gives_are_no_text(tmp_path: Path):
     book.save(tmp_path / "a.xlsx")
     (name,) = texts(read(tmp_path / "a.xlsx", "hangul:read"))
     assert (name or "").startswith("Defined name: rate")
+
+
+def test_characters_that_excel_escapes_are_shown(tmp_path: Path):
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["a_x000D_", "b_x005F_x000D_", "c_x0041_"])
+    book.save(tmp_path / "a.xlsx")
+    (table,) = texts(read(tmp_path / "a.xlsx", "hangul:read"), Label.TABLE)
+    assert table == "<table><thead><tr><th>a</th><th>b_x000D_</th><th>c_x0041_</th></tr></thead></table>"
+
+
+def test_hidden_rows_of_a_sheet_in_parts_are_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from openpyxl import Workbook
+
+    monkeypatch.setattr(base, "TABLE_CELLS", 3)
+    book = Workbook()
+    for number in range(5):
+        book.active.append([number])
+    book.active.row_dimensions[2].hidden = True
+    book.save(tmp_path / "a.xlsx")
+    notes = [part.notes for part in read(tmp_path / "a.xlsx", "hangul:read").parts]
+    assert notes == [["hidden in the sheet: 1 row"], []]

@@ -203,3 +203,17 @@ def test_text_of_layouts_comments_and_covered_cells(tmp_path: Path):
     assert texts(found, Label.FOOTER) == ["Confidential"] and texts(found, Label.ASIDE_TEXT) == ["Is it so?"]
     assert texts(found, Label.FOOTNOTE) == ["notes", "Confidential"]
     assert found.parts[0].notes == ["not read: 1 ink drawing", "not read: 1 covered cell"]
+
+
+def test_groups_of_shapes_on_notes_are_read(tmp_path: Path):
+    def fill(page: Any) -> None:
+        page.notes_slide.notes_text_frame.text = "note"
+        page.notes_slide.shapes._spTree.append(
+            etree.fromstring(
+                f"<p:grpSp {NAMES}><p:nvGrpSpPr><p:cNvPr id='60' name='g'/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr>"
+                "<p:grpSpPr/><p:sp><p:nvSpPr><p:cNvPr id='61' name='b'/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr/>"
+                "<p:txBody><a:bodyPr/><a:p><a:r><a:t>in a group</a:t></a:r></a:p></p:txBody></p:sp></p:grpSp>"
+            )
+        )
+
+    assert texts(slide(tmp_path, fill), Label.FOOTNOTE) == ["note", "in a group"]

@@ -293,3 +293,22 @@ def test_lists_count_on_as_word_does(tmp_path: Path):
             properties.append(parse_xml(f'<w:numPr {NAMES}><w:numId w:val="{number}"/></w:numPr>'))
 
     assert texts(word(tmp_path, f"<w:r {NAMES}/>", fill)) == ["1. x", "2. x", "1. x", "2. x", "3. x"]
+
+
+def test_headings_are_numbered_by_the_levels_of_their_styles(tmp_path: Path):
+    def fill(document: Any) -> None:
+        part = document.part.numbering_part.element
+        levels = "".join(
+            f'<w:lvl w:ilvl="{at}"><w:numFmt w:val="{kind}"/>{legal}<w:pStyle w:val="Heading{at + 1}"/>'
+            f'<w:lvlText w:val="{text}"/></w:lvl>'
+            for at, kind, legal, text in ((0, "upperRoman", "", "Part %1"), (1, "decimal", "<w:isLgl/>", "%1.%2"))
+        )
+        part.append(parse_xml(f'<w:abstractNum {NAMES} w:abstractNumId="77">{levels}</w:abstractNum>'))
+        part.append(parse_xml(f'<w:num {NAMES} w:numId="77"><w:abstractNumId w:val="77"/></w:num>'))
+        for level, text in enumerate("ABCD", 1):
+            style = document.add_heading(text, 2 - level % 2).style.element.get_or_add_pPr()
+            if level < 3:
+                style.append(parse_xml(f'<w:numPr {NAMES}><w:numId w:val="77"/></w:numPr>'))
+
+    found = blocks(word(tmp_path, f"<w:r {NAMES}/>", fill))
+    assert [each.content for each in found] == ["Part I A", "1.1 B", "Part II C", "2.1 D"]
