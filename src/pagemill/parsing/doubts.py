@@ -94,11 +94,18 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
             message=f"{where} in {title_of_script(read.script)}, which {why}",
             remedy=remedy,
         )
+    elif read.handwritten:
+        all_of_it = read.handwritten * 2 >= len(read.lines)
+        where = "most of the page looks" if all_of_it else f"{count(read.handwritten, 'line')} look"
+        yield _of_reading(
+            category=UNRELIABLE if all_of_it else LOW_CONFIDENCE,
+            message=f"{where} handwritten, which engines for print read badly: compare the text with the page",
+            remedy="Read it with a model: --recognition-engine vlm.",
+        )
     elif lines and read.quality is not None and read.quality < POORLY_READ:
         yield _of_reading(
             category=UNRELIABLE,
-            message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script, handwriting or a bad"
-            " scan",
+            message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script or a bad scan",
             remedy="Install the language of the page and name it with --lang (docs/languages.md).",
         )
 

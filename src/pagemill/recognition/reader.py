@@ -18,6 +18,7 @@ from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
 from pagemill.recognition.calibration import expected_right
 from pagemill.recognition.gutters import cut_at_gutters
+from pagemill.recognition.handwriting import is_handwriting
 from pagemill.recognition.ink import holds_writing, unread_share
 from pagemill.recognition.languages import (
     LANGUAGE_OF_SCRIPT,
@@ -128,6 +129,8 @@ class ReadPage(NamedTuple):
     """Lines under a stamp of which no words were read: a frame, a seal, handwriting in colour."""
     mirrored: int = 0
     """Lines left out that shine through from the back of the sheet."""
+    handwritten: int = 0
+    """Lines written by hand that read badly: what was read looks like another script."""
 
 
 class PageReader:
@@ -167,9 +170,11 @@ class PageReader:
         mirrored = await self._mirrored(lines)
         lines = [line for line in lines if line not in mirrored]
         signs = await self._read_signs(lines) if rotation % 180 else 0
-        script, foreign = self._unread_script(lines, shares)
+        handwritten = await self._services.compute(_handwritten, lines)
+        script, foreign = (None, 0) if handwritten else self._unread_script(lines, shares)
         read = await self._services.compute(_finish, lines, self._plan)
-        return read._replace(rotation=rotation, script=script, foreign=foreign, signs=signs, mirrored=len(mirrored))
+        read = read._replace(script=script, foreign=foreign, handwritten=handwritten)
+        return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored))
 
     async def _with_level(
         self, page: Pixels, found: list[DetectedLine], level: list[DetectedLine], degrees: int
@@ -453,6 +458,16 @@ def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:
 def _look_at(lines: list[Line]) -> None:
     for line in lines:
         line.shares = script_shares([line.image]) if line.shares is None else line.shares
+
+
+def _handwritten(lines: list[Line]) -> int:
+    """How many lines read badly because they are written by hand."""
+    long = [line for line in lines if is_long(line)]
+    doubtful = [line for line in long if line.unread > FOREIGN_LINE or line.text.confidence < DOUBTFUL]
+    others = [line.image for line in long if line not in doubtful]
+    if len(doubtful) < ENOUGH_LINES or not is_handwriting([line.image for line in doubtful], others):
+        return 0
+    return len(doubtful)
 
 
 def _finish(lines: list[Line], plan: Plan) -> ReadPage:

@@ -160,7 +160,8 @@ def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:
     for cell in filled:
         rows = text_rows(cell.words, text_height)
         chunks = [len(chunks_of_row(row, TABLES.cell_columns_gap * text_height)) for row in rows]
-        stacked = len(rows) >= 3 and sum(map(are_number, rows)) >= len(rows) - 1
+        figures = sum(are_number(row) and row[0].text[:1] not in "([" for row in rows)
+        stacked = figures >= max(2, len(rows) - 1)
         coarse += sum(count > 1 for count in chunks) >= 2 or max(chunks) > 2 or stacked
     return coarse > TABLES.coarse_cells * len(filled)
 

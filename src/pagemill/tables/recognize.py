@@ -150,8 +150,11 @@ def _grid(picture: _Picture, model: Callable[[], StructureModel] | None, prefer_
         if model is None:
             return grid, method
         agreed = agreement(grid.cells, picture.rules, picture.text_height)
-        if agreed >= TABLES.sure_agreement and not (prefer_model or found):
+        sure = agreed >= TABLES.sure_agreement
+        grouped = method == "text" and any(cell.row_span > 1 for cell in grid.cells)
+        if sure and not (prefer_model or found or grouped):
             return grid, method
+        trust = TABLES.trust_groups if sure and grouped else trust
         found.append((agreed + trust, grid, method))
     if model is not None:
         predicted = list(_predicted(picture, model()))

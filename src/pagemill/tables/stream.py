@@ -95,12 +95,40 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
     body = _body_rows(rows[split:], across, text_height)
     if len(head) + len(body) < 2:
         return None
+    body, labels = _labelled_groups(body)
     cells = [
         GridCell(index, piece.first, 1, piece.last - piece.first + 1, piece.words)
         for index, row in enumerate(head + body)
         for piece in row.pieces
+        if not labels or piece.first or index < len(head)
     ]
+    cells += [GridCell(len(head) + first, 0, rows, 1, label.words) for label, first, rows in labels]
     return Grid(cells, len(head))
+
+
+def _labelled_groups(rows: list[TextRow]) -> tuple[list[TextRow], list[tuple[Piece, int, int]]]:
+    """Rows, those of a label alone left out, and the labels with their first row and number of rows.
+
+    Labels of several rows stand in their middle: on the middle row, or between the two. No labels are returned where
+    some rows have none that does: these are as they are.
+    """
+    kept: list[TextRow] = []
+    labels: list[tuple[Piece, int, int]] = []
+    above = below = 0  # rows without label before the next one, and those that the last one still spans
+    for row in rows:
+        label = next((piece for piece in row.pieces if piece.first == 0), None)
+        if label is None:
+            below, above = (below - 1, above) if below else (0, above + 1)
+            kept.append(row)
+            continue
+        alone = len(row.pieces) == 1
+        if below or label.last or (alone and not above):
+            return rows, []
+        labels.append((label, len(kept) - above, 2 * above + (not alone)))
+        if not alone:
+            kept.append(row)
+        below, above = above, 0
+    return (rows, []) if above or below else (kept, labels)
 
 
 def _without_currency_columns(separators: Sequence[float], words: Sequence[TableWord]) -> list[float]:

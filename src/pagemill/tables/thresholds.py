@@ -125,6 +125,9 @@ class TableThresholds:
     """Agreement below which a predicted structure is not taken."""
     trust_rules, trust_model, trust_text = 0.1, 0.05, 0.0
     """What is added to the agreement by the way in which a grid was found: drawn rules are rarely wrong."""
+    trust_groups = 0.045
+    """The same for a grid from text that agrees surely, with labels of several rows: only a model that agrees as well
+    is believed before it."""
     border_moved = 0.1
     """What a column border costs per text height by which it is moved, in words cut."""
     margins = (0.0, 0.5, -0.25)

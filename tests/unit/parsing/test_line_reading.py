@@ -314,7 +314,7 @@ async def test_signs_of_vertical_lines_that_were_not_read_are_said():
 
 @pytest.mark.parametrize(
     ("quality", "script", "said"),
-    [(0.9, None, None), (0.5, None, "handwriting"), (0.5, "THAI", "Thai"), (0.9, "THAI", "Thai")],
+    [(0.9, None, None), (0.5, None, "not reliable"), (0.5, "THAI", "Thai"), (0.9, "THAI", "Thai")],
 )
 async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_word(quality, script, said):
     line = TextLine(text="CUCLIU", box=(2.0, 2.0, 30.0, 10.0), engine="e")
@@ -323,6 +323,15 @@ async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_
     assert page.record.status is Status.DONE
     assert [error.category for error in page.record.errors] == (["poorly_read"] if said else [])
     assert not said or said in page.record.errors[0].message
+
+
+@pytest.mark.parametrize(("handwritten", "category"), [(1, "low_confidence"), (3, "poorly_read")])
+async def test_handwriting_is_named_as_such(handwritten, category):
+    lines = [TextLine(text="CUCLIU", box=(2.0, 2.0 + y, 30.0, 10.0 + y), engine="e") for y in (0.0, 10.0, 20.0)]
+    read = ReadPage(lines=lines, quality=0.5, handwritten=handwritten)
+    page = await parse_page(REF, Services(read=read), ParseSettings())
+    (error,) = page.record.errors
+    assert error.category == category and "handwritten" in error.message
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,12 @@ async def test_a_script_no_engine_reads_is_an_error():
     assert "docs/languages.md" in (caught.value.remedy or "")
 
 
+async def test_handwriting_is_no_script_that_no_engine_reads(monkeypatch):
+    monkeypatch.setattr(reader, "is_handwriting", lambda doubtful, others: len(doubtful) == 4 and not others)
+    result, _ = await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr"))
+    assert (result.handwritten, result.script) == (4, None)
+
+
 async def test_an_unread_script_is_named_where_it_is_known(script):
     script.shares = {"DEVANAGARI": 0.9}
     with pytest.raises(LanguageError, match="Devanagari") as caught:

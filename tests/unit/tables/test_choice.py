@@ -207,3 +207,21 @@ def test_a_page_of_ruled_paper_costs_no_prediction() -> None:
     lines = [line_at("words on lined paper that go on", 50, y + 8.0) for y in range(50, 500, 40)]
     print_lines(page, lines)
     assert recognize_table(page, (30, 40, 870, 560), lines, model) is None
+
+
+def test_labels_in_the_middle_of_several_rows_span_them_where_no_row_is_left_without():
+    def grid(labels: dict[float, str]) -> list[tuple[int, int, str]]:
+        lines = [line(text, 100.0, 200 + 40 * y) for y, text in labels.items()]
+        lines += [line(f"{y}{x}.5", 100 + 200 * x, 200 + 40 * y) for y in range(7) for x in (1, 2)]
+        lines += [line(head, 100 + 200 * x, 160.0) for x, head in enumerate(("Name", "Total", "Share"))]
+        table = recognize_table(blank(), (80, 150, 680, 480), lines)
+        assert table is not None
+        return [(cell.row, cell.row_span, cell.text) for cell in table.cells if cell.column == 0 and cell.text]
+
+    def line(text: str, x: float, y: float) -> TextLine:
+        return TextLine(text=text, box=(x, y, x + 14 * len(text), y + 20), confidence=1.0)
+
+    assert grid({0.5: "north", 2: "south", 3: "east", 5: "west"}) == [
+        (0, 1, "Name"), (1, 2, "north"), (3, 1, "south"), (4, 1, "east"), (5, 3, "west")
+    ]  # fmt: skip
+    assert {span for _, span, _ in grid({0: "north", 2: "south", 3: "east", 5: "west"})} == {1}
