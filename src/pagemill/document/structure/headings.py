@@ -254,7 +254,8 @@ def _demote(book: Book, depths: Mapping[Draft, int]) -> None:
     if own < _OWN_STYLES:
         return
     for draft in headings:
-        named = draft in depths or _NUMBER.match(draft.facts.head)
+        capitals = draft.facts.head.isupper() and _is_centred(draft, book.drafts[draft.page])
+        named = draft in depths or capitals or _NUMBER.match(draft.facts.head)
         if not named and book.body is not None and book.style(draft) == book.body:
             draft.label, draft.level = Label.TEXT, None
 
@@ -345,13 +346,14 @@ def _runs_in(draft: Draft, drafts: Sequence[Draft]) -> bool:
 
 
 def _is_centred(draft: Draft, drafts: Sequence[Draft]) -> bool:
-    """Whether a heading is centred over the paragraph below it."""
-    texts = (other for other in drafts[draft.index + 1 :] if other.label is Label.TEXT and not other.facts.is_list)
-    text = next((other for other in texts if other.facts.rows > 1), None)
-    if text is None:
+    """Whether a heading is centred on its page or over the paragraph below it, away from where texts begin."""
+    left, _, right, _ = draft.facts.box
+    if left - min(other.facts.box[0] for other in drafts if other.is_content) < _INDENTED:
         return False
-    before, behind = draft.facts.box[0] - text.facts.box[0], text.facts.box[2] - draft.facts.box[2]
-    return min(before, behind) >= _INDENTED and abs(before - behind) <= _CENTRED
+    texts = (other for other in drafts[draft.index + 1 :] if other.label is Label.TEXT and not other.facts.is_list)
+    below = next((other.facts.box for other in texts if other.facts.rows > 1), None)
+    edges = [(0, 1000)] if below is None else [(0, 1000), (below[0], below[2])]
+    return any(abs(left - start - (end - right)) <= _CENTRED for start, end in edges)
 
 
 def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]:
@@ -366,7 +368,7 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
     colour = body.colour if body else 0
     order = sorted(
         set(alike.values()),
-        key=lambda tier: (-tier[0], tier[5], not tier[1], not tier[6], tier[2], tier[3], tier[4] == colour, tier[4]),
+        key=lambda tier: (-tier[0], tier[5], not tier[6], not tier[1], tier[2], tier[3], tier[4] == colour, tier[4]),
     )
     ranks = {tier: rank for rank, tier in enumerate(order)}
     return {draft: ranks[alike[tier]] for draft, tier in rounded.items()}

@@ -34,6 +34,7 @@ from pagemill.parsing.typography.rows import (
     leading_of,
     pieces_of,
     rows_of_pieces,
+    spaced_of,
 )
 from pagemill.parsing.typography.ruled import open_tables, ruled_tables, without
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
@@ -238,7 +239,9 @@ class _Page:
             if above is not None and any(above.baseline < block.box[3] - 1 <= row.baseline for block in fixed):
                 row.parted = True
         leading = leading_of(rows)
-        column = Column(rows, leading, self._body, self._body_style, self._body_bold, self._layer.styles)
+        column = Column(
+            rows, leading, self._body, self._body_style, self._body_bold, self._layer.styles, self._width / 2
+        )
         units: list[tuple[float, Block | list[PageRow]]] = [(block.box[1], block) for block in fixed]
         start = 0
         is_wide = (
@@ -413,6 +416,7 @@ class _Page:
         feet: list[Block] = []
         taken: set[int] = set()
         leading = leading_of(rows)
+        spaced = spaced_of(rows, leading, max((row.x2 for row in rows), default=0.0))
         for edge, blocks, ordered in ((0, heads, rows), (1, feet, rows[::-1])):
             for place, row in enumerate(ordered[:3]):
                 inner = ordered[place + 1] if place + 1 < len(ordered) else None
@@ -429,7 +433,8 @@ class _Page:
                 gap = min(gaps, default=float("inf")) + row.size
                 usual = 1.3 * row.size
                 if inner is not None:
-                    gap, usual = min(gap, abs(inner.baseline - row.baseline)), leading_at(leading, inner)
+                    gap = min(gap, abs(inner.baseline - row.baseline))
+                    usual = spaced.get(id(inner)) or leading_at(leading, inner)
                 least = TYPOGRAPHY.number_gap if number else TYPOGRAPHY.furniture_gap
                 apart = gap > least * max(usual, 1.2 * row.size) or outer < TYPOGRAPHY.edge * self._height
                 small = row.size <= 1.02 * self._body and not (row.bold and not self._body_bold)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
@@ -17,7 +17,7 @@ from pagemill.document.structure.headings import TEXT_TAGS
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
 from pagemill.parsing.typography.cells import LEADERS
-from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, same_size
+from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, same_size, spaced_of
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 
 _DASHES = frozenset("-–—*+")
@@ -86,6 +86,7 @@ class Column:
     body_bold: bool
     styles: Sequence[Style]
     """Of the page."""
+    page_middle: float
     left: float = field(init=False)
     right: float = field(init=False)
     text_edges: frozenset[int] = field(init=False)
@@ -94,6 +95,8 @@ class Column:
     """Font sizes and weights of code, whose rows so are no headings."""
     has_foreign_code: bool = field(init=False)
     """Whether rows of code have letters of another font."""
+    spaced: Mapping[int, float] = field(init=False)
+    """Distance between rows that are set with more space than others in their font size, by ``id`` of the row."""
     entry_end: float | None = field(init=False)
     """Where the page numbers of entries end; None in a column without such."""
     has_tagged_headings: bool = field(init=False)
@@ -127,6 +130,7 @@ class Column:
             if len(run) > TYPOGRAPHY.heading_code_rows:
                 looks.add((row.size, row.bold))
         self.code_looks = frozenset(looks)
+        self.spaced = spaced_of(self.rows, self.leading, self.right)
 
     def is_coloured(self, row: PageRow) -> bool:
         """Whether a row has another colour than running text, and is no link."""
@@ -162,7 +166,7 @@ class Column:
 
     def usual(self, row: PageRow) -> float:
         """Distance between the rows of a paragraph in this font size."""
-        return leading_at(self.leading, row)
+        return self.spaced.get(id(row)) or leading_at(self.leading, row)
 
 
 def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
@@ -398,6 +402,8 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
         return True  # a drop cap is as high as two rows
     if LEADERS.search(above.text):
         return False  # entries of a table of contents or menu
+    if _is_parted(above) and not _is_parted(row):
+        return False  # a title or name, and its date at the other edge
     inline = row.fixed and not above.fixed and 0.7 * above.size < row.size  # a row of nothing but inline code
     if not (inline or same_size(above.size, row.size) or same_size(last.size, row.size)):
         return False
@@ -435,7 +441,13 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
     hangs = after is not None and abs(after.x1 - row.x1) < near and same_size(after.size, row.size)
     hangs = hangs and after is not None and after.pitch < 1.2 * usual
     hangs = hangs or (abs(above.x1 - column.left) < near and round(row.x1 / 2) * 2 in column.text_edges)
+    is_next = after is None or (after.pitch > TYPOGRAPHY.looser * usual and abs(after.x1 - above.x1) < near)
+    hangs = hangs or (is_next and last.gap > TYPOGRAPHY.looser)
     return first and low * em <= indent <= 2 * high * em and hangs
+
+
+def _is_parted(row: PageRow) -> bool:
+    return any(right.x1 - left.x2 > TYPOGRAPHY.parted_gap * row.size for left, right in pairwise(row.pieces))
 
 
 def _is_bold_at(piece: Piece, place: int) -> bool:
@@ -555,6 +567,8 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
     apart = min(passage.gap, passage.gap_below or passage.gap) > TYPOGRAPHY.heading_gap and not _ENDS.search(text)
     if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
         return True
+    if text.isupper() and apart and _is_centred_alone(passage, column) and not column.has_tagged_headings:
+        return True
     heads_text = below is not None and below.rows[0].style == column.body_style
     contrasts = heads_text and all(column.contrasts(row) for row in rows)
     if not (contrasts or all(_heads(row, column) for row in rows)) or len(rows) > 2:
@@ -570,6 +584,16 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
     return stands_alone and (set_off or (rows[0].style != column.body_style and passage.gap_below <= usual_gap * 1.05))
 
 
+def _is_centred_alone(passage: Passage, column: Column) -> bool:
+    """Whether rows are centred in their column or, as no row may reach its right edge, on the page."""
+    em, middle = passage.size, (column.left + column.right) / 2
+    for row in passage.rows:
+        off = min(abs((row.x1 + row.x2) / 2 - each) for each in (middle, column.page_middle))
+        if off > 0.5 * em or row.x1 - column.left < TYPOGRAPHY.centred_inset * em:
+            return False
+    return True
+
+
 def nest(passages: Sequence[Passage], column: Column) -> None:
     """Give items their depth, and paragraphs and code inside items theirs.
 
@@ -579,7 +603,7 @@ def nest(passages: Sequence[Passage], column: Column) -> None:
     stack: list[Passage] = []
     for passage in passages:
         em = passage.size
-        if passage.kind is Kind.HEADING:
+        if passage.kind is Kind.HEADING or (passage.kind is Kind.TEXT and _is_centred_alone(passage, column)):
             stack = []
         elif passage.kind is Kind.ITEM:
             while stack and passage.marker_x < stack[-1].marker_x + TYPOGRAPHY.nested * em:

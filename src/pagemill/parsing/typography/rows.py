@@ -307,8 +307,10 @@ def rows_of_pieces(pieces: Iterable[Piece]) -> list[PageRow]:
     for piece in sorted(pieces, key=lambda piece: (piece.baseline, piece.x1)):
         for group in reversed(groups[-3:]):
             near = min(piece.size, group[0].size)
-            if abs(piece.baseline - group[0].baseline) <= TYPOGRAPHY.same_baseline * near and not any(
-                min(piece.x2, other.x2) - max(piece.x1, other.x1) > 0.3 * near for other in group
+            if (
+                abs(piece.baseline - group[0].baseline) <= TYPOGRAPHY.same_baseline * near
+                and not any(min(piece.x2, other.x2) - max(piece.x1, other.x1) > 0.3 * near for other in group)
+                and not any(_are_apart(other, piece) for other in group)
             ):
                 group.append(piece)
                 break
@@ -319,6 +321,14 @@ def rows_of_pieces(pieces: Iterable[Piece]) -> list[PageRow]:
     for above, row in zip([None, *rows], rows, strict=False):
         row.above = above
     return rows
+
+
+def _are_apart(one: Piece, other: Piece) -> bool:
+    """Whether two pieces on one baseline are of different texts: the title of an invoice right of its sender."""
+    smaller, larger = sorted((one, other), key=lambda piece: piece.size)
+    gap = max(one.x1, other.x1) - min(one.x2, other.x2)
+    is_other = larger.size > TYPOGRAPHY.other_size * smaller.size and gap > TYPOGRAPHY.other_gap * larger.size
+    return is_other and any(map(str.isalpha, smaller.text))  # not the number of a line
 
 
 Leading = dict[tuple[float, bool], float]
@@ -360,6 +370,32 @@ def leading_at(leading: Leading, row: PageRow) -> float:
         return known
     near = [pitch / size for (size, _), pitch in leading.items() if size]
     return row.size * (median(near) if near else 1.33)
+
+
+def spaced_of(rows: Sequence[PageRow], leading: Leading, right: float) -> dict[int, float]:
+    """Distances between rows that are set with more space than others in their font size, by ``id`` of the row.
+
+    Double-spaced text beside other text, or in a font that is itself set wide: most of its rows are full.
+
+    Args:
+        rows: Of a column.
+        leading: Of that column.
+        right: Its edge.
+    """
+    apart: list[tuple[float, PageRow, PageRow]] = []
+    for row in rows:
+        above = row.above
+        if above is None or row.fixed or not same_size(above.size, row.size):
+            continue
+        if TYPOGRAPHY.looser * leading_at(leading, row) < row.pitch < TYPOGRAPHY.double * row.size:
+            apart.append((row.pitch / row.size, above, row))
+    found: dict[int, float] = {}
+    for ratio in {round(ratio, 2) for ratio, _, _ in apart}:
+        near = [(above, row) for other, above, row in apart if abs(other - ratio) <= 0.03]
+        full = [(above, row) for above, row in near if right - above.x2 <= row.first_chunk() + row.size]
+        if len(full) >= max(TYPOGRAPHY.column_rows, TYPOGRAPHY.full_spaced * len(near)):
+            found |= {id(each): row.pitch for above, row in full for each in (above, row)}
+    return found
 
 
 def begins(row: PageRow, leading: Leading, right: float) -> bool:

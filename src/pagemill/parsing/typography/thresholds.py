@@ -11,6 +11,9 @@ class TypographyThresholds:
     # Rows and columns.
     same_baseline = 0.35
     """Distance of two baselines within which pieces of text stand on one row."""
+    other_size, other_gap = 1.4, 2.0
+    """Size of one piece over that of the next on its baseline, and gap between them in the larger size, from which they
+    are on different rows. Not measured."""
     gutter = 0.8
     """Least width of the gap between two columns of text."""
     column_width = 8.0
@@ -36,6 +39,8 @@ class TypographyThresholds:
     """Share of a page's characters in turned lines from which pixels decide."""
 
     # Paragraphs.
+    parted_gap, centred_inset = 6.0, 4.0
+    """Gap in a row from which its ends are apart, and space on both sides of a row that is centred. Not measured."""
     same_size = 0.06
     """Difference of two font sizes, as a share of the larger one, within which they are one."""
     leading = 0.12
@@ -45,6 +50,8 @@ class TypographyThresholds:
     text does not."""
     widest_leading = 1.6
     """Leading, in font sizes, from which rows count only where the next word had no room. Not measured."""
+    double, full_spaced = 3.4, 0.7
+    """Widest leading of double-spaced text, in font sizes, and share of its rows without room for the next word."""
     looser = 1.16
     """Distance of baselines, in those of a paragraph's rows, from which a paragraph ends."""
     indent = (0.8, 4.0)

@@ -702,3 +702,58 @@ def test_a_title_over_columns_is_above_headings_that_look_alike(tmp_path):
         sheet.prose(x, 110, 220, PROSE * 2)
     heads = [line.split(" ")[0] for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
     assert heads == ["#", "##", "##"]
+
+
+def test_double_spaced_paragraphs_are_whole_beside_single_spaced_ones(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 12
+    for _ in range(2):
+        for row in simpleSplit(f"{PROSE} {PROSE}", "Helvetica", 11, 450):
+            sheet.put(72, y, row)
+            y += 27.5
+            if y > 780:
+                sheet.showPage()
+                y = 80
+    assert len(markdown(sheet, tmp_path).strip().split("\n\n")) == 3
+
+
+def test_entries_of_two_rows_hang_where_space_parts_them(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 12
+    for row in PROSE_LINES[:3]:
+        sheet.put(72, y, row)
+        sheet.put(108, y + 14, "roofs in the north.")
+        y += 40
+    texts = markdown(sheet, tmp_path).strip().split("\n\n")[1:]
+    assert [text.endswith("roofs in the north.") for text in texts] == [True] * 3
+
+
+def test_a_title_right_of_the_sender_is_a_row_of_its_own(tmp_path):
+    sheet = Sheet()
+    for place, row in enumerate(("Alder & Sons", "4 Quay Road", "Northtown")):
+        sheet.put(72, 80 + 14 * place, row)
+    sheet.right(520, 108, "INVOICE", "Helvetica-Bold", 22)
+    sheet.right(520, 140, "No. 2031-044")
+    sheet.prose(72, 180, 450)
+    lines = markdown(sheet, tmp_path).splitlines()
+    assert {"# INVOICE", "Northtown", "No. 2031-044"} <= set(lines)
+
+
+def test_a_row_with_a_date_at_its_end_is_no_part_of_the_text_below(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 80, "MSc, University of Northtown")
+    sheet.right(520, 80, "2022")
+    sheet.prose(72, 94, 450)
+    assert markdown(sheet, tmp_path).split("\n\n")[0].endswith("2022")
+
+
+def test_centred_capitals_are_headings_and_end_a_list(tmp_path):
+    sheet, y = Sheet(), 120
+    for chapter, section in (("CHAPTER 1", "1 Application"), ("CHAPTER 2", "2 Offences")):
+        sheet.centre(y, chapter, "Helvetica", 11)
+        sheet.put(72, y + 26, section, "Helvetica-Bold", 11)
+        for place, row in enumerate(("(1) A person may moor.", "(2) Nobody may sink.")):
+            sheet.put(72, y + 46 + 16 * place, row)
+        y += 100
+    headings = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert headings == ["# CHAPTER 1", "## 1 Application", "# CHAPTER 2", "## 2 Offences"]
