@@ -110,8 +110,15 @@ def _parse(invocation: _Invocation) -> int:
     def work(life: Life) -> int:
         """What the supervised process does; nothing heavy is imported outside of it."""
         import asyncio
+        import gc
         import logging
 
+        gc.disable()  # nothing that is imported is garbage: looking for it takes a tenth of the start
+        # The numerical library's threads would do no more than those of the run, and would keep it from forking.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        from pagemill.runtime.decoding import fork_ahead
+
+        fork_ahead(options.runtime.decoder_memory)  # before there are threads; it goes on importing beside this process
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs
         from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
@@ -124,6 +131,8 @@ def _parse(invocation: _Invocation) -> int:
         from pagemill.store.opening import OpenMode
         from pagemill.store.run_directory import PREVIEW_PAGES
 
+        gc.freeze()
+        gc.enable()
         console = messages(quiet=quiet)
         print_log(console, invocation.verbose)
         if not life.vitals.opened:

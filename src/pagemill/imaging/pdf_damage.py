@@ -5,7 +5,6 @@ Runs in a decoding process only, as the rest of what touches a PDF.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import cached_property
@@ -24,6 +23,7 @@ from pagemill.imaging.stream_check import (
     check_inline_images,
     decoded,
 )
+from pagemill.late import re
 
 _CHUNK = 2**20
 _FOLLOWED = frozenset(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-import re
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pikepdf
 import simplejpeg
-from PIL import Jpeg2KImagePlugin
 
 from pagemill.imaging.jbig2_check import is_whole_jbig2
 from pagemill.imaging.samples import DAMAGED, END_OF_JPEG, lacks_scans
 from pagemill.imaging.tiff import is_damaged
+from pagemill.late import re
 
 _SHORT = {
     "/Fl": "/FlateDecode",
@@ -333,6 +332,8 @@ def _is_whole_jpeg(data: bytes) -> bool:
 
 def _is_whole_jpx(data: bytes) -> bool:
     """Whether the structure of a JPEG 2000 image is whole; what its packets hold has no checks in it."""
+    from PIL import Jpeg2KImagePlugin  # takes a while, and few pages have one
+
     # Pillow refuses a resolution whose sides it rounds otherwise than OpenJPEG; the next larger one takes milliseconds.
     tries = [(reduced, coded) for coded in (data, data + END_OF_JPEG) for reduced in range(5, 0, -1)]
     for reduced, coded in (*tries, (0, data)):

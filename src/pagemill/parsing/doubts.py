@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -20,6 +19,7 @@ from pagemill.document.page import (
 )
 from pagemill.document.shown import count
 from pagemill.imaging.page import TextLayer
+from pagemill.late import re
 from pagemill.parsing.formula_reading import unread_formulas
 from pagemill.parsing.lines import is_mostly_vertical
 from pagemill.parsing.quality import low_share
