@@ -6,7 +6,6 @@ process only.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 import time
