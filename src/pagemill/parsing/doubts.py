@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pagemill.document.labels import FIGURES
 from pagemill.document.page import (
@@ -26,8 +27,10 @@ from pagemill.parsing.quality import low_share
 from pagemill.parsing.text_layer_soundness import UNSOUND, Judgement, is_unmapped
 from pagemill.parsing.thresholds import PARSING
 from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for, title_of_script
-from pagemill.recognition.reader import ReadPage
 from pagemill.recognition.verdict import POORLY_READ
+
+if TYPE_CHECKING:
+    from pagemill.recognition.reader import ReadPage
 
 _LOST = re.compile("[\ufffd\\w]\ufffd")
 """Several characters without Unicode values, or one in a word, as a ligature; one that stands alone may be a bullet."""
