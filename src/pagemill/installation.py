@@ -6,11 +6,17 @@ import json
 import shlex
 import shutil
 import sys
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from pagemill.late import Late
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = Late("importlib.metadata")
 
 
 def install_extra(extra: str) -> str:
@@ -45,8 +51,8 @@ def _pagemill(extra: str | None) -> list[str]:
     """What to name to pip: where pagemill came from, or the extra's requirements where that is gone."""
     suffix = f"[{extra}]" if extra else ""
     try:
-        installed = distribution("pagemill")
-    except PackageNotFoundError:  # run from a source tree
+        installed = metadata.distribution("pagemill")
+    except metadata.PackageNotFoundError:  # run from a source tree
         return _folder(Path(__file__).parents[2], suffix, editable=True)
     origin = _origin(installed)
     if origin is None:
@@ -70,8 +76,8 @@ def _tool(package: str) -> list[str]:
     """What to name to pip: the package's folder in what pagemill came from, or its name."""
     below = f"packages/{package}"
     try:
-        origin = _origin(distribution("pagemill")) or {}
-    except PackageNotFoundError:
+        origin = _origin(metadata.distribution("pagemill")) or {}
+    except metadata.PackageNotFoundError:
         return _folder(Path(__file__).parents[2] / below, "", editable=True)
     url = str(origin.get("url", ""))
     from urllib.request import url2pathname  # imports the client of HTTP: 40 ms that every start would take
@@ -84,7 +90,7 @@ def _tool(package: str) -> list[str]:
     return [package]
 
 
-def _origin(installed: Distribution) -> dict[str, Any] | None:
+def _origin(installed: metadata.Distribution) -> dict[str, Any] | None:
     """What the installer recorded: a folder, a file or a URL; None for a package index.
 
     https://packaging.python.org/en/latest/specifications/direct-url/
@@ -98,7 +104,7 @@ def _folder(path: Path, suffix: str, *, editable: bool) -> list[str]:
     return [*(["--editable"] if editable else []), f"{place}{suffix}"]
 
 
-def _requirements(installed: Distribution, extra: str | None) -> list[str]:
+def _requirements(installed: metadata.Distribution, extra: str | None) -> list[str]:
     """The requirements of an extra."""
     marked = (each.replace('"', "'").partition(";") for each in installed.requires or ())
     return [name.strip() for name, _, marker in marked if extra and f"extra == '{extra}'" in marker]

@@ -21,7 +21,7 @@ ROOMS = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path
     "__main__",
 }
 
-EVERYWHERE = {"errors", "installation", "model_cache", "plugins", "blocking", "whole_files"}
+EVERYWHERE = {"errors", "installation", "model_cache", "plugins", "blocking", "late", "whole_files"}
 """What every package may import."""
 
 
@@ -145,6 +145,15 @@ def test_commands_that_parse_nothing_do_not_import_the_pipeline():
     for line in run.stdout.splitlines():
         command, *modules = line.split()
         assert not {"pagemill.app.parse", "pagemill.parsing.page", "pagemill.layout.base"} & {*modules}, command
+
+
+def test_a_page_of_text_is_parsed_without_what_reads_pictures():
+    """Importing it takes a third of the time of such a run."""
+    probe = (
+        "import sys, pagemill.app.parse, pagemill.runtime.pipeline, pagemill.cli.parse_progress; print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
+    assert not {"cv2", "PIL", "lxml", "pypdfium2", "onnxruntime", "importlib.metadata"} & {*run.stdout.split()}
 
 
 def test_tests_mirror_the_source_tree():

@@ -34,7 +34,7 @@ def come_from(monkeypatch):
     """Makes pagemill come from somewhere; gives the last words of the command for the extra gpu."""
 
     def install(origin: object, extra: str = "gpu") -> list[str]:
-        monkeypatch.setattr(installation, "distribution", lambda name: Installed(origin))
+        monkeypatch.setattr(installation.metadata, "distribution", lambda name: Installed(origin))
         words = shlex.split(install_extra(extra))
         return words[words.index("install") + 1 :]
 
@@ -73,7 +73,7 @@ def test_a_source_tree_that_was_not_installed(monkeypatch):
     def lacking(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(installation, "distribution", lacking)
+    monkeypatch.setattr(installation.metadata, "distribution", lacking)
     monkeypatch.chdir("/")
     assert install_extra("gpu").endswith(f"--editable '{SOURCE}[gpu]'")
 
@@ -111,7 +111,7 @@ def test_tools_come_from_where_pagemill_came_from(come_from, tmp_path: Path, mon
     def lacking(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(installation, "distribution", lacking)
+    monkeypatch.setattr(installation.metadata, "distribution", lacking)
     assert words() == ["--editable", str(SOURCE / "packages" / "pagemill-eval")]
 
 

@@ -111,13 +111,21 @@ def _parse(invocation: _Invocation) -> int:
     def work(life: Life) -> int:
         """What the supervised process does; nothing heavy is imported outside of it."""
         import asyncio
+        import gc
         import logging
 
+        gc.disable()  # nothing that is imported is garbage: looking for it takes a tenth of the start
+        # The numerical library's threads would do no more than those of the run, and would keep it from forking.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        import numpy.ma  # noqa: F401 - medians import it, in this process and in the one that is forked
+
+        from pagemill.runtime.decoding import fork_ahead
+
+        fork_ahead(options.runtime.decoder_memory)  # before there are threads; it goes on importing beside this process
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs
         from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
         from pagemill.cli.progress import messages, print_log
-        from pagemill.cluster.pipeline import ClusterPipeline
         from pagemill.profiling.telemetry import exported
         from pagemill.runtime.pipeline import Pipeline
         from pagemill.runtime.services import Services
@@ -125,6 +133,8 @@ def _parse(invocation: _Invocation) -> int:
         from pagemill.store.opening import OpenMode
         from pagemill.store.run_directory import PREVIEW_PAGES
 
+        gc.freeze()
+        gc.enable()
         console = messages(quiet=quiet)
         print_log(console, invocation.verbose)
         # Once for all processes of a run: inputs may be moved after it has met them.
@@ -138,6 +148,8 @@ def _parse(invocation: _Invocation) -> int:
         services = Services(settings, options.runtime, options.layout)
         pipeline = Pipeline(services)
         if invocation.cluster.address is not None:
+            from pagemill.cluster.pipeline import ClusterPipeline
+
             pipeline = ClusterPipeline(services, invocation.cluster, output)
         if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
             console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")

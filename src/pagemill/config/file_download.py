@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from socket import gaierror
@@ -13,6 +12,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 from pagemill.errors import NetworkError, unwritable
+from pagemill.late import re
 from pagemill.whole_files import whole_file
 
 _CHUNK = 2**20

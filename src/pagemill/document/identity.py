@@ -6,10 +6,11 @@ Beside it what is remembered of a source by that identity, which the store tells
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
+
+from pagemill.late import re
 
 _TEXT = re.compile(r"([0-9a-f]{64})/(\d{1,12})(?:\+(\d{1,9}))?")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from pagemill.late import re
 
 HYPHENS = ("-", "\u2010", "\u2011")
 _ADDRESS = re.compile(r"(?:://|\bwww\.)\S*$")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -10,6 +9,7 @@ from itertools import pairwise
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Content, Mark, Span
+from pagemill.late import re
 
 _TARGET = re.compile(r"(?:https?://|mailto:|tel:)[^\s<>\"\x00-\x1f\x7f]+|#[^\s<>\"\x00-\x1f\x7f]+", re.IGNORECASE)
 _PAGE = re.compile(r"#page=(\d+)(?:&.*)?")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
+
+from pagemill.late import re
 
 MAX_BYTES = 150
 """Bytes of a name in UTF-8, so that suffixes still fit into the 255 bytes of common file systems."""

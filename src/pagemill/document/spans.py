@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from pagemill.document.page import Mark, Span, TextLine
+from pagemill.late import re
 
 _SAME = 4
 """Characters that must agree before two texts are taken to be in step again. Not measured."""

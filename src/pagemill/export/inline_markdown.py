@@ -7,13 +7,13 @@ outside, and what has no other edge becomes ``<b>``, ``<i>`` or ``<s>``.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import takewhile
 
 from pagemill.document.marks import TAGS, Inline, Marked, nested, page_of_target, safe_target
 from pagemill.document.page import Mark, Span
+from pagemill.late import re
 
 _BLOCK_START = re.compile(
     r"^( {0,3})(?=#{1,6}(?:\s|$)|>|```|~~~|[-+*]\s|[-=_*+][-=_*+ \t]*$"

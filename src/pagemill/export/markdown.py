@@ -6,7 +6,6 @@ of the author's text: they stand at the end of their page, unless they are not w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import indent
@@ -25,6 +24,7 @@ from pagemill.export.inline_markdown import escape, marked, not_a_list
 from pagemill.export.model_markdown import code_block, fenced, formula, harmless, plain, plain_line
 from pagemill.export.parts import PageRenderer, TextPart, is_left_out, joined, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
+from pagemill.late import re
 from pagemill.tables.table import Table
 
 _FIGURE_NAME = re.compile(r"^\W?\w{1,20}\.?\s{0,3}[\w.\-]{0,12}\d")

@@ -7,12 +7,12 @@ letters. All in time that grows with the text's length.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
 from pagemill.export.html_lists import list_html
+from pagemill.late import re
 
 _FENCED = re.compile(
     r"^(?P<fence>(?P<mark>[`~])(?P=mark){2,})(?P<info>(?<=~).*|[^`\n]*)$\n?"

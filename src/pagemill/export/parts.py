@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pagemill.document.joining import goes_on, join_pair
 from pagemill.document.labels import FURNITURE_LABELS, TASK_OF_LABEL, Label, Task, is_page_number
 from pagemill.document.page import ContentFormat, Furniture, PageResult, Region, Span, Status
 from pagemill.document.spans import carried, cut, shifted, tidy
+from pagemill.late import re
 from pagemill.tables.joining import join_tables
 from pagemill.tables.table import Table
 

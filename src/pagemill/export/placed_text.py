@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -11,6 +10,7 @@ from pagemill.document.geometry import Box
 from pagemill.document.labels import FORMULAS
 from pagemill.document.page import PageResult, Region, TextLine, Word
 from pagemill.export.embedding_text import region_text
+from pagemill.late import re
 
 _NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+")
 """Control characters and what is no character: XML and PDF hold none of them."""

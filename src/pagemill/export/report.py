@@ -9,7 +9,6 @@ fetched, whatever the documents contain.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
@@ -21,6 +20,7 @@ from pagemill.document.labels import TITLES, Label
 from pagemill.document.page import ContentFormat, PageResult, Status, TextLine
 from pagemill.export.html import html_head, source_hash
 from pagemill.export.markdown import plain_content
+from pagemill.late import re
 
 MAX_PAGES = 2000
 """Pages that a report shows."""

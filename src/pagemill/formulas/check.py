@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from pagemill.formulas.signs import COMMANDS
+from pagemill.late import re
 
 _TOKEN = re.compile(r"\\([A-Za-z]+)|\\(.)|([{}_^&$%#~])|([^\\{}_^&$%#~\s])|\s+", re.DOTALL)
 _ONE_ARGUMENT = (

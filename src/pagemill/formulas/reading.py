@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import re
 
 from pagemill.formulas.check import renders
 from pagemill.formulas.signs import FUNCTIONS, joined, latex_of, letter_of
+from pagemill.late import re
 
 _PIECE = re.compile(r"[^\W\d_]{2,}|\s+|.", re.DOTALL)
 _SPECIAL = re.compile(r"[#$%&_{}]")

@@ -15,8 +15,8 @@ from typing import Any
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-CHECKED, UNCHECKED = "☒", "☐"
-"""The text of check boxes and radio buttons."""
+from pagemill.imaging.page import CHECKED, UNCHECKED
+
 _MAX_ANNOTATIONS = 5_000
 """A tax form has some hundred fields on a page; a page with more annotations than this is read without the rest."""
 _MAX_VALUE = 20_000

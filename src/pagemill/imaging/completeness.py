@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +12,7 @@ from pagemill.document.geometry import Box, area, as_array, shared_areas
 from pagemill.document.page import ANNOTATION
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.types import Floats, Pixels
+from pagemill.late import cv2
 
 # All in font sizes of the page. Not measured.
 _LEAST_PICTURE = 3.0

@@ -13,11 +13,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import simplejpeg
-from PIL import BmpImagePlugin, JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin
-from PIL import Image as PillowImage
 
 from pagemill.document.page import PageError
 from pagemill.errors import (
@@ -47,14 +45,23 @@ from pagemill.imaging.samples import (
 from pagemill.imaging.tiff import announces_too_little, is_damaged
 from pagemill.imaging.transforms import resize
 from pagemill.imaging.types import Pixels
+from pagemill.late import Late
+
+if TYPE_CHECKING:
+    from PIL import BmpImagePlugin, JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin
+    from PIL import Image as PillowImage
+else:
+    BmpImagePlugin, JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin = (
+        Late(f"PIL.{name}ImagePlugin") for name in ("Bmp", "Jpeg", "Png", "Tiff", "WebP")
+    )
 
 # The classes themselves, not Image.open: that one has a process-wide pixel limit which a library must not change.
 _READERS: dict[FileFormat, Callable[[IO[bytes]], PillowImage.Image]] = {
-    FileFormat.PNG: PngImagePlugin.PngImageFile,
-    FileFormat.JPEG: JpegImagePlugin.JpegImageFile,
-    FileFormat.WEBP: WebPImagePlugin.WebPImageFile,
-    FileFormat.BMP: BmpImagePlugin.BmpImageFile,
-    FileFormat.TIFF: TiffImagePlugin.TiffImageFile,
+    FileFormat.PNG: lambda file: PngImagePlugin.PngImageFile(file),
+    FileFormat.JPEG: lambda file: JpegImagePlugin.JpegImageFile(file),
+    FileFormat.WEBP: lambda file: WebPImagePlugin.WebPImageFile(file),
+    FileFormat.BMP: lambda file: BmpImagePlugin.BmpImageFile(file),
+    FileFormat.TIFF: lambda file: TiffImagePlugin.TiffImageFile(file),
 }
 _LIMITS = DecodeLimits()
 _REMEDY = "Get the file again, or open it in an image editor and save it again to keep what is left."

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 import simplejpeg
-from PIL import Image
 
 from pagemill.imaging.transforms import fit
 from pagemill.imaging.types import Pixels
+from pagemill.late import PillowImage
 
 PREVIEW_SIDE = 1000
 
@@ -44,5 +44,5 @@ def encode_preview(pixels: Pixels) -> bytes:
 def encode_webp(pixels: Pixels, *, quality: int) -> bytes:
     """Encode pixels as a lossy WebP, smaller than a JPEG that looks alike and slower to make."""
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "WEBP", quality=quality, method=2)
+    PillowImage.fromarray(pixels).save(buffer, "WEBP", quality=quality, method=2)
     return buffer.getvalue()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from pagemill.imaging.math_fonts import plain_name
 from pagemill.imaging.types import Floats
+from pagemill.late import re
 
 _FIXED_PITCH, _ITALIC = 1 << 0, 1 << 6
 """Bits of ``/Flags`` of a font descriptor."""

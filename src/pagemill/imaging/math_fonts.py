@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
+
+from pagemill.late import re
 
 _FONTS = 1024
 """Names whose meaning is kept: each text object asks, and a page has thousands of them and tens of fonts."""

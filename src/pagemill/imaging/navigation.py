@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import pypdfium2.raw as pdfium
 
 from pagemill.document.page import OutlineEntry
 from pagemill.imaging.glyphs import valid_unicode
+from pagemill.late import re
 
 if TYPE_CHECKING:
     from pagemill.imaging.pdf_document import PdfDocument

@@ -12,6 +12,9 @@ from pagemill.document.page import OutlineEntry, PageError, Style, TextLine
 from pagemill.document.symbols import Symbol
 from pagemill.imaging.types import Pixels
 
+CHECKED, UNCHECKED = "☒", "☐"
+"""The text of check boxes and radio buttons."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextLayer:

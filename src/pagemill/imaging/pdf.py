@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
@@ -40,6 +39,7 @@ from pagemill.imaging.tags import tags_of
 from pagemill.imaging.text_layer import PageFacts, extract_text_layer
 from pagemill.imaging.transforms import crop
 from pagemill.imaging.types import Pixels
+from pagemill.late import re
 
 SIZES = 64
 """Page sizes that :func:`describe` reads; more would take long on documents of many thousand pages."""

@@ -5,7 +5,6 @@ Runs in a decoding process only, as the rest of what touches a PDF.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import cached_property
@@ -17,13 +16,16 @@ import pikepdf
 
 from pagemill.imaging.pdf_repair import clean_tree, walk_pages
 from pagemill.imaging.stream_check import (
+    FLATE,
     Budget,
     Coded,
     DamagedStreamError,
     UncheckedError,
     check_inline_images,
     decoded,
+    short_inflated,
 )
+from pagemill.late import re
 
 _CHUNK = 2**20
 _FOLLOWED = frozenset(
@@ -267,8 +269,8 @@ class PdfDamage:
         own = entries.get("/Resources", resources)
         glyphs = entries.get("/CharProcs")
         if isinstance(glyphs, pikepdf.Dictionary):
-            drawn = [glyph for glyph in glyphs.as_dict().values() if isinstance(glyph, pikepdf.Stream)]
-            if not all(self._can_be_decoded(each, each.stream_dict.as_dict(), budget, names) for each in drawn):
+            drawn = (glyph for glyph in glyphs.as_dict().values() if isinstance(glyph, pikepdf.Stream))
+            if not all(self._can_be_decoded(each, None, budget, names) for each in drawn):
                 return False
         if names and not self._are_whole(own, names, budget, depth):
             return False
@@ -299,12 +301,22 @@ class PdfDamage:
 
     @staticmethod
     def _can_be_decoded(stream: Any, entries: Any, budget: Budget, names: set[str] | None) -> bool:
-        """The same of one that is there, with the entries of its dictionary."""
+        """The same of one that is there, with the entries of its dictionary; None for those of a glyph.
+
+        A page can have hundreds of glyphs, and copying the entries of one takes longer than all else. The checksum of
+        the usual one covers the pictures in it.
+        """
         try:
-            is_image = entries.get("/Subtype") == "/Image"
-            content = decoded(Coded.of(entries, stream.read_raw_bytes(), is_image=is_image), budget)
+            data = stream.read_raw_bytes()
+            is_glyph = entries is None and stream.get("/Filter") == FLATE
+            content = short_inflated(data, budget) if is_glyph else None
+            has_checksum = content is not None
+            if content is None:
+                entries = stream.stream_dict.as_dict() if entries is None else entries
+                content = decoded(Coded.of(entries, data, is_image=entries.get("/Subtype") == "/Image"), budget)
             if names is not None:
-                check_inline_images(content, budget)
+                if not has_checksum:
+                    check_inline_images(content, budget)
                 names.update(_names_in(content))
         except (DamagedStreamError, pikepdf.PdfError):
             return False
@@ -367,7 +379,7 @@ def _scanned(path: Path) -> _FileScan:
 
 def _names_in(content: bytes) -> Iterator[str]:
     """Names in a content stream: of the resources that it uses, and others."""
-    for name in set(_NAME.findall(content)):
+    for name in set(_NAME.findall(content)) if b"/" in content else ():
         plain = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), name) if b"#" in name else name
         yield "/" + plain.decode("utf-8", "surrogateescape")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +15,7 @@ from pagemill.document.geometry import Box
 from pagemill.imaging.thresholds import IMAGING
 from pagemill.imaging.transforms import WHITE, fit
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 
 
 def photographed_area(pixels: Pixels) -> Box | None:

@@ -7,7 +7,6 @@ Latin words run from left to right, all else from the right.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from pagemill.imaging.glyphs import Glyphs, is_right_to_left
 from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.late import re
 
 # All in units of the font size (em).
 _SAME_LINE = 0.25

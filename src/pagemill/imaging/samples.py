@@ -5,21 +5,18 @@ from __future__ import annotations
 import io
 import math
 import os
-import re
 import struct
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any, Literal, NamedTuple
 
-import cv2
-import kornia_rs
 import numpy as np
 import simplejpeg
-from PIL import Image as PillowImage
 
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.transforms import WHITE
 from pagemill.imaging.types import Pixels
+from pagemill.late import PillowImage, cv2, kornia_rs, re
 
 DAMAGED = (
     *(OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, RuntimeError),

@@ -6,10 +6,8 @@ process only.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
-import re
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,14 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pikepdf
 import simplejpeg
-from PIL import Jpeg2KImagePlugin
 
 from pagemill.imaging.jbig2_check import is_whole_jbig2
 from pagemill.imaging.samples import DAMAGED, END_OF_JPEG, lacks_scans
 from pagemill.imaging.tiff import is_damaged
+from pagemill.late import re
 
+FLATE = "/FlateDecode"
 _SHORT = {
-    "/Fl": "/FlateDecode",
+    "/Fl": FLATE,
     "/LZW": "/LZWDecode",
     "/A85": "/ASCII85Decode",
     "/AHx": "/ASCIIHexDecode",
@@ -130,7 +129,7 @@ def decoded(coded: Coded, budget: Budget) -> bytes:
     least = 0 if entries is None else _least_bytes(entries, coded.parameters[-1] if coded.parameters else None)
     for place, (name, parameters) in enumerate(zip(coded.filters, coded.parameters, strict=False), 1):
         is_last = place == len(coded.filters)
-        if name == "/FlateDecode":
+        if name == FLATE:
             chunks = _inflated(data, budget)
             if is_last and entries is not None:
                 _require(sum(map(len, chunks)) >= least)
@@ -175,6 +174,18 @@ def _least_bytes(entries: Any, parameters: Any) -> int:
     return row * max(_side(entries, "/Height", "/H") - 1, 0)
 
 
+def short_inflated(data: bytes, budget: Budget) -> bytes | None:
+    """The data of a short and sound zlib stream, in half the time of :func:`decoded`; None for any other."""
+    if len(data) > _SHORT_STREAM:
+        return None
+    try:
+        whole = zlib.decompress(data)
+    except zlib.error:
+        return None
+    budget.take(len(whole))
+    return whole
+
+
 def _inflated(data: bytes, budget: Budget) -> Iterator[bytes]:
     """The data of a zlib stream in chunks.
 
@@ -182,14 +193,9 @@ def _inflated(data: bytes, budget: Budget) -> Iterator[bytes]:
     """
     if not data:
         return
-    if len(data) <= _SHORT_STREAM:  # as glyphs, of which a page can have hundreds: half the time of what follows
-        whole = zlib.decompressobj()
-        with contextlib.suppress(zlib.error):
-            chunk = whole.decompress(data, _CHUNK)
-            if whole.eof:
-                budget.take(len(chunk))
-                yield chunk
-                return
+    if (whole := short_inflated(data, budget)) is not None:
+        yield whole
+        return
     _require(len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0)
     stream, checksum, rest = zlib.decompressobj(-zlib.MAX_WBITS), 1, data[2:]
     while not stream.eof:
@@ -333,6 +339,8 @@ def _is_whole_jpeg(data: bytes) -> bool:
 
 def _is_whole_jpx(data: bytes) -> bool:
     """Whether the structure of a JPEG 2000 image is whole; what its packets hold has no checks in it."""
+    from PIL import Jpeg2KImagePlugin  # takes a while, and few pages have one
+
     # Pillow refuses a resolution whose sides it rounds otherwise than OpenJPEG; the next larger one takes milliseconds.
     tries = [(reduced, coded) for coded in (data, data + END_OF_JPEG) for reduced in range(5, 0, -1)]
     for reduced, coded in (*tries, (0, data)):
@@ -395,8 +403,11 @@ def check_inline_images(content: bytes, budget: Budget) -> None:
 
 def _end_of_inline_image(content: bytes, start: int, entries: Any, budget: Budget) -> int:
     """Where the data of an inline image end; they can hold what looks like their end."""
-    least = 0 if _either(entries, "/Filter", "/F") is not None else _least_bytes(entries, None)
+    is_plain = _either(entries, "/Filter", "/F") is None
+    least = _least_bytes(entries, None) if is_plain else 0
     for end in islice(_INLINE_END.finditer(content, start + least), _ENDS):
+        if is_plain:  # as in glyphs, of which a page can have hundreds: all its rows are there
+            return end.end()
         try:
             decoded(Coded.of(entries, content[start : end.start()], is_image=True), budget)
         except DamagedStreamError:

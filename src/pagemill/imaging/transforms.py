@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import cv2
 import numpy as np
 
 from pagemill.document.geometry import Box, Point, clip
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 
 WHITE = 255
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +21,7 @@ from pagemill.imaging.thresholds import IMAGING
 from pagemill.imaging.transforms import crop, resize, rotate_quarter
 from pagemill.imaging.types import Floats, Indices, Pixels
 from pagemill.installation import reinstall
+from pagemill.late import cv2
 
 NAME = "uvdoc"
 """Name of the network in records."""

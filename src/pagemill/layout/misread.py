@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 
 from pagemill.document.geometry import area, areas
 from pagemill.document.labels import Label
 from pagemill.imaging.types import Flags, Floats, Indices, Pixels
+from pagemill.late import cv2
 from pagemill.layout.text_blocks import group_lines, line_height, rows_of
 from pagemill.layout.thresholds import LAYOUT
 

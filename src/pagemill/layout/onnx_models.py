@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.document.labels import Label
 from pagemill.imaging.types import Floats, Indices, Pixels
+from pagemill.late import cv2
 
 # Mean and standard deviation of ImageNet, which PaddleDetection's configurations name.
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32) * 255

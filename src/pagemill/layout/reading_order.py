@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -11,6 +10,7 @@ import numpy as np
 from pagemill.document.geometry import frame_of
 from pagemill.document.labels import FIGURES, TITLES, Label
 from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.late import re
 from pagemill.layout.text_blocks import stand_side_by_side
 from pagemill.layout.thresholds import LAYOUT
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -13,6 +12,7 @@ from pagemill.document.joining import join_pair
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
 from pagemill.document.page import ContentFormat, PageResult, Span, TextLine
 from pagemill.document.spans import spans_of, with_scripts
+from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.reading_order import leading_number, reading_order
 from pagemill.layout.text_blocks import group_lines

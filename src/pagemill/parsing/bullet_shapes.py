@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 
 from pagemill.imaging.types import Flags
+from pagemill.late import cv2
 from pagemill.parsing.thresholds import PARSING
 
 TICKED = "☑"

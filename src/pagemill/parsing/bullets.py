@@ -6,11 +6,9 @@ place gives way to it; a text layer that lacks it (bullets drawn as graphics) ge
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import cv2
 import msgspec
 import numpy as np
 
@@ -18,6 +16,7 @@ from pagemill.document.geometry import Box, as_array
 from pagemill.document.page import TextLine, Word
 from pagemill.document.spans import reworded
 from pagemill.imaging.types import Flags, Floats, Indices, Pixels
+from pagemill.late import cv2, re
 from pagemill.parsing.bullet_shapes import RING, TICKED, shape_of
 from pagemill.parsing.lines import direction, line_size
 from pagemill.parsing.lists import marker

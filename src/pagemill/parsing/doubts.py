@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pagemill.document.labels import FIGURES
 from pagemill.document.page import (
@@ -20,14 +20,17 @@ from pagemill.document.page import (
 )
 from pagemill.document.shown import count
 from pagemill.imaging.page import TextLayer
+from pagemill.late import re
 from pagemill.parsing.formula_reading import unread_formulas
 from pagemill.parsing.lines import is_mostly_vertical
 from pagemill.parsing.quality import low_share
 from pagemill.parsing.text_layer_soundness import UNSOUND, Judgement, is_unmapped
 from pagemill.parsing.thresholds import PARSING
 from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, remedy_for, title_of_script
-from pagemill.recognition.reader import ReadPage
 from pagemill.recognition.verdict import POORLY_READ
+
+if TYPE_CHECKING:
+    from pagemill.recognition.reader import ReadPage
 
 _LOST = re.compile("[\ufffd\\w]\ufffd")
 """Several characters without Unicode values, or one in a word, as a ligature; one that stands alone may be a bullet."""

@@ -13,7 +13,7 @@ from pagemill.document.geometry import area, as_array, intersection, union_box
 from pagemill.document.labels import TASK_OF_LABEL, Label, Task
 from pagemill.document.page import ANNOTATION, TextLine, Word
 from pagemill.document.spans import reworded
-from pagemill.imaging.annotations import CHECKED, UNCHECKED
+from pagemill.imaging.page import CHECKED, UNCHECKED
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import Row, line_size
 from pagemill.parsing.thresholds import PARSING

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pagemill.document.labels import Label, Task
 from pagemill.document.page import ContentFormat, PageError, PageResult, Region
 from pagemill.errors import PagemillError
 from pagemill.formulas.check import renders
+from pagemill.late import re
 from pagemill.parsing.record import region_error
 from pagemill.recognition.base import RecognizedFormula
 from pagemill.recognition.vlm.guard import find_loop

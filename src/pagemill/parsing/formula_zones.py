@@ -7,7 +7,6 @@ where no words stand on the same line. What is found here replaces what the layo
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pagemill.document.symbols import Symbol
 from pagemill.formulas.compose import latex_of_symbols
 from pagemill.formulas.signs import BIG, FUNCTIONS, INTEGRALS, RELATIONS
 from pagemill.imaging.page import TextLayer
+from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.thresholds import PARSING
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.document.page import Region
+from pagemill.late import re
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lists import marker
 from pagemill.parsing.thresholds import PARSING

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pagemill.document.geometry import Box, split_when
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
 from pagemill.document.page import Region
+from pagemill.late import re
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET

@@ -7,7 +7,6 @@ same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from pagemill.document.symbols import Symbol
 from pagemill.formulas.compose import latex_of_symbols
 from pagemill.formulas.signs import FUNCTIONS, RELATIONS
 from pagemill.imaging.page import TextLayer
+from pagemill.late import re
 from pagemill.parsing.formula_zones import symbols_of_lines
 
 _FIRST = 0xF0000

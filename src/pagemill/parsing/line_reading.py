@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -52,7 +52,9 @@ from pagemill.parsing.text_layer_soundness import (
 )
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.upright import LevelPage, level_page
-from pagemill.recognition.reader import ReadPage
+
+if TYPE_CHECKING:
+    from pagemill.recognition.reader import ReadPage
 
 log = tracing.PageLogger(__name__)
 _SET_OTHERWISE = "structure from the pixels: vertical text, or columns of the press"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -20,6 +19,7 @@ from pagemill.document.joining import HYPHENS, HyphenatedWords, join_pair
 from pagemill.document.page import PageError, TextLine
 from pagemill.document.shown import count
 from pagemill.document.spans import reworded
+from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.thresholds import PARSING
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from pagemill.document.geometry import split_when
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.document.page import TextLine
+from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.blocks import Block, merge_neighbours
 from pagemill.parsing.lines import Row

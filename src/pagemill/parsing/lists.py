@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import split_when
 from pagemill.document.labels import PICTURES, Label
+from pagemill.late import re
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import Row, join_rows
 from pagemill.parsing.thresholds import PARSING

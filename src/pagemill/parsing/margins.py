@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
+from pagemill.late import re
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import is_mostly_vertical
 from pagemill.parsing.paragraphs import HAS_WORD, ends_sentence

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pagemill import tracing
 from pagemill.computing.timeout import Timeout
@@ -21,9 +21,11 @@ from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.photographs import Photograph
 from pagemill.parsing.text_layer_soundness import Judgement
 from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
-from pagemill.recognition.reader import ReadPage
 from pagemill.sources.base import EncodedImage, PageRef, PdfPage
 from pagemill.tables.structure_model import StructureModel
+
+if TYPE_CHECKING:
+    from pagemill.recognition.reader import ReadPage
 
 DECODE = "decode"
 """The first stage of each page."""

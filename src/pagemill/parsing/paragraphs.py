@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +13,7 @@ from pagemill.document.geometry import split_when
 from pagemill.document.joining import goes_on
 from pagemill.document.labels import RUNNING_TEXT, TITLES, Label
 from pagemill.document.page import Region
+from pagemill.late import re
 from pagemill.parsing.lines import Row, join_rows
 from pagemill.parsing.lists import BULLET, NUMBER, Marker, follows, list_text, marker, parsed_marker
 from pagemill.parsing.thresholds import PARSING

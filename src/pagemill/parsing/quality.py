@@ -7,12 +7,15 @@ The warnings in ``record.errors`` are the one truth: a page is to be reviewed wh
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pagemill.document.labels import FIGURES, TASK_OF_LABEL, Task
 from pagemill.document.page import LOW_CONFIDENCE, READING, UNREAD_SCRIPT, PageResult, Status, TextLine
 from pagemill.parsing.text_layer_soundness import Judgement
 from pagemill.parsing.thresholds import PARSING
-from pagemill.recognition.reader import ReadPage
+
+if TYPE_CHECKING:
+    from pagemill.recognition.reader import ReadPage
 
 
 def mean_confidence(texts: Iterable[tuple[float | None, str]]) -> float | None:

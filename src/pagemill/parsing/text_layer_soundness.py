@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, compress, groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +28,7 @@ from pagemill.document.spans import reworded
 from pagemill.imaging.page import TextLayer
 from pagemill.imaging.transforms import crop
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2, re
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.lines import is_vertical
 from pagemill.parsing.thresholds import PARSING

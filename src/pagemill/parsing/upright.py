@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import cv2
 import msgspec
 import numpy as np
 
 from pagemill.document.page import PageResult, TextLine
 from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import WHITE, rotate_quarter
+from pagemill.late import cv2
 from pagemill.parsing.fields import with_marks
 from pagemill.parsing.lines import Affine, around, corners_of, direction, mapped, moved, quarter_turn, weighted_median
 from pagemill.parsing.record import move_region

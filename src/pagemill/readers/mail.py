@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email
 import mimetypes
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from email.errors import MessageError
@@ -21,6 +20,7 @@ from urllib.parse import unquote
 from pagemill.document.page import DocumentInfo
 from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
 from pagemill.imaging.formats import OLE, promised
+from pagemill.late import re
 from pagemill.readers import rich_text
 from pagemill.readers.base import Block, Document, Inline, heading, in_parts
 from pagemill.readers.containers import Member

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, TooLargeError
+from pagemill.late import re
 from pagemill.readers.base import Block, Document, Inline, cell, in_parts, tables
 from pagemill.tables.table import Cell
 

@@ -7,16 +7,15 @@ Binarization", AAAI 2020, equation 10). Text: connectionist temporal classificat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.document.direction import is_right_to_left
+from pagemill.late import cv2, re
 from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
 
 BLANK = 0

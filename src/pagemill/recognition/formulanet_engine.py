@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -23,6 +22,7 @@ from pagemill.config.model_cards import ModelKind
 from pagemill.config.model_files import downloaded_files
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.recognition.base import FormulaOffer, RecognizedFormula
 
 _SIDE = 384

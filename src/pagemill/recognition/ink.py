@@ -8,12 +8,12 @@ nothing at all.
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.imaging.transforms import fit
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.languages import script_of
 

@@ -14,7 +14,6 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +24,7 @@ from pagemill.config.model_files import downloaded_files
 from pagemill.document.geometry import as_array, shared_areas
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.model_cache import cached, version_of
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.recognition.decoding import decode_greedy, in_logical_order, lines_from_map

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.checkpoints.onnx_session import cpu_session
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.model_cache import cached
 
 if TYPE_CHECKING:

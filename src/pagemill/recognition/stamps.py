@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.recognition.base import Quad, RecognizedText
 
 _COLOURED, _TINTED = 25.0, 10.0

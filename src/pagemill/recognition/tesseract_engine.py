@@ -19,7 +19,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +27,7 @@ from pagemill.document.direction import runs_leftwards
 from pagemill.document.shown import count
 from pagemill.errors import PageTimeoutError, WorkerCrashError
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.recognition.base import RecognizedText, RecognizerOffer
 from pagemill.recognition.languages import TESSDATA_NAMES
 from pagemill.recognition.tessdata import find_data

@@ -8,7 +8,6 @@ from 5.7 to 0.3 %.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.imaging.types import Pixels
+from pagemill.late import re
 from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.ink import ink_of
 

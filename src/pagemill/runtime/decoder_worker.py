@@ -83,7 +83,16 @@ class Worker:
 
 def main() -> None:
     """Entry point of the process. Arguments: process id of the parent, bytes of address space (Linux)."""
-    parent, memory = map(int, sys.argv[1:])
+    work(*map(int, sys.argv[1:]))
+
+
+def work(parent: int, memory: int) -> None:
+    """Answer requests from standard input until nobody asks any more.
+
+    Args:
+        parent: Process id of the parent.
+        memory: Bytes of address space (Linux).
+    """
     # Ctrl-C, and what stops a whole service, are the parent's: it lets pages in flight finish.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import gc
 import mmap
 import os
 import signal
 import subprocess
+import sys
 import tempfile
+import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
@@ -15,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Self, TypeVar
+from typing import NoReturn, Self, TypeVar
 
 import msgspec
 
@@ -62,6 +66,7 @@ _ENVIRONMENT = {
     # glibc raises this threshold with the first large block that is freed, and keeps blocks below it from then on.
     "MALLOC_MMAP_THRESHOLD_": str(2**20),
 }
+_M_MMAP_THRESHOLD = -3  # of malloc.h
 _END_TIMEOUT_S = 2.0
 _STDERR_LINES = 20
 _STDERR_LINE = 8192
@@ -73,16 +78,22 @@ class KilledError(WorkerCrashError):
 
 
 class DecodingProcess:
-    """A worker process, which answers one request at a time. Create it on the event loop; its methods block."""
+    """A worker process, which answers one request at a time. Create it on the event loop; its methods block.
 
-    def __init__(self, command: Sequence[str], memory: int) -> None:
+    Args:
+        command: Starts it; None to fork this process, which has a single thread then.
+        memory: Its address space in bytes (Linux).
+    """
+
+    def __init__(self, command: Sequence[str] | None, memory: int) -> None:
         self._memory = memory
         self._process = subprocess.Popen(
-            [*command, str(os.getpid()), str(memory)],
+            [*(command or ()), str(os.getpid()), str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **_ENVIRONMENT},
+            preexec_fn=None if command else partial(_work, os.getpid(), memory),  # never returns: nothing is executed
         )
         self.pid = self._process.pid
         self.work = Work(process_clock(self.pid))
@@ -148,6 +159,42 @@ class DecodingProcess:
             pass
 
 
+_ahead: dict[int, DecodingProcess] = {}
+"""A process that was forked before it was needed, by its memory."""
+
+
+def fork_ahead(memory: int) -> None:
+    """Fork a decoding process, for the first service of this process that needs one.
+
+    It shares what is imported, and so is ready in a fraction of the time of a new interpreter. Called from the main
+    thread while there is no other; does nothing on other systems than Linux, whose libraries may not survive a fork.
+
+    Args:
+        memory: As that of the service.
+    """
+    if sys.platform == "linux":
+        _ahead[memory] = DecodingProcess(None, memory)
+
+
+def _work(parent: int, memory: int) -> NoReturn:
+    """Be a decoding process; called between fork and exec."""
+    status = 1
+    try:
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the last one tells the parent that the process has started
+        os.environ.update(_ENVIRONMENT)  # for libraries that are loaded later
+        with suppress(AttributeError):  # C libraries other than glibc
+            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, int(_ENVIRONMENT["MALLOC_MMAP_THRESHOLD_"]))
+        gc.enable()
+        from pagemill.runtime.decoder_worker import work
+
+        work(parent, memory)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
 class DecodingService:
     """Decodes pages for all documents of a run. An async context manager; made for one event loop.
 
@@ -173,7 +220,7 @@ class DecodingService:
         self.limits = DecodeLimits()
         self._timeout_s = timeout_s
         self._memory = memory
-        self._command = command or module_command("pagemill.runtime.decoder_worker")
+        self._command = command
         self._free = asyncio.Semaphore(workers)
         self._idle: list[DecodingProcess] = []
         # One thread asks a process, another one may have to kill it. Of the event loop's own threads, hanging
@@ -303,12 +350,17 @@ class DecodingService:
         async with self._process() as process, self._time_limit(what, process=process):
             return await self._waiting.run(process.ask, request)
 
+    def _start(self) -> DecodingProcess:
+        if self._command is None and (ahead := _ahead.pop(self._memory, None)):
+            return ahead
+        return DecodingProcess(self._command or module_command("pagemill.runtime.decoder_worker"), self._memory)
+
     @asynccontextmanager
     async def _process(self) -> AsyncIterator[DecodingProcess]:
         """Lend a process; whatever goes wrong meanwhile (crash, time out, cancellation) ends it."""
         async with self._free:
             is_new, is_good = not self._idle, False
-            process = DecodingProcess(self._command, self._memory) if is_new else self._idle.pop()
+            process = self._start() if is_new else self._idle.pop()
             try:
                 if is_new:
                     async with self._time_limit("starting a decoding process", DECODE_TIMEOUT_S, process):

@@ -25,7 +25,6 @@ from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DecodedLayout, DetectedRegion, JpegLayoutEngine, LayoutEngine
 from pagemill.layout.settings import LayoutSettings
 from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
-from pagemill.recognition.reader import ReadPage
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
@@ -43,6 +42,7 @@ from pagemill.tables.structure_model import StructureModel
 
 if TYPE_CHECKING:
     from pagemill.describing.describer import DescribeCounts, KeptAnswers
+    from pagemill.recognition.reader import ReadPage
 
 _READY = 2
 """Regions that are in flight or ready, for each one that the region engine can have in flight: it never waits for one,

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer, TextDetector, TextRecognizer
 from pagemill.recognition.languages import Plan, plan
-from pagemill.recognition.reader import PageReader, ReadPage
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked, checked_lines, checked_text, engine_error
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.once import Once
 from pagemill.runtime.threads import ComputeThreads
+
+if TYPE_CHECKING:
+    from pagemill.recognition.reader import ReadPage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +50,8 @@ class TextReading:
         Raises:
             LanguageError: No installed engine reads a language that was asked for, or the page's script.
         """
+        from pagemill.recognition.reader import PageReader  # pages of text do without
+
         return await PageReader(await self._plan(languages), self).read(page)
 
     async def check(self, languages: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 from pagemill.errors import MissingInputError, PagemillError, TooLargeError
 from pagemill.imaging.formats import ARCHIVE, CONTAINERS, HEAD_BYTES, ZIP, is_document, promised, sniff
 from pagemill.readers.containers import Budget, Member, of_archive
-from pagemill.readers.mail import attached, read_message
 from pagemill.readers.packages import kind_of_package
 from pagemill.sources.items import Content, Item, SkippedFiles
 from pagemill.sources.remote import copy_to_disk, unreachable
@@ -98,6 +97,8 @@ def _on_disk(content: Content) -> Iterator[Path]:
 
 def _attached(path: Path) -> Iterator[Member]:
     """The attachments of a message; none where it cannot be read, which its own page reports."""
+    from pagemill.readers.mail import attached, read_message  # imports much, and few inputs are mail
+
     try:
         message = read_message(path)
     except PagemillError:

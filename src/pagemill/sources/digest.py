@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
 from dataclasses import dataclass, field, replace
 from io import FileIO
@@ -14,6 +13,7 @@ from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, text_digest
 from pagemill.errors import CorruptInputError, PagemillError, UnsupportedInputError
 from pagemill.imaging.formats import HEAD_BYTES, IMAGES, FileFormat, foreign_format, is_document, promised, sniff
+from pagemill.late import re
 from pagemill.sources.items import Item, RemoteFile
 from pagemill.sources.remote import copy_to_disk, read_all
 from pagemill.sources.stamp import FileStamp

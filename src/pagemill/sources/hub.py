@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import itertools
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -13,6 +12,7 @@ from typing import Any, TypeGuard
 
 from pagemill.errors import MissingInputError
 from pagemill.imaging.formats import SUFFIXES
+from pagemill.late import re
 from pagemill.sources.items import table_of
 
 CARD = "README.md"

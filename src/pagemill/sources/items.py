@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from pagemill.errors import PagemillError
+from pagemill.late import re
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_SUFFIXES = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pagemill.config.headings import INPUT
 from pagemill.config.options import Settings, option
 from pagemill.errors import UsageError
 from pagemill.imaging.formats import FileFormat
+from pagemill.late import re
 
 _RANGE = re.compile(r"(?=.*[0-9])(?P<first>[0-9]{1,9})?(?:(?P<dash>-)(?P<last>[0-9]{1,9})?)?")
 

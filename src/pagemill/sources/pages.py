@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -20,6 +19,7 @@ from pagemill.imaging.formats import FileFormat, sniff
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.page import PdfInfo
 from pagemill.imaging.tiff import TiffPages, count_pages
+from pagemill.late import re
 from pagemill.sources.base import DocumentRef, EncodedImage, PageRef, PdfPage, ReadPart
 from pagemill.sources.digest import Source
 from pagemill.sources.intake import Intake, input_error

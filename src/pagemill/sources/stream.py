@@ -78,6 +78,8 @@ class InputStream:
         self._intake = Intake(inputs, options, catalogue, self._identifier)
         references = PlannedReferences if planning else PageReferences
         self._references = references(self._intake, decoder.limits)
+        self._opened: dict[Path, PdfInfo] = {}
+        """What is known of the last PDF."""
         self._counts = not catalogue.is_part
         self._together = _PLANNED_TOGETHER if planning else 1
 
@@ -108,10 +110,12 @@ class InputStream:
         try:
             async with aclosing(on_thread(intake.sources())) as sources:
                 async for source in sources:
-                    # Not before the first unfinished file: those that were skipped are counted already.
-                    if counting is None and self._counts:
-                        counting = asyncio.create_task(self._count(intake.files, intake.position))
+                    before = intake.files, intake.position
                     pages = on_thread(await self._pages_of(source), together=self._together)
+                    # Not before the first unfinished file is open: those that were skipped are counted already, and
+                    # counting this one would start a process of its own.
+                    if counting is None and self._counts:
+                        counting = asyncio.create_task(self._count(*before))
                     async with aclosing(pages) as refs:
                         async for ref in refs:
                             yield ref
@@ -142,7 +146,8 @@ class InputStream:
                 if count is None and file_format is FileFormat.PDF and pdfs < MAX_PDFS:
                     assert isinstance(item.content, Path)
                     pdfs += 1
-                    info = await self._decoder.probe_pdf(item.content, options.password)
+                    known = self._opened.get(item.content)
+                    info = known or await self._decoder.probe_pdf(item.content, options.password)
                     # One more for the record of the missing pages.
                     count = info.page_count + (info.announced > info.page_count)
                 if count is None:
@@ -216,6 +221,7 @@ class InputStream:
         try:
             # What PDFium refuses may still be repaired below.
             info = await self._decoder.probe_pdf(path, self._options.password)
+            self._opened = {path: info}
         except (CorruptInputError, EmptyPageError, EncryptedError) as error:
             refusal = error
         if info is not None and info.page_count >= info.announced:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from pagemill.document.names import file_stem
+from pagemill.late import re
 
 RESULTS = "ocr_results.jsonl"
 TEXTS = "parsed_texts.jsonl"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pagemill.document.identity import PageKey
+from pagemill.late import re
 
 if TYPE_CHECKING:
     from pagemill.document.page import PageResult

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +21,7 @@ from pagemill.document.geometry import (
 )
 from pagemill.document.page import TextLine
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.tables.rules import Rule, Rules, find_rules, has_rules
 from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import is_number, usual_height

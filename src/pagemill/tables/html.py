@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lxml import etree, html
-
 from pagemill.document.marks import TAGS, safe_target
 from pagemill.document.page import Mark, Span
 from pagemill.document.spans import carried
+from pagemill.late import etree, html
 from pagemill.tables.table import Cell, Table, build_table, clean_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import cv2
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from pagemill.document.marks import without_bold
 from pagemill.document.page import TextLine
 from pagemill.document.spans import carried, with_scripts
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.tables.agreement import agreement
 from pagemill.tables.fitting import fit
 from pagemill.tables.grid import Grid, GridCell

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.late import cv2
 from pagemill.tables.thresholds import TABLES
 
 

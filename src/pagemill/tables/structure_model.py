@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +15,7 @@ from pagemill.document.geometry import Box
 from pagemill.errors import EngineError, MissingDependencyError
 from pagemill.imaging.types import Pixels
 from pagemill.installation import reinstall
+from pagemill.late import cv2
 from pagemill.model_cache import cached
 from pagemill.tables.html import parse_table
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pagemill.document.marks import inline_html
 from pagemill.document.page import Span
 from pagemill.document.shown import count
 from pagemill.document.spans import carried
+from pagemill.late import re
 
 if TYPE_CHECKING:
     import pandas

@@ -1,7 +1,9 @@
-"""The time limits of the decoding service, with a process that a test plays."""
+"""The decoding service: its time limits, with a process that a test plays; a process that is forked."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +15,8 @@ from pagemill.errors import PageTimeoutError
 from pagemill.imaging.page import PdfRepair
 from pagemill.runtime import decoding
 from pagemill.runtime.decoding import DecodingService
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(("computed", "is_over"), [(3600.0, False), (0.0, True)])
@@ -48,3 +52,27 @@ async def test_the_limit_counts_the_cpu_time_of_the_process_that_is_asked(
     async with DecodingService(workers=1, timeout_s=0.001) as service:
         with pytest.raises(PageTimeoutError, match=r"repairing a\.pdf") if is_over else nullcontext():
             assert (await service.repair_pdf(Path("a.pdf"), Path("b.pdf"))).announced == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system forks its decoding processes")
+def test_a_process_that_is_forked_ahead_answers_within_its_limits_and_holds_no_file_of_its_parent():
+    script = """
+import asyncio, os
+from pathlib import Path
+from pagemill.runtime import decoding
+
+async def ask():
+    async with decoding.DecodingService(workers=1) as service:
+        info = await service.probe_pdf(Path("samples/report.pdf"))
+        (process,) = service._idle
+        fds = {os.readlink(fd) for fd in Path(f"/proc/{process.pid}/fd").iterdir()}
+        limits = Path(f"/proc/{process.pid}/limits").read_text()
+    print(info.page_count, forked.pid == process.pid, any("pyproject" in fd for fd in fds), str(2**31) in limits)
+
+with open("pyproject.toml"):
+    decoding.fork_ahead(2**31)
+    (forked,) = decoding._ahead.values()
+    asyncio.run(ask())
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "2 True False True\n", done.stderr

@@ -6,7 +6,6 @@ their facts, in a moment and always alike, and laid over the records as they are
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -18,6 +17,7 @@ from pagemill.document.structure.furniture import mark_furniture
 from pagemill.document.structure.headings import mark_headings
 from pagemill.document.structure.joins import join
 from pagemill.document.structure.overlay import Overlay, RegionOverlay, apply, as_shown, decode_overlay, encode_overlay
+from pagemill.late import re
 
 __all__ = [
     "MOST_PAGES",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from pagemill.document.labels import FURNITURE_LABELS, RUNNING_TEXT, TITLES, Label
 from pagemill.document.page import Furniture, Style
 from pagemill.document.structure.facts import Facts, RegionFacts
+from pagemill.late import re
 
 TEXTS = RUNNING_TEXT | TITLES | FURNITURE_LABELS
 """Labels of what may be a heading, a paragraph or furniture."""

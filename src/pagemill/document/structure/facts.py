@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from pagemill.document.json_text import json_bytes
 from pagemill.document.labels import FORMULAS, PICTURES, Label
 from pagemill.document.page import ContentFormat, Furniture, Mark, PageResult, Region, Status, Style, TextLine
+from pagemill.late import re
 
 FACTS_VERSION = 2
 """Below 128. Facts of another version are derived again from the record."""

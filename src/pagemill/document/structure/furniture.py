@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from pagemill.document.labels import FURNITURE_LABELS, PICTURES, TITLES, Label, is_page_number
 from pagemill.document.page import Furniture
 from pagemill.document.structure.book import TEXTS, Book, Draft, folded
+from pagemill.late import re
 
 log = logging.getLogger(__name__)
 

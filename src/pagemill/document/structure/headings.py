@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, permutations
@@ -12,6 +11,7 @@ from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
 from pagemill.document.page import Furniture, OutlineEntry, Style
 from pagemill.document.structure.book import TEXTS, Book, Draft, letters
 from pagemill.document.structure.facts import HEAD
+from pagemill.late import re
 
 log = logging.getLogger(__name__)
 

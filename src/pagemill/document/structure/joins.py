@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable
 from itertools import pairwise
 
 from pagemill.document.joining import goes_on
 from pagemill.document.labels import RUNNING_TEXT, Label
 from pagemill.document.structure.book import Book, Draft
+from pagemill.late import re
 
 log = logging.getLogger(__name__)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import msgspec
 
 from pagemill.document.labels import FURNITURE_LABELS, Label
 from pagemill.document.page import Furniture, Mark, PageResult, Region, Span
+from pagemill.late import re
 
 _TARGET = re.compile(r'(?<=href=")#page=[^"]{1,40}(?=")')
 

@@ -8,11 +8,11 @@ cost.
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.imaging.types import Floats
+from pagemill.late import cv2
 from pagemill.layout.pp_doclayout.preprocess import INPUT_SIDE
 
 _SIMPLIFY = 0.004  # of an outline's length: the distance to which it is simplified

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 from pagemill.layout.pp_doclayout.settings import Interpolation
 
 if TYPE_CHECKING:

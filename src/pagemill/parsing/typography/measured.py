@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-import cv2
 import msgspec
 import numpy as np
 
 from pagemill.document.geometry import Box, split_when
 from pagemill.document.page import Mark, Span, TextLine, Word
 from pagemill.imaging.types import Flags, Pixels
+from pagemill.late import cv2
 from pagemill.parsing.lines import line_size, weighted_median
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.thresholds import PARSING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pagemill.document.geometry import Box, area, intersection, union_box
 from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import ANNOTATION, Furniture, Mark, TextLine
 from pagemill.imaging.page import TextLayer
+from pagemill.late import re
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.korean import korean_words, mark_broken_words
 from pagemill.parsing.lines import direction, words_of

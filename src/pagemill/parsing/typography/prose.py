@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from statistics import median
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.page import Mark, Style
 from pagemill.document.structure.headings import TEXT_TAGS
+from pagemill.late import re
 from pagemill.parsing.lines import join_rows
 from pagemill.parsing.lists import BULLET, Marker, follows, marker, parsed_marker
 from pagemill.parsing.typography.cells import LEADERS

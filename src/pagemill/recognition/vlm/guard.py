@@ -7,11 +7,11 @@ token limit while repeating itself is a loop, whatever it repeats.
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pagemill.document.labels import Task
+from pagemill.late import re
 from pagemill.recognition.vlm.table_answers import split_tables
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pagemill.late import re
 from pagemill.tables.html import MAX_CELLS, MAX_SLOTS, parse_table
 from pagemill.tables.table import Cell, Table, build_table
 
