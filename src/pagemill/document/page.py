@@ -372,6 +372,11 @@ class PageResult(PageFacts, Shown, kw_only=True):
         return f"PageResult({self.page_id!r}, {self.status.value}, {count(len(self.regions), 'region')})"
 
     @property
+    def has_image(self) -> bool:
+        """Whether there are pixels to show: not of Office files, web pages and the like, which are read without."""
+        return self.width > 0 and not self.text_source.startswith("document")
+
+    @property
     def is_structured(self) -> bool:
         """Whether the record tells what the structure of its document is derived from: older ones do not."""
         return (

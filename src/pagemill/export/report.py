@@ -89,7 +89,7 @@ def _page_blocks(
             block = _image_block(f"image-{len(entries)}", image)
             yield block
             size += len(block)
-        elif page.status is Status.DONE and not page.text_source.startswith("document"):  # those have none
+        elif page.status is Status.DONE and page.has_image:
             missing_images += 1
         has_latex |= any(region.content_format is ContentFormat.LATEX for region in page.regions)
         present = {region.label for region in page.regions}

@@ -304,6 +304,8 @@ class JobResults:
             errors = [PageError(category="skipped", message=self._plain(category or ""), component="source")]
         elif found is None and category is not None:
             errors = [PageError(category=category, message=self._plain(message or ""), component="worker")]
+        # A size is that of an image, which the web app asks for.
+        drawn = found if found is not None and found.has_image else None
         return PageSummary(
             n=source * PAGES_OF_A_SOURCE + page,
             document=doc_id,
@@ -314,8 +316,8 @@ class JobResults:
             title=page_title(found) if found is not None and state == PageState.DONE else None,
             confidence=None if found is None else found.confidence,
             errors=errors,
-            width=None if found is None else found.width,
-            height=None if found is None else found.height,
+            width=None if drawn is None else drawn.width,
+            height=None if drawn is None else drawn.height,
         )
 
     def _decoded(self, reader: RunReader, record: int) -> PageResult:

@@ -285,7 +285,7 @@ export class JobView {
   /** A small image of a page, which is asked for when the row has stayed in view for a moment. */
   thumbnailNode(page) {
     const image = make("img", { class: "thumbnail", alt: "" });
-    if (!page.width && page.status === "failed") return image;
+    if (!page.width && ["done", "failed"].includes(page.status)) return image;
     setTimeout(async () => {
       if (!image.isConnected) return;
       const path = `${jobPath(this.id, "pages", page.n, "image")}?width=${THUMBNAIL_PX}`;

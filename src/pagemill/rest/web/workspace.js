@@ -34,7 +34,9 @@ export class Workspace {
       this.panes.ariaBusy = "true"; // what is shown until then is another page
       try {
         const record = await getJson(jobPath(job, "pages", page), { signal });
-        const image = record.width ? await fetchImage(jobPath(job, "pages", page, "image"), signal) : null; // a file that was not opened has none
+        // A file that was not opened has none, and a document that is no PDF neither.
+        const hasImage = record.width && !record.text_source?.startsWith("document");
+        const image = hasImage ? await fetchImage(jobPath(job, "pages", page, "image"), signal) : null;
         if (signal.aborted) return;
         this.setPlace(document, record.page_number);
         record.doc_id = document; // the server has numbers for documents
