@@ -291,10 +291,10 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
         return None
     pieces = [piece for row in rows for piece in row.pieces]
     rows, starts = _parted_at_starts(rows)
-    separators = _separators(rows, drawn)
+    whole = [_is_between_heads(rows, place + 1) for place in range(len(rows))]  # heads over several columns
+    separators = _separators([row for row, over in zip(rows, whole, strict=True) if not over], drawn)
     reach = TYPOGRAPHY.cell_gap * rows[0].size
     separators = sorted([*separators, *(x for x in starts if not any(x - reach < other <= x for other in separators))])
-    whole = [_is_between_heads(rows, place + 1) for place in range(len(rows))]  # heads over several columns
     cut = [
         cells_of(row) if over else [part for cell in cells_of(row) for part in _cut(cell, separators)]
         for row, over in zip(rows, whole, strict=True)

@@ -264,9 +264,7 @@ def _pairs(
                 ended = needed < room or numbers
                 pitch = cell[0].baseline - other[0].baseline
                 far = pitch > TYPOGRAPHY.wrapped_cell * leading_at(leading, rows[place])
-                parted = written and any(
-                    other[-1].order < x[0].order < cell[0].order for row in cut[above : place + 1] for x in row
-                )
+                parted = written and cell[0].order > other[-1].order + 1
                 pairs.append(
                     _Pair(
                         above=above,
