@@ -264,7 +264,7 @@ def _pairs(
                 ended = needed < room or numbers
                 pitch = cell[0].baseline - other[0].baseline
                 far = pitch > TYPOGRAPHY.wrapped_cell * leading_at(leading, rows[place])
-                parted = written and cell[0].order > other[-1].order + 1
+                parted = written and cell[0].order > other[-1].order + 1 and pitch > TYPOGRAPHY.beside * usual
                 pairs.append(
                     _Pair(
                         above=above,
