@@ -155,9 +155,9 @@ def _between(
     own = [_columns_of(row) for row in spans]
     apart = {(pair.above, pair.below) for pair in pairs if pair.apart}
     parts = [(pair.above, pair.below, pair.follows and not pair.apart) for pair in pairs]
-    if len(own) > 2 and len(spans[2]) > 1 and min(own[2]) <= min(own[0]) and max(own[0]) <= max(own[2]):
-        if rows[2].baseline - rows[0].baseline > 2 * TYPOGRAPHY.beside * rows[0].size:
-            apart.add((0, 2))  # heads over several heads
+    far = len(rows) > 2 and rows[2].baseline - rows[0].baseline > 2 * TYPOGRAPHY.beside * rows[0].size
+    if far and len(spans[2]) > 1 and min(own[2]) <= min(own[0]) and max(own[0]) <= max(own[2]):
+        apart.add((0, 2))  # heads over several heads
     found: dict[int, tuple[int, int]] = {}
     for above, below in sorted(apart):
         inside = range(above + 1, below)
