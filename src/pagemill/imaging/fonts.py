@@ -35,6 +35,8 @@ _BRACKETS = list(b"()<>[]{}")
 _NARROW, _WIDE = frozenset(b"il.,:;'|!jtIf"), frozenset(b"mwMWOQGD@%N")
 _LEAST_SIGNS = 8
 """Different printing ASCII signs of a font on a page from which its pitch is measured (not measured)."""
+_MOSTLY = 2 / 3
+"""Share of East Asian characters on a page from which a font is that of its text: drawn pages have 0.77 and more."""
 _SAME_ADVANCE, _OTHER_ADVANCE = 0.04, 0.15
 """Spread of advances in em, up to which a font has a fixed pitch, and from which it has none: those of fixed-pitch
 fonts differ by rounding, ``i`` and ``m`` of others by 0.4 and more."""
@@ -88,9 +90,10 @@ def measured_pitch(codes: NDArray[np.uint32], advances: Floats) -> bool | None:
     """
     # Browsers give brackets in right-to-left lines a replacement text, whose box is that of the ink.
     printing = (codes > 0x20) & (codes < 0x7F) & ~np.isin(codes, _BRACKETS)
-    if not printing.any():
-        # Han characters and kana share a width in every font.
-        return False if (codes >= 0x2E80).any() else None
+    # Han characters and kana share a width in every font, and in many all Latin letters have half of it.
+    east_asian = int((codes >= 0x2E80).sum())
+    if east_asian and (not printing.any() or east_asian > _MOSTLY * len(codes)):
+        return False
     signs, first = np.unique(codes[printing], return_index=True)
     found = set(signs.tolist())
     if len(found) < _LEAST_SIGNS or not (found & _NARROW and found & _WIDE):

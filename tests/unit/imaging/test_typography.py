@@ -118,6 +118,8 @@ def test_the_pitch_of_a_font_is_measured_where_enough_signs_tell():
     assert measured_pitch(codes, np.linspace(0.2, 0.9, len(codes))) is False
     assert measured_pitch(codes[:3], np.full(3, 0.6)) is None
     assert measured_pitch(np.array([0x4E00], dtype=np.uint32), np.ones(1)) is False
+    text = np.concatenate((codes, np.full(3 * len(codes), 0x4E00, dtype=np.uint32)))  # letters of half its width
+    assert measured_pitch(text, np.full(len(text), 0.5)) is False
 
 
 def test_inline_marks_have_the_offsets_of_their_characters(tmp_path):

@@ -120,10 +120,12 @@ def _is_between(rows: Sequence[PageRow], place: int) -> bool:
     if not 0 < place < len(rows) - 1 or rows[place].parted or rows[place + 1].parted:
         return False
     row, pitches = rows[place], [rows[place].pitch, rows[place + 1].pitch]
-    even = max(pitches) - min(pitches) < TYPOGRAPHY.same_baseline * row.size
+    even = max(pitches) - min(pitches) < TYPOGRAPHY.same_baseline * row.size and (
+        TYPOGRAPHY.beside * row.size < min(pitches) < TYPOGRAPHY.written_on * row.size
+    )
     others = [*_extents(rows[place - 1]), *_extents(rows[place + 1])]
     apart = not any(x1 < end and start < x2 for x1, x2 in _extents(row) for start, end in others)
-    return even and apart and max(pitches) < TYPOGRAPHY.written_on * row.size
+    return even and apart
 
 
 def _is_between_heads(rows: Sequence[PageRow], place: int) -> bool:
@@ -291,14 +293,12 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
         return None
     pieces = [piece for row in rows for piece in row.pieces]
     rows, starts = _parted_at_starts(rows)
-    separators = _separators(rows, drawn)
+    heads = 1 if _is_between_heads(rows, 1) else 0  # over several columns, whose gutters they cross
+    separators = _separators(rows[heads:], drawn)
     reach = TYPOGRAPHY.cell_gap * rows[0].size
     separators = sorted([*separators, *(x for x in starts if not any(x - reach < other <= x for other in separators))])
-    whole = [_is_between_heads(rows, place + 1) for place in range(len(rows))]  # heads over several columns
-    cut = [
-        cells_of(row) if over else [part for cell in cells_of(row) for part in _cut(cell, separators)]
-        for row, over in zip(rows, whole, strict=True)
-    ]
+    cut = [[part for cell in cells_of(row) for part in _cut(cell, separators)] for row in rows[heads:]]
+    cut = [*map(cells_of, rows[:heads]), *cut]
     columns = _columns(cut, separators)
     if len(columns) < 2 or not _are_cells(cut, columns) or (not ruled and _run_on(cut)):
         return None
@@ -371,10 +371,10 @@ def _parted(piece: Piece, starts: Sequence[float], near: float) -> list[Piece]:
 def _separators(rows: Sequence[PageRow], drawn: Drawn) -> list[float]:
     """Where columns end, as x: the gutters that run down through the rows."""
     words: list[list[TableWord]] = []
-    for row in rows:
+    for place, row in enumerate(rows):
         own = [word for piece in row.pieces for word in ([_as_word(piece)] if piece.fixed else words_of([piece]))]
-        if words and row.pitch < TYPOGRAPHY.beside * row.size:
-            words[-1] += own  # lines of cells in the middle of a taller one
+        if words and (row.pitch < TYPOGRAPHY.beside * row.size or _is_between(rows, place)):
+            words[-1] += own  # lines of cells in the middle of a taller one, or of several
         else:
             words.append(own)
     height = max(4.0, median(word.y2 - word.y1 for row in words for word in row))

@@ -96,7 +96,8 @@ def table_rows(
     whole = [PageRow(rows[place].pieces) for place in kept]
     for above, row in pairwise(whole):
         row.above = above
-    grouped = _grouped(whole, [cut[place] for place in kept], columns, drawn, leading)
+    two_heads = between.get(1) == (0, 2)
+    grouped = _grouped(whole, [cut[place] for place in kept], columns, drawn, leading, two_heads=two_heads)
     number = {kept[place]: index for index, group in enumerate(grouped) for place in group}
     began = {cell[0].order: number[place] for place in kept for cell in cut[place]}
     taken: list[set[int]] = [set() for _ in grouped]
@@ -154,11 +155,9 @@ def _between(
     own = [_columns_of(row) for row in spans]
     apart = {(pair.above, pair.below) for pair in pairs if pair.apart}
     parts = [(pair.above, pair.below, pair.follows and not pair.apart) for pair in pairs]
-    for above, row in enumerate(spans):  # heads over several heads
-        for first, last in row:
-            below = next((place for place in range(above + 1, len(own)) if own[place] & {*range(first, last + 1)}), 0)
-            if sum(first <= start and end <= last for start, end in spans[below]) > 1 and below > above:
-                apart.add((above, below))
+    far = len(rows) > 2 and rows[2].baseline - rows[0].baseline > 2 * TYPOGRAPHY.beside * rows[0].size
+    if far and len(spans[2]) > 1 and min(own[2]) <= min(own[0]) and max(own[0]) <= max(own[2]):
+        apart.add((0, 2))  # heads over several heads
     found: dict[int, tuple[int, int]] = {}
     for above, below in sorted(apart):
         inside = range(above + 1, below)
@@ -184,6 +183,8 @@ def _grouped(
     columns: Sequence[tuple[float, float]],
     drawn: Drawn,
     leading: Leading,
+    *,
+    two_heads: bool,
 ) -> list[list[int]]:
     """Which rows of text are a row of the table each.
 
@@ -196,6 +197,7 @@ def _grouped(
         columns: Start and end of each.
         drawn: Rules of the page.
         leading: Of the text.
+        two_heads: Whether the first row has heads over those of the second.
     """
     spans = [[span(cell, columns) for cell in cells] for cells in cut]
     pairs = _pairs(rows, cut, spans, columns, leading)
@@ -215,7 +217,7 @@ def _grouped(
             begins = False
         elif any(pair.apart and pair.below - pair.above == 1 for pair in across):
             begins = True
-        elif place == 1 and any(first != last for first, last in spans[0]):
+        elif place == 1 and (two_heads or any(first != last for first, last in spans[0])):
             begins = True  # a head of two levels
         elif sum(pair.numbers and pair.below - pair.above == 1 for pair in across) > 1:
             begins = True
@@ -263,10 +265,8 @@ def _pairs(
                 numbers = _is_number(cell) and _is_number(other)
                 ended = needed < room or numbers
                 pitch = cell[0].baseline - other[0].baseline
-                far = pitch > TYPOGRAPHY.wrapped_cell * leading_at(leading, rows[place])
-                parted = written and any(
-                    other[-1].order < x[0].order < cell[0].order for row in cut[above : place + 1] for x in row
-                )
+                far = min(TYPOGRAPHY.wrapped_cell * leading_at(leading, rows[place]), TYPOGRAPHY.written_on * usual)
+                parted = written and cell[0].order > other[-1].order + 1 and pitch > TYPOGRAPHY.beside * usual
                 pairs.append(
                     _Pair(
                         above=above,
@@ -285,7 +285,7 @@ def _pairs(
                         numbers=numbers,
                         broken=other[-1].cut or (BROKEN.search(other[-1].text) is not None and initial.isalnum()),
                         beside=spans[above][-1][1] > column or spans[place][0][0] < column,
-                        apart=parted and (ended or far),
+                        apart=parted and (ended or pitch > far),
                     )
                 )
             if column == last:

@@ -448,3 +448,47 @@ def test_code_that_runs_up_to_the_next_cell_and_over_it_stays_in_its_own(tmp_pat
         sheet.put(260, y, f"{place} boats", size=10)
     found = rows_of(markdown(sheet, tmp_path))
     assert [row[:2] for row in found[1:]] == [[f"`{code}`", master] for _, code, master in rows[1:]]
+
+
+@pytest.mark.parametrize("drawn", ["nothing", "walls and the head"])
+def test_cells_over_rows_and_heads_over_heads(tmp_path, drawn):
+    sheet = Sheet()
+    sheet.prose(72, 60, 450)
+    sheet.put(270, 172, "Results of the survey", "Helvetica-Bold")
+    for x, y, text in ((100, 184, "Building"), (190, 184, "Total"), (262, 196, "First half"), (352, 196, "Share")):
+        sheet.put(x, y, text, "Helvetica-Bold")
+    y = 222
+    for name, numbers in {
+        "Pumping station": [("5450", "12.1", "4.0")],
+        "Town hall": [("4475", "8.2", "71.9"), ("894", "7.5", "9.1")],
+        "Bridge": [("31", "22.8", "1.3"), ("7954", "5.0", "88.4"), ("86", "30.5", "2.2")],
+    }.items():
+        sheet.put(72, y + 11 * (len(numbers) - 1), name)
+        for row in numbers:
+            for x, number in zip((214, 310, 380), row, strict=True):
+                sheet.right(x, y, number)
+            y += 22
+    if drawn != "nothing":
+        for wall in (170, 240, 330):
+            sheet.line(wall, 842 - 158, wall, 842 - (y - 8))
+        for level in (158, 204, y - 8):
+            sheet.line(66, 842 - level, 400, 842 - level)
+    text = markdown(sheet, tmp_path)
+    assert text.count("<table>") == 1
+    for cell in (
+        '<th rowspan="2">Building</th><th rowspan="2">Total</th><th colspan="2">Results of the survey</th></tr>',
+        "<tr><th>First half</th><th>Share</th></tr>",
+        "<td>Pumping station</td><td>5450</td>",
+        '<td rowspan="2">Town hall</td><td>4475</td><td>8.2</td><td>71.9</td></tr><tr><td>894</td>',
+        '<td rowspan="3">Bridge</td><td>31</td>',
+    ):
+        assert cell in text
+
+
+def test_answers_right_behind_labels_are_no_column(tmp_path):
+    sheet = Sheet()
+    fields = [("Name:", "Grey Heron"), ("Date of birth:", "9 June"), ("Port of registry:", "East quay"), ("Crew:", "5")]
+    for place, (label, answer) in enumerate(fields):
+        sheet.put(72, 110 + 24 * place, label)
+        sheet.put(92 + sheet.stringWidth(label, "Helvetica", 10), 110 + 24 * place, answer)
+    assert not rows_of(markdown(sheet, tmp_path))
