@@ -87,8 +87,9 @@ def _bands(pieces: Sequence[Piece], gutter: tuple[float, float]) -> list[tuple[l
     bands: list[tuple[list[Piece], list[Piece], list[Piece]]] = [([], [], [])]
     for piece in sorted(pieces, key=lambda piece: piece.baseline):
         slack = 0.2 * piece.size
-        if piece.size > TYPOGRAPHY.larger * text and _reaches_into(gutter, piece, 0.2 * text, pieces):
-            slack = -float("inf")
+        enters = not any(bands[-1][1:]) or (piece.x1 < gutter[1] - 0.2 * text and piece.x2 > gutter[0] + 0.2 * text)
+        if enters and piece.size > TYPOGRAPHY.larger * text and _is_alone(piece, pieces):
+            slack = -float("inf")  # over the columns
         if piece in floats:
             waiting.append(piece)
         elif piece.x2 <= middle + slack:
@@ -123,13 +124,10 @@ def _floats(pieces: Sequence[Piece], middle: float) -> list[Piece]:
     return floats
 
 
-def _reaches_into(gutter: tuple[float, float], piece: Piece, slack: float, pieces: Sequence[Piece]) -> bool:
-    """Whether a headline over columns ends or begins in their gutter: no text is on its other side."""
-    if piece.x2 <= gutter[0] + slack or piece.x1 >= gutter[1] - slack:
-        return False
+def _is_alone(piece: Piece, pieces: Sequence[Piece]) -> bool:
+    """Whether nothing stands beside a piece."""
     _, top, _, bottom = piece.line.box
-    beside = (other for other in pieces if top < other.line.box[3] and other.line.box[1] < bottom)
-    return not any(other.x1 > gutter[0] or other.x2 < gutter[1] for other in beside if other is not piece)
+    return not any(top < o.line.box[3] and o.line.box[1] < bottom for o in pieces if o is not piece)
 
 
 def _is_flowed_around(piece: Piece, pieces: Sequence[Piece], least: int) -> bool:
