@@ -345,13 +345,22 @@ def _score_formulas(true: Sequence[str], predicted: Sequence[str]) -> list[float
 
 
 def _lost_words(blocks: Sequence[Block], text: str, regions: Sequence[dict[str, Any]]) -> int:
-    """Words of the record that the Markdown has fewer times, those of running heads and page numbers left out."""
-    recorded: Counter[str] = Counter()
+    """Words of the record that the Markdown has fewer times, those of running heads and page numbers left out.
+
+    Formulas count by their signs; a word that a column breaks is one word in the Markdown.
+    """
+    written = Counter(_words(text))
+    recorded: list[str] = []
     for region in regions:
-        if content := region.get("content"):
-            recorded.update(_words(plain_text(str(content))[0]))
+        if not (content := region.get("content")):
+            continue
+        is_latex = region.get("content_format") == "latex"
+        words = _words(latex_text(content) if is_latex else plain_text(str(content))[0])
+        if words and recorded and recorded[-1] + words[0] in written:
+            words[0] = recorded.pop() + words[0]
+        recorded += words
     furniture = Counter(word for block in blocks if block.kind == "furniture" for word in _words(block.text))
-    return (recorded - Counter(_words(text)) - furniture).total()
+    return (Counter(recorded) - written - furniture).total()
 
 
 def _words(text: str) -> list[str]:

@@ -22,6 +22,8 @@ _WORD_GAP, _SPACE = 0.2, 0.65
 """Most space between letters of a word, and between words."""
 _RELATION_SPACE = 0.2
 """Least space on both sides of a bar that is a relation; TeX sets 0.28, and beside a bar the side of its glyph."""
+_LIMIT_GAP = 0.45
+"""Most space between the symbols of a limit, in units of the operator's line: around a relation some set 0.35."""
 _SPOKEN = "if for and or otherwise where with when such that all is else on in of to the as"
 _TEXT_WORDS = frozenset(_SPOKEN.split())
 
@@ -151,7 +153,7 @@ def _limit(nodes: list[Node], operator: Node, em: float, beyond: Callable[[Node,
         grown = False
         left, right = min(n.box[0] for n in taken), max(n.box[2] for n in taken)
         for node in small:
-            if node not in taken and max(left - node.box[2], node.box[0] - right) < 0.3 * em:
+            if node not in taken and max(left - node.box[2], node.box[0] - right) < _LIMIT_GAP * em:
                 taken.append(node)
                 grown = True
     return taken

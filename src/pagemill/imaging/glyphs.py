@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,7 @@ _ALEFS = (0x622, 0x623, 0x625, 0x627)
 _LAM = 0x644
 _AFTER_LAM = (*_ALEFS, 0x649, 0x64A, 0x645, 0x62C, 0x62D, 0x62E)
 """Letters of ligatures that begin with a lam."""
+_HALVES = re.compile("[\ud800-\udfff]{2}")
 _DOTTED = {"\u0131": "i", "\u0237": "j"}
 
 
@@ -223,7 +225,11 @@ def spell_out(text: str) -> str:
 
 
 def valid_unicode(text: str) -> str:
-    """PDFium speaks UTF-16: join the halves of characters outside of the basic plane, replace halves on their own."""
+    """PDFium speaks UTF-16: join the halves of characters outside of the basic plane, replace halves on their own.
+
+    It turns the halves round in right-to-left lines.
+    """
+    text = _HALVES.sub(lambda pair: "".join(sorted(pair[0])), text)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

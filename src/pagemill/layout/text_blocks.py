@@ -87,6 +87,17 @@ def is_press(lines: Floats, columns: Sequence[Indices]) -> bool:
     return stand_side_by_side(frames, line_height(lines)) >= LAYOUT.press_columns
 
 
+def are_plain_columns(frames: Floats, unit: float) -> bool:
+    """Whether blocks of text, shape (n, 4), are three columns or more: below their top none is across a gutter."""
+    tall = frames[frames[:, 3] - frames[:, 1] > LAYOUT.press_lines * unit]
+    if not tall.size:
+        return False
+    below = frames[frames[:, 3] > tall[:, 1].min() + unit / 2]
+    ends = np.maximum.accumulate(below[np.argsort(below[:, 0]), 2])
+    columns = 1 + int((np.sort(below[:, 0])[1:] > ends[:-1] - unit / 2).sum())
+    return columns >= LAYOUT.press_columns and columns == stand_side_by_side(below, unit)
+
+
 def stand_side_by_side(frames: Floats, unit: float) -> int:
     """How many frames of columns, shape (n, 4), stand side by side where most do, with lines so high."""
     most = 0

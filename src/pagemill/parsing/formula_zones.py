@@ -31,6 +31,8 @@ _WORD = re.compile(r"[^\W\d_]{3,}|[\u0590-\u08ff\u0e00-\u0e7f\u3040-\u30ff\u3131
 _CAMEL = re.compile(r"[a-z][A-Z]")
 _MEANS = RELATIONS | BIG | INTEGRALS | frozenset("+−±√⎛⎡⎧⎷")
 _LEAST_SYMBOLS = 3
+_SENTENCE = 12
+"""Letters in a row that are no name of a function, but words of a script without spaces. Not measured."""
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +174,7 @@ def _is_prose(line: TextLine, symbols: Sequence[Symbol]) -> bool:
         return False
     letters = sum(symbol.text.isalpha() and not symbol.math for symbol in symbols)
     share = PARSING.formula_prose
-    if len(words) == 1 and any(symbol.text in RELATIONS for symbol in symbols):
+    if len(words) == 1 and len(words[0]) < _SENTENCE and any(symbol.text in RELATIONS for symbol in symbols):
         share = PARSING.formula_prose_relation  # a function with a name
     return min(letters, sum(map(len, words))) >= share * len(symbols)
 

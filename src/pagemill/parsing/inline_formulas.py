@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from pagemill.document.geometry import union_box
 from pagemill.document.page import TextLine, Word
 from pagemill.document.spans import reworded
 from pagemill.document.symbols import Symbol
@@ -68,14 +69,14 @@ def find_inline(layer: TextLayer, lines: Sequence[TextLine], displayed: Collecti
     for line, symbols in zip(lines, owned, strict=True):
         wanted = id(line) not in displayed and line.polygon is None and not _NO_MARKDOWN.search(line.text)
         if wanted and any(symbol.math for symbol in symbols) and len(found.latex) < _MOST - len(line.words):
-            text = _marked_text(line, symbols, found.latex)
-            if text != line.text:
-                marked = reworded(line, text)
+            marked = _marked(line, symbols, found.latex)
+            if marked.text != line.text:
                 found.marked[id(line)], found.originals[id(marked)] = marked, line
     return found
 
 
-def _marked_text(line: TextLine, symbols: Sequence[Symbol], latex: list[str]) -> str:
+def _marked(line: TextLine, symbols: Sequence[Symbol], latex: list[str]) -> TextLine:
+    """The line with each formula as one word, which no line breaks."""
     of_word: list[list[Symbol]] = [[] for _ in line.words]
     for symbol in symbols:
         x = (symbol.box[0] + symbol.box[2]) / 2
@@ -83,18 +84,16 @@ def _marked_text(line: TextLine, symbols: Sequence[Symbol], latex: list[str]) ->
         if nearest >= 0:
             of_word[nearest].append(symbol)
     body = max((symbol.size for symbol in symbols), default=0.0)
-    out: list[str] = []
+    words: list[Word] = []
     place = 0
     while place < len(line.words):
         end = _end_of_formula(line.words, of_word, place)
-        if end == place:
-            out.append(line.words[place].text)
-            place += 1
-            continue
-        out.append(_written(line.words[place:end], of_word[place:end], latex, body))
-        place = end
+        own = line.words[place : max(end, place + 1)]
+        text = _written(of_word[place:end], latex, body) if end > place else None
+        words += own if text is None else [Word(text, union_box(word.box for word in own))]
+        place += len(own)
     trailing = " " if line.text.endswith(" ") else ""
-    return " ".join(out) + trailing
+    return reworded(line, " ".join(word.text for word in words) + trailing, words=tuple(words))
 
 
 def _distance(word: Word, x: float) -> float:
@@ -137,9 +136,8 @@ def _is_math(symbols: Sequence[Symbol]) -> bool:
     return by_font and words <= max(2, sum(symbol.math for symbol in symbols) + 1)
 
 
-def _written(words: Sequence[Word], of_word: Sequence[Sequence[Symbol]], latex: list[str], body: float) -> str:
-    """The formula's mark, with what of the text clings to it; the words themselves where it is none worth it."""
-    plain = " ".join(word.text for word in words)
+def _written(of_word: Sequence[Sequence[Symbol]], latex: list[str], body: float) -> str | None:
+    """The formula's mark, with what of the text clings to it; None where it is none worth it."""
     inside = sorted((symbol for symbols in of_word for symbol in symbols), key=lambda symbol: symbol.box[0])
     before, after = "", ""
     while inside and inside[-1].text in (*_ENDS, "”", '"', "’") and not _is_small(inside[-1], body):
@@ -151,7 +149,7 @@ def _written(words: Sequence[Word], of_word: Sequence[Sequence[Symbol]], latex: 
     written = latex_of_symbols(inside) if len(inside) > 1 else None
     needed = written is not None and re.search(r"[\\_^=<>]", written)
     if written is None or not needed or "$" in written:
-        return plain
+        return None
     latex.append(written)
     return f"{before}{chr(_FIRST + len(latex) - 1)}{after}"
 

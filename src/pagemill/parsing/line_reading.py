@@ -12,7 +12,7 @@ import msgspec
 from pagemill import tracing
 from pagemill.config.modes import EMBEDDED_TABLES, TextLayerMode
 from pagemill.document.geometry import as_array, union_box
-from pagemill.document.labels import Label
+from pagemill.document.labels import FIGURES, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.document.shown import count
 from pagemill.errors import LanguageError, NetworkError, PagemillError, UsageError
@@ -22,7 +22,7 @@ from pagemill.imaging.photograph import as_scanned, evenly_lit
 from pagemill.imaging.transforms import crop, rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
-from pagemill.layout.text_blocks import is_press, text_columns
+from pagemill.layout.text_blocks import are_plain_columns, is_press, line_height, text_columns
 from pagemill.parsing.analyse import analyse_page, analyse_typography
 from pagemill.parsing.doubts import (
     doubts_of,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from pagemill.recognition.reader import ReadPage
 
 log = tracing.PageLogger(__name__)
-_SET_OTHERWISE = "structure from the pixels: vertical text, or columns of the press"
 
 
 @dataclass(slots=True)
@@ -188,8 +187,8 @@ async def _by_typography(
     if any(map(is_unmapped, lines)):
         log.info("structure from the pixels: characters of a line have no Unicode value")
         return None, None
-    if await run.compute("analysis", is_set_otherwise, lines):
-        log.info(_SET_OTHERWISE)
+    if is_mostly_vertical(lines):
+        log.info("structure from the pixels: vertical text")
         return None, None
     detected = None
     assert page.text_layer is not None
@@ -208,28 +207,29 @@ async def _by_typography(
         errors.append(PageError(component="analysis", category="internal", message=message))
         log.warning(message)
         return None, detected
-    if record is not None and await run.compute("analysis", is_set_otherwise, lines, record):
-        log.info(_SET_OTHERWISE)
+    if record is not None and await run.compute("analysis", is_of_press, lines, record):
+        log.info("structure from the pixels: columns of the press")
         return None, detected
     return record, detected
 
 
-def is_set_otherwise(lines: Sequence[TextLine], record: PageResult | None = None) -> bool:
-    """Whether a page is set in a way that its fonts and places do not tell: vertically, or in columns of the press.
+def is_of_press(lines: Sequence[TextLine], record: PageResult) -> bool:
+    """Whether a page is in three columns or more of the press, with articles below each other.
 
-    On drawn pages of these kinds fonts alone mixed up the order of half of the elements.
+    On drawn newspapers fonts alone mixed up the order of 44 % of the elements, pixels that of 7 %; on pages in three
+    plain columns, with nothing but titles above them, 1 % and 4 %.
 
     Args:
         lines: Of the page.
         record: Its structure by fonts: without a table in it, short columns are none of a table's cells.
     """
-    if is_mostly_vertical(lines):
-        return True
-    if record is not None and any(region.label is Label.TABLE for region in record.regions):
-        return False
     boxes = as_array(line.box for line in lines)
-    least = PARSING.press_lines if record is None else 1
-    return is_press(boxes, [column for column in text_columns(boxes) if len(column) >= least])
+    least = PARSING.press_lines if any(region.label is Label.TABLE for region in record.regions) else 1
+    columns = [column for column in text_columns(boxes) if len(column) >= least]
+    if not is_press(boxes, columns):
+        return False
+    told = [region.bbox for region in record.regions if region.label not in FIGURES and region.furniture is None]
+    return not are_plain_columns(as_array(told), line_height(boxes))
 
 
 async def _with_missing_text(

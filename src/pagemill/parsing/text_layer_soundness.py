@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, compress, groupby, islice
@@ -37,6 +38,7 @@ _INDIC_WORD = re.compile("\\S*[\u0900-\u0dff]\\S*")
 _THAI = re.compile("[\u0e01-\u0eff]")
 _TWICE = re.compile(r"([\u0e01-\u0e30\u0e40-\u0e46][\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]+)\S{0,2} \1(?!\S)")
 """A consonant with the marks on it, given once more, alone."""
+_MARKS = re.compile("[\u0300-\u036f]")
 _MOJIBAKE = re.compile("Ã[\u0080-\u00bf©¨ª«¤¶¼]|â€|Â[\u00a0-\u00bf]|ï»¿")
 
 SOUND = "sound"
@@ -133,12 +135,13 @@ def is_garbled(text: str) -> bool:
         or len(_MOJIBAKE.findall(text)) > PARSING.mojibake * len(compact)
     ):
         return True
-    letters = "".join(re.findall(r"[a-z]", compact.lower()))
+    words = re.findall("[A-Za-z]+", _MARKS.sub("", unicodedata.normalize("NFD", text)))  # vowels have accents, too
+    letters = "".join(words).lower()
     if len(letters) < PARSING.sample or len(letters) <= PARSING.ascii_letters * len(compact):
         return False
     least, most = PARSING.vowels
     plausible = least <= len(re.findall(r"[aeiouy]", letters)) / len(letters) <= most
-    return not plausible or len(letters) > PARSING.word_length * len(re.findall(r"[A-Za-z]+", text))
+    return not plausible or len(letters) > PARSING.word_length * len(words)
 
 
 def _is_shattered(text: str) -> bool:

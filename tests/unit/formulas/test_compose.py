@@ -62,7 +62,7 @@ def test_a_root_has_what_is_under_its_bar_and_a_degree():
 
 @pytest.mark.parametrize(("sign", "command"), [("∑", "sum"), ("∏", "prod"), ("⋃", "bigcup")])
 def test_limits_stand_above_and_below_large_operators(sign, command):
-    symbols = [tall(sign, 0, 90.5, 104.5, 14), *row("i=1", 1, 112, 7), *row("n", 5, 89, 7), *row("x", 16)]
+    symbols = [tall(sign, 3, 90.5, 104.5, 8), *row("i = 1", -3, 112, 7), *row("n", 5, 89, 7), *row("x", 16)]
     assert latex_of_symbols(symbols) == rf"\{command}_{{i = 1}}^{{n}}x"
 
 

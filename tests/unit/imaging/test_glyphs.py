@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pagemill.imaging.glyph_lines import lines_of_glyphs
-from pagemill.imaging.glyphs import STYLE, Glyphs
+from pagemill.imaging.glyphs import STYLE, Glyphs, valid_unicode
 from pagemill.imaging.right_to_left import in_reading_order
 
 SIZE = 20.0
@@ -167,3 +167,7 @@ def test_a_gap_that_may_be_a_space_lowers_the_confidence():
 def test_a_character_without_a_unicode_value_lowers_the_confidence():
     (line,) = lines_of_glyphs(make_glyphs(word_by_word("wi\ufffd", gap=0)), 2000, 200)
     assert line.confidence == pytest.approx(2 / 3, abs=0.001)
+
+
+def test_halves_of_characters_that_were_turned_round_are_joined():
+    assert valid_unicode("\udc5a\ud835\udc5b\ud835 \ud835\udc5a \ud835") == "𝑚𝑛 𝑚 \ufffd"

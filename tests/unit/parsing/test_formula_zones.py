@@ -116,6 +116,20 @@ def test_lines_of_words_are_no_formulas():
     assert page.zones() == []
 
 
+def test_a_line_that_begins_with_a_formula_is_none_where_words_have_no_spaces():
+    page = Page()
+    page.write("x ≤ n+1 地區圖書館更換了老化的電纜和損壞", 100, 100)
+    assert page.zones() == []
+
+
+def test_a_formula_is_one_word_of_its_line():
+    page = Page()
+    line = page.write("when x_n ≤ 3, water", 100, 100)
+    (marked,) = find_inline(page.layer, page.lines, ()).lines(page.lines)
+    assert [word.box[::2] for word in marked.words][1] == (line.words[1].box[0], line.words[3].box[2])
+    assert " ".join(word.text for word in marked.words) == marked.text
+
+
 def test_a_line_that_ends_a_paragraph_is_none():
     page = Page()
     page.write("the mill turns slowly in spring when water is high and", 100, 100)

@@ -34,12 +34,19 @@ def columns(count: int, *, vertical: bool = False) -> list[TextLine]:
     return lines
 
 
-def test_vertical_pages_and_those_of_the_press_get_their_structure_from_pixels():
-    assert [line_reading.is_set_otherwise(columns(count)) for count in (1, 2, 3, 4)] == [False, False, True, True]
-    assert line_reading.is_set_otherwise(columns(1, vertical=True))
+def test_pages_of_the_press_are_those_with_articles_below_each_other_in_three_columns():
+    def page(label, *boxes):
+        return SimpleNamespace(regions=[SimpleNamespace(label=label, bbox=box, furniture=None) for box in boxes])
+
+    frames = [(column * 200.0, 0.0, column * 200.0 + 185, 232.0) for column in range(3)]
+    plain, title = page(Label.TEXT, *frames), (100.0, -40.0, 500.0, -10.0)
+    stacked = page(Label.TEXT, *frames, (100.0, 240.0, 500.0, 260.0))
+    assert not line_reading.is_of_press(columns(2), stacked)
+    assert [line_reading.is_of_press(columns(3), record) for record in (plain, stacked)] == [False, True]
+    assert not line_reading.is_of_press(columns(3), page(Label.TEXT, title, *frames))
     short = [line for line in columns(3) if line.box[1] < 100]  # five lines each, as in a row of a table
-    records = [SimpleNamespace(regions=[SimpleNamespace(label=label)]) for label in (Label.TEXT, Label.TABLE)]
-    assert [line_reading.is_set_otherwise(short, record) for record in (None, *records)] == [False, True, False]
+    table = page(Label.TABLE, (0.0, 0.0, 585.0, 232.0))
+    assert [line_reading.is_of_press(lines, table) for lines in (columns(3), short)] == [True, False]
 
 
 async def test_a_text_layer_that_runs_sideways_turns_the_page():

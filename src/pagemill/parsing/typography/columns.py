@@ -76,20 +76,65 @@ def _gutters(pieces: Sequence[Piece]) -> list[tuple[float, float]]:
 
 
 def _bands(pieces: Sequence[Piece], gutter: tuple[float, float]) -> list[tuple[list[Piece], list[Piece], list[Piece]]]:
-    """Stretches of the page from top to bottom: what stands across the gutter, then what is on its two sides."""
+    """Stretches of the page from top to bottom: what stands across the gutter, then what is on its two sides.
+
+    Pictures and tables that the text of both sides flows around follow it.
+    """
     middle = (gutter[0] + gutter[1]) / 2
+    floats = _floats(pieces, middle)
+    text = median(piece.size for piece in pieces)
+    waiting: list[Piece] = []
     bands: list[tuple[list[Piece], list[Piece], list[Piece]]] = [([], [], [])]
     for piece in sorted(pieces, key=lambda piece: piece.baseline):
         slack = 0.2 * piece.size
-        if piece.x2 <= middle + slack:
+        enters = not any(bands[-1][1:]) or (piece.x1 < gutter[1] - 0.2 * text and piece.x2 > gutter[0] + 0.2 * text)
+        if enters and piece.size > TYPOGRAPHY.larger * text and _is_alone(piece, pieces):
+            slack = -float("inf")  # over the columns
+        if piece in floats:
+            waiting.append(piece)
+        elif piece.x2 <= middle + slack:
             bands[-1][1].append(piece)
         elif piece.x1 >= middle - slack:
             bands[-1][2].append(piece)
         else:
             if bands[-1][1] or bands[-1][2]:
-                bands.append(([], [], []))
+                bands += [(waiting, [], []), ([], [], [])] if waiting else [([], [], [])]
+                waiting = []
             bands[-1][0].append(piece)
-    return bands
+    return [*bands, (waiting, [], [])]
+
+
+def _floats(pieces: Sequence[Piece], middle: float) -> list[Piece]:
+    """Pictures and tables across a gutter that the text of both sides flows around, each with its caption below it."""
+    floats: list[Piece] = []
+    for shown in pieces:
+        bottom = shown.line.box[3]
+        if (
+            shown.words
+            or not shown.x1 < middle < shown.x2
+            or not _is_flowed_around(shown, pieces, TYPOGRAPHY.column_rows)
+        ):
+            continue
+        floats.append(shown)
+        inside = [p for p in pieces if p.words and shown.x1 - p.size < p.x1 and p.x2 < shown.x2 + p.size]
+        for piece in sorted(inside, key=lambda piece: piece.baseline):
+            if -piece.size < piece.line.box[1] - bottom < 1.5 * piece.size and _is_flowed_around(piece, pieces, 1):
+                floats.append(piece)
+                bottom = piece.line.box[3]
+    return floats
+
+
+def _is_alone(piece: Piece, pieces: Sequence[Piece]) -> bool:
+    """Whether nothing stands beside a piece."""
+    _, top, _, bottom = piece.line.box
+    return not any(top < o.line.box[3] and o.line.box[1] < bottom for o in pieces if o is not piece)
+
+
+def _is_flowed_around(piece: Piece, pieces: Sequence[Piece], least: int) -> bool:
+    """Whether at least so many rows of text stand on either side of a piece."""
+    _, top, _, bottom = piece.line.box
+    beside = [other for other in pieces if other.words and top < other.line.box[3] and other.line.box[1] < bottom]
+    return min(sum(o.x2 <= piece.x1 for o in beside), sum(o.x1 >= piece.x2 for o in beside)) >= least
 
 
 def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:

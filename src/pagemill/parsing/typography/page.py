@@ -215,7 +215,10 @@ class _Page:
         found: list[Block] = []
         for flow in flows_of([*free, *kept]):
             own = [stand_ins[id(piece)] for piece in flow if id(piece) in stand_ins]
-            found += self._flow([piece for piece in flow if id(piece) not in stand_ins], own)
+            rows = rows_of_pieces(piece for piece in flow if id(piece) not in stand_ins)
+            own_pieces = set(map(id, flow))
+            widen(rows, [piece for piece in (*free, *kept) if id(piece) not in own_pieces])
+            found += self._flow(rows, own)
         found += [_block([PageRow([initial])], Label.TEXT) for initial, _ in self._initials]  # those of no row
         if of_paragraphs:
             return [*heads, *found, *(_block([PageRow([piece])], Label.ASIDE_TEXT) for piece in self._numbers), *feet]
@@ -224,9 +227,8 @@ class _Page:
             block.furniture = Furniture.PROVEN
         return [*heads, *found, *lines, *feet]
 
-    def _flow(self, pieces: Sequence[Piece], fixed: Sequence[Block]) -> list[Block]:
+    def _flow(self, rows: Sequence[PageRow], fixed: Sequence[Block]) -> list[Block]:
         """The blocks of a column; what is fixed parts the rows above it from those below."""
-        rows = rows_of_pieces(pieces)
         for row in rows:
             self._give_bullet(row)
             self._give_number(row)
@@ -475,6 +477,26 @@ def _stacked(boxes: Sequence[Box]) -> list[Box]:
         else:
             joined.append(box)
     return joined
+
+
+def widen(rows: Sequence[PageRow], others: Sequence[Piece]) -> None:
+    """Have the rows of a column that make room for what reaches into it start and end where its other rows do."""
+    left = min((row.pieces[0].x1 for row in rows), default=0.0)
+    right = max((row.pieces[-1].x2 for row in rows), default=0.0)
+    before: list[Piece] = []
+    after: list[Piece] = []
+    for other in (other for other in others if other.x1 < right and left < other.x2):
+        _, top, _, bottom = other.line.box
+        for row in (row for row in rows if top < row.box[3] and row.box[1] < bottom):
+            if row.pieces[-1].x2 <= other.x1 and row.pieces[-1] not in before:
+                before.append(row.pieces[-1])
+            elif row.pieces[0].x1 >= other.x2 and row.pieces[0] not in after:
+                after.append(row.pieces[0])
+    end, start = max((piece.x2 for piece in before), default=right), min((piece.x1 for piece in after), default=left)
+    for piece in before:
+        piece.x2 += right - end
+    for piece in after:
+        piece.x1 -= start - left
 
 
 def drop_caps(pieces: list[Piece], body: float) -> tuple[list[Piece], list[tuple[Piece, list[Piece]]]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from drawn_sheets import PROSE, Sheet, markdown, records
-from reportlab.lib.utils import simpleSplit
+from PIL import Image
+from reportlab.lib.utils import ImageReader, simpleSplit
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 
@@ -142,6 +143,35 @@ def test_two_columns_of_prose_are_read_one_after_the_other(tmp_path):
     regions = [region.content or "" for region in records(sheet, tmp_path)[0].regions]
     assert regions[0] == "The pond"
     assert [text.split()[1] for text in regions[1:]] == ["left", "right"]
+
+
+def test_columns_flow_around_a_picture_and_its_caption(tmp_path):
+    sheet = Sheet()
+    texts = []
+    for side, x in (("left", 72), ("right", 310)):
+        words, y = " ".join([PROSE.replace("mill", side)] * 2).split(), 110.0
+        texts.append(" ".join(words))
+        while words:
+            inset = 60 if 180 < y < 310 else 0
+            line = words.pop(0)
+            while words and sheet.stringWidth(f"{line} {words[0]}", "Helvetica", 11) <= 210 - inset:
+                line += f" {words.pop(0)}"
+            sheet.put(x + (inset if side == "right" else 0), y, line)
+            y += 13.75
+    sheet.drawImage(ImageReader(Image.new("RGB", (60, 60), "teal")), 230, 842 - 285, 132, 100)
+    sheet.centre(297, "The sluice in May", "Helvetica", 9)
+    left, right, picture, caption = records(sheet, tmp_path)[0].regions
+    assert [left.content, right.content] == texts
+    assert (picture.label, caption.content) == (Label.IMAGE, "The sluice in May")
+
+
+def test_a_headline_over_three_columns_may_end_in_a_gutter(tmp_path):
+    sheet = Sheet()
+    sheet.centre(70, "The pond and the hours of", "Helvetica-Bold", 18)
+    for side, x in (("left", 60), ("inner", 222), ("right", 384)):
+        sheet.prose(x, 110, 150, PROSE.replace("mill", side))
+    regions = [region.content or "" for region in records(sheet, tmp_path)[0].regions]
+    assert [text.split()[1] for text in regions] == ["pond", "left", "inner", "right"]
 
 
 def test_numbers_of_paragraphs_go_before_them(tmp_path):
