@@ -257,6 +257,14 @@ def test_levels_of_mixed_lines(shown, base, runs, text):
     assert "".join(chars[place] for place in places) == text
 
 
+def test_a_comment_behind_code_is_of_its_line():
+    comment, code = displayed("قيلعت #", left=100), displayed(")ر(بلطا", left=306)
+    for off, texts in ((0.0, ["اطلب(ر) # تعليق"]), (3.0, ["# تعليق", "اطلب(ر)"])):
+        placed = [*comment, *((char, x1 + off, x2 + off) for char, x1, x2 in code)]
+        lines = lines_of_glyphs(in_reading_order(glyphs_of(placed)), 2000, 200)
+        assert sorted(line.text for line in lines) == sorted(texts)
+
+
 def test_left_aligned_cells_are_read_from_the_right_where_their_brackets_say_so():
     rows = ["(ב)א", "(בא)גדה", "א (ב)", "(תחא)שלוש"]
     placed, tops = [], []

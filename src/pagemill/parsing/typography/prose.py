@@ -628,7 +628,12 @@ def code_text(rows: Sequence[PageRow], right: float = inf, *, is_known: bool = F
             apart = first - end if against else start - last
             parted = number > 0 and f"{words_of[place][number - 1][0]}{word}" not in row.text
             gap = 1 if line and (apart > (0.1 if parted else 0.25) * pitch or not (row.fixed or row.foreign)) else 0
-            spaces = apart / pitch if against else ((start if number else first) - left) / pitch - len(line)
+            begin = start
+            for _, other, stop in words_of[place][number + 1 :]:
+                if stop > begin:
+                    break
+                begin = other
+            spaces = apart / pitch if against else ((begin if number else first) - left) / pitch - len(line)
             line += " " * max(round(spaces), gap) + word
             first, last = start, end
         sign = rows[place - 1].text[-1:] if place else ""
