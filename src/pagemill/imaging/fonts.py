@@ -88,15 +88,17 @@ def measured_pitch(codes: NDArray[np.uint32], advances: Floats) -> bool | None:
         codes: Characters of one font, shape (n,).
         advances: How far each moves the pen, in em.
     """
-    # Browsers give brackets in right-to-left lines a replacement text, whose box is that of the ink.
+    # Brackets in right-to-left lines often have a replacement text, whose box is that of the ink; so have other signs.
     printing = (codes > 0x20) & (codes < 0x7F) & ~np.isin(codes, _BRACKETS)
     # Han characters and kana share a width in every font, and in many all Latin letters have half of it.
     east_asian = int((codes >= 0x2E80).sum())
     if east_asian and (not printing.any() or east_asian > _MOSTLY * len(codes)):
         return False
-    signs, first = np.unique(codes[printing], return_index=True)
+    signs, place = np.unique(codes[printing], return_inverse=True)
     found = set(signs.tolist())
     if len(found) < _LEAST_SIGNS or not (found & _NARROW and found & _WIDE):
         return None
-    spread = float(np.ptp(advances[printing][first]))
+    widest = np.zeros(len(signs))
+    np.maximum.at(widest, place, advances[printing])
+    spread = float(np.ptp(widest))
     return True if spread < _SAME_ADVANCE else False if spread > _OTHER_ADVANCE else None

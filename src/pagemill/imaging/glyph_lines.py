@@ -236,7 +236,9 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     spaced = (apart > _HAIR) | (is_drawn & (gap > 0.5 * drawn))
     spaced &= ~(whole & ~is_drawn) & ~_between_scripts(codes, gap / em, is_drawn, separated & ~jump)
     # PDFium overlooks spaces where words are placed one by one.
-    plain = ~zone & ~oblique[1:] & (small > _BODY * em) & _is_plain(codes[1:]) & _is_plain(codes[:-1])
+    letter = (((codes | 0x20) >= 0x61) & ((codes | 0x20) <= 0x7A)) | ((codes >= 0xC0) & (codes < 0x590))
+    told = _is_plain(codes[:-1]) | ((codes[:-1] == ord(".")) & letter[1:])  # a sentence begins there, no leader ends
+    plain = ~zone & ~oblique[1:] & (small > _BODY * em) & _is_plain(codes[1:]) & told
     least = np.where(plain, _least_space(apart, separated, jump), _WIDE)
     word_end = jump | (separated & (spaced | zone)) | ((apart > least) & (gap > _HAIR * em) & ~zone)
     doubtful = plain & ~jump & ~is_drawn & (np.abs(apart - least) < _DOUBT)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, groupby, islice, pairwise
 from operator import itemgetter
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,8 @@ _LOW = 0.5
 """Height of a box up to which it is that of the ink of a mark, rather than of a letter."""
 _LEAST_STEPS, _WIDEST_PITCH, _ON_PITCH = 8, 0.7, 0.02
 """Steps of the pen from which a fixed pitch is known, the widest one (0.6 is usual), and how far off it one may be."""
+_ON_GRID = 0.08
+"""The same of letters far apart, in steps of the pen. Not measured."""
 _LEAST_DRAWN = 0.001
 """Width of a space with a width, in pixels."""
 _DRAWS_SPACES = 0.8
@@ -136,7 +139,9 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     every = [piece for _, pieces in lines for piece in pieces]
     page = _Page(_pitches(every), spaced, _are_runs(every))
     shown = []
-    for chain, pieces in lines:
+    for number, (chain, pieces) in enumerate(lines):
+        if len(pieces) > 1 and all(_is_code(piece, page) for piece in pieces) and _on_grid(pieces, page):
+            lines[number] = chain, pieces = chain, [[item for piece in pieces for item in piece]]
         parted, draws = _parted(glyphs, chain, rtl), _draws(pieces)
         shown.append([_with_spaces(piece, parted, draws, page, space) for piece in pieces])
     # Where the codes of brackets are those of their looks, few of them match.
@@ -220,14 +225,16 @@ def _read(
         few, many = sorted(both, key=counts.__getitem__)
         told = counts[many] >= _LEAST_LINES and counts[many] > _MORE_LINES * counts[few]
         groups.setdefault(many if told else (2, leftward[number]), []).append(number)
+    coded = [_is_code(piece, page) for piece in pieces]
     sides = Counter(side for (side, _), own in groups.items() for _ in own)
     totals = [sum(way[base].wrong for way in ways) for base in (0, 1)]
     usual = totals[1] < totals[0] if totals[0] != totals[1] else sides[1] > sides[0]
     base_of = [0] * len(pieces)
     cost = 0
     for (side, of), own in groups.items():
-        # Cells may begin at the left though they are read from the right.
+        # Cells may begin at the left though they are read from the right; code that does is read from there.
         as_usual = (sides[0] or sides[1]) and (side == 2 or 2 * sum(leftward[i] or beside[i] for i in own) >= len(own))
+        as_usual = as_usual and not (side == 0 and 2 * sum(coded[i] and not beside[i] for i in own) > len(own))
         expected = int(usual if as_usual else of if side == 2 else side)
         wrong = [sum(ways[i][base].wrong for i in own) + (base != expected) for base in (0, 1)]
         base = 1 - expected if wrong[1 - expected] < wrong[expected] else expected
@@ -235,6 +242,20 @@ def _read(
         for i in own:
             base_of[i] = 1 - base if ways[i][1 - base].wrong < ways[i][base].wrong else base
     return cost, [way[base] for way, base in zip(ways, base_of, strict=True)]
+
+
+def _is_code(piece: Sequence[_Item], page: _Page) -> bool:
+    return all(item.face in page.pitches or item.char.isspace() for item in piece)
+
+
+def _on_grid(pieces: Sequence[Sequence[_Item]], page: _Page) -> bool:
+    """Whether pieces of fixed pitch are a whole number of letters from each other's signs: comments behind code."""
+    for before, piece in pairwise(pieces):
+        a, b = before[-1], piece[0]
+        steps = (b.pen - a.pen) / (page.pitches[a.face] * a.size) if a.face == b.face else 0.5
+        if abs(steps - round(steps)) > _ON_GRID or (a.char + b.char).isalnum():
+            return False
+    return True
 
 
 def _with_whole_boxes(glyphs: Glyphs) -> tuple[Glyphs, dict[int, int]]:
@@ -294,17 +315,17 @@ def _is_spaced(glyphs: Glyphs, rtl: Flags) -> bool:
 
 def _pitches(pieces: Sequence[Sequence[_Item]]) -> dict[int, float]:
     """Pitches of the styles in which most characters are equally far from the next, in em."""
-    steps: dict[int, Counter[float]] = {}
+    steps: dict[int, list[float]] = {}
     for piece in pieces:
         for a, b in pairwise(piece):
             if a.face == b.face and b.pen > a.pen:
-                steps.setdefault(a.face, Counter())[round((b.pen - a.pen) / b.size, 2)] += 1
-    usual = {face: (*counts.most_common(1)[0], counts.total()) for face, counts in steps.items()}
-    return {
-        face: pitch
-        for face, (pitch, count, total) in usual.items()
-        if 2 * count > total >= _LEAST_STEPS and pitch < _WIDEST_PITCH
-    }
+                steps.setdefault(a.face, []).append((b.pen - a.pen) / b.size)
+    pitches = {}
+    for face, own in steps.items():
+        ((pitch, count),) = Counter(round(step, 2) for step in own).most_common(1)
+        if 2 * count > len(own) >= _LEAST_STEPS and pitch < _WIDEST_PITCH:
+            pitches[face] = median(step for step in own if round(step, 2) == pitch)
+    return pitches
 
 
 def _draws(pieces: Sequence[Sequence[_Item]]) -> tuple[bool, bool]:

@@ -115,7 +115,7 @@ def test_other_lines_stay_as_they_came():
 
 
 def test_cells_with_figures_stay_apart_from_the_words_beside_them():
-    placed = [*displayed("57.7%", left=100), *displayed("ددعلا", left=300)]
+    placed = [*displayed("57.7%", left=100), *displayed("ددعلا", left=303)]
     lines = lines_of_glyphs(in_reading_order(glyphs_of(placed)), 2000, 200)
     assert sorted(line.text for line in lines) == sorted(["57.7%", "العدد"])
 
@@ -255,6 +255,14 @@ def test_levels_of_mixed_lines(shown, base, runs, text):
     chars = list(shown)
     places = logical_places(levels_of_display(chars, base, runs, [0] * len(chars)))
     assert "".join(chars[place] for place in places) == text
+
+
+def test_a_comment_behind_code_is_of_its_line():
+    comment, code = displayed("قيلعت #", left=100), displayed(")ر(بلطا", left=306)
+    for off, texts in ((0.0, ["اطلب(ر) # تعليق"]), (3.0, ["# تعليق", "اطلب(ر)"])):
+        placed = [*comment, *((char, x1 + off, x2 + off) for char, x1, x2 in code)]
+        lines = lines_of_glyphs(in_reading_order(glyphs_of(placed)), 2000, 200)
+        assert sorted(line.text for line in lines) == sorted(texts)
 
 
 def test_left_aligned_cells_are_read_from_the_right_where_their_brackets_say_so():

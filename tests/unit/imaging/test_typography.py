@@ -116,6 +116,8 @@ def test_the_pitch_of_a_font_is_measured_where_enough_signs_tell():
     codes = np.array([ord(char) for char in "ilm.WMabcd"], dtype=np.uint32)
     assert measured_pitch(codes, np.full(len(codes), 0.6)) is True
     assert measured_pitch(codes, np.linspace(0.2, 0.9, len(codes))) is False
+    replaced = np.append(np.array([0.14], dtype=np.float64), np.full(len(codes), 0.6))  # the ink of a sign
+    assert measured_pitch(np.append(codes[:1], codes), replaced) is True
     assert measured_pitch(codes[:3], np.full(3, 0.6)) is None
     assert measured_pitch(np.array([0x4E00], dtype=np.uint32), np.ones(1)) is False
     text = np.concatenate((codes, np.full(3 * len(codes), 0x4E00, dtype=np.uint32)))  # letters of half its width

@@ -17,6 +17,7 @@ from pagemill.late import re
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.korean import korean_words, mark_broken_words
 from pagemill.parsing.lines import direction, words_of
+from pagemill.parsing.lists import BULLET
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, cells_of
 from pagemill.parsing.typography.columns import flows_of
@@ -430,6 +431,8 @@ class _Page:
                     break
                 if self._body and inner is not None and row.fixed and inner.fixed and not number:
                     break  # code around a blank line
+                if not number and BULLET.match(row.text) and row.text[-1:].isalnum():
+                    break  # the first or last item of a list
                 # A caption is close to its table, which is no row.
                 gaps = [max(box[1] - row.box[3] if edge == 0 else row.box[1] - box[3], 0.0) for box in fixed]
                 gap = min(gaps, default=float("inf")) + row.size

@@ -631,7 +631,8 @@ def code_text(rows: Sequence[PageRow], right: float = inf, *, is_known: bool = F
     widths = sorted((end - start) / len(text) for text, start, end in [w for w in words if w[0].isascii()] or words)
     pitch = widths[len(widths) // 2] if widths else 1.0
     words_of = [row.words for row in rows]
-    if _are_numbered(rows):
+    behind = int(_are_numbered(rows))
+    if behind:
         words_of = [words[1:] for words in words_of]
     left = min((start for words in words_of for _, start, _ in words), default=0.0)
     pitches = sorted(row.pitch for row in rows[1:] if row.pitch > 0.5 * row.size)
@@ -641,12 +642,22 @@ def code_text(rows: Sequence[PageRow], right: float = inf, *, is_known: bool = F
         if place:
             lines += [""] * max(0, min(3, round(row.pitch / usual) - 1))
         line, first, last = "", min((start for _, start, _ in words_of[place]), default=left), left
-        for number, (word, start, end) in enumerate(words_of[place]):
+        # Words of both directions are as wide as all that they have parts in.
+        mixed = any(min(a[2], b[2]) - max(a[1], b[1]) > 0.5 * pitch for a, b in pairwise(words_of[place]))
+        if mixed:
+            line = " " * max(round((first - left) / pitch), 0) + " ".join(p.text for p in row.pieces[behind:])
+        for number, (word, start, end) in enumerate(() if mixed else words_of[place]):
             # Words that run against the direction of the page step backwards.
             against = number > 0 and end <= first
             apart = first - end if against else start - last
-            gap = 1 if line and (apart > 0.25 * pitch or not (row.fixed or row.foreign)) else 0
-            spaces = apart / pitch if against else ((start if number else first) - left) / pitch - len(line)
+            parted = number > 0 and f"{words_of[place][number - 1][0]}{word}" not in row.text
+            gap = 1 if line and (apart > (0.1 if parted else 0.25) * pitch or not (row.fixed or row.foreign)) else 0
+            begin = start
+            for _, other, stop in words_of[place][number + 1 :]:
+                if stop > begin:
+                    break
+                begin = other
+            spaces = apart / pitch if against else ((begin if number else first) - left) / pitch - len(line)
             line += " " * max(round(spaces), gap) + word
             first, last = start, end
         sign = rows[place - 1].text[-1:] if place else ""

@@ -55,6 +55,14 @@ def test_steps_that_are_numbered_below_a_heading_are_not_of_its_level():
     assert [level for _, level in levels(pages)] == [1, 2, 3, 2, 3]
 
 
+@pytest.mark.parametrize(("first", "second"), [(LARGE, SMALL), (SMALL, LARGE)])
+def test_of_slanted_and_upright_headings_those_are_above_that_follow_higher_ones(first: Style, second: Style):
+    styles = (BODY, *(Style("Sans", 10.0, italic=slanted, colour=0x446688) for slanted in (False, True)), HUGE)
+    rows = [heading("Water", 200, first), heading("Wheels", 300, second), heading("Axles", 400, second)]
+    pages = [page(1, TITLE, *rows, prose(500), styles=styles), page(2, heading("Paper", 100, first), styles=styles)]
+    assert [level for _, level in levels(pages)] == [1, 2, 3, 3, 2]
+
+
 @pytest.mark.parametrize("label", [Label.TEXT, Label.HEADER, Label.REFERENCE_CONTENT])
 def test_what_looks_like_headings_elsewhere_is_one(label: Label):
     missed = region(label, "Rags", 100, LARGE)

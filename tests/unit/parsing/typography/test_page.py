@@ -620,6 +620,13 @@ def test_code_below_a_blank_line_at_the_foot_is_no_furniture(tmp_path):
     assert "    wheel = Wheel()\n\n    return wheel\n```" in markdown(sheet, tmp_path)
 
 
+def test_the_last_item_of_a_list_is_no_foot(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    sheet.put(84, 765, "• the paper mill")
+    assert "- the paper mill" in markdown(sheet, tmp_path)
+
+
 @pytest.mark.parametrize(("font", "gap"), [("Helvetica-Bold", 22), ("Helvetica-BoldOblique", 17)])
 def test_headings_between_code_are_all_that_a_page_has_but_code(tmp_path, font, gap):
     sheet = Sheet()
