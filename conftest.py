@@ -18,7 +18,7 @@ with suppress(ModuleNotFoundError):  # the tests with a real vLLM do without it,
     from hypothesis import HealthCheck, settings
 
     # No test may fail because the machine is busy.
-    settings.register_profile("daily", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=12)
+    settings.register_profile("daily", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=8)
     settings.register_profile("large", settings.get_profile("daily"), max_examples=1000, print_blob=True)
     settings.load_profile("large" if LARGE else "daily")
     if not LARGE:
