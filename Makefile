@@ -26,7 +26,7 @@ run: $(VENV)/.installed
 	if [ -f "$(OUT)/report.html" ]; then echo "Open $(OUT)/report.html, or read $(OUT)/documents/report.md"; fi; \
 	exit $$status
 
-# The daily loop: all tests but those marked slow, in about four minutes on two cores.
+# The daily loop: all tests but those marked slow, in about three minutes on two cores.
 test: $(VENV)/.installed-test system-packages
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 

@@ -42,6 +42,14 @@ def animation() -> bytes:
     return file.getvalue()
 
 
+def frames(count: int) -> bytes:
+    """A TIFF of pages of the shades 1, 2 and so on: unlike a PDF it needs no process of its own to be decoded."""
+    file = io.BytesIO()
+    first, *others = (Image.open(io.BytesIO(image(shade))) for shade in range(1, count + 1))
+    first.save(file, "TIFF", save_all=True, append_images=others)
+    return file.getvalue()
+
+
 def rows(*ids: str) -> bytes:
     """A dataset of pages with these ids, the first of shade 1."""
     import pyarrow as pa  # most tests need none of it

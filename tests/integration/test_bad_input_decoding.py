@@ -126,6 +126,7 @@ async def test_a_crash_fails_its_page_alone(pdf: Path, faulty: list[str]):
         assert isinstance(again.pixels, np.ndarray)
 
 
+@pytest.mark.slow
 async def test_a_crash_while_a_document_is_opened_is_tried_once_more(pdf: Path, faulty: list[str], tmp_path: Path):
     async with DecodingService(workers=1, command=faulty) as service:
         (tmp_path / "describe").touch()
@@ -133,6 +134,7 @@ async def test_a_crash_while_a_document_is_opened_is_tried_once_more(pdf: Path, 
         assert not (tmp_path / "describe").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems want UTF-8 names")
 async def test_a_file_name_that_is_no_utf8(pdf: Path):
     odd = pdf.with_name(os.fsdecode(b"f\xffve.pdf"))
@@ -369,6 +371,7 @@ async def test_a_signal_to_the_whole_run_leaves_the_decoders_to_their_parent(pdf
         assert children() - before == {decoder}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_decoder_that_another_process_kills_costs_the_page_nothing(
     pdf: Path, faulty: list[str], tmp_path: Path

@@ -65,6 +65,7 @@ def test_a_cycle_behind_real_pages_costs_none_of_them(tmp_path: Path):
     assert "qpdf" in next(r["errors"][0]["message"] for r in ended.records if r["status"] == "done")
 
 
+@pytest.mark.slow
 def test_pages_behind_broken_ones_are_read(tmp_path: Path):
     path = tmp_path / "hole.pdf"
     path.write_bytes(page_tree(f"3 0 R {'99 0 R ' * 300}3 0 R 98 0 R", 303))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pagemill.store.verify import Verdict
 
-CUTS = int(os.environ.get("PAGEMILL_POWER_CUTS", "100" if os.environ.get("PAGEMILL_TEST_LARGE") else "30"))
+CUTS = int(os.environ.get("PAGEMILL_POWER_CUTS", "100" if os.environ.get("PAGEMILL_TEST_LARGE") else "10"))
 JOURNAL = ".pagemill/run.sqlite-wal"
 PAGES = sum(DOCUMENTS.values())
 EXPORTERS = default_exporters()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
@@ -15,7 +14,6 @@ from run_contents import contents, differences
 
 pytestmark = [pytest.mark.integration, needs_ray]
 SCALE = 2 if os.environ.get("PAGEMILL_TEST_LARGE") else 1
-LOCAL = ("--ray", "local", "--threads", "1")
 
 
 @pytest.fixture(scope="module")
@@ -29,27 +27,6 @@ def run(arguments, packages, log, state=None):
     process.wait_until_gone()  # Ray's processes, too
     assert status in (0, 3), log.read_text()
     return status
-
-
-@pytest.mark.slow
-def test_embedded_cluster(packages, tmp_path):
-    """Mixed sources with a page that fails, one that is retried, and a file that does not open."""
-    maker = CorpusMaker(tmp_path / "in", {4: Fault.TRANSIENT, 9: Fault.SHORT_BOX})
-    maker.folder.mkdir()
-    maker.pdf(6)
-    maker.images(3)
-    maker.parquet(20)
-    inputs = [*maker.corpus().paths, tmp_path / "in" / "broken.pdf"]
-    inputs[-1].write_bytes(b"%PDF-1.7\nnothing\n")
-    plain, ray = tmp_path / "plain", tmp_path / "ray"
-    for out, more in (plain, ()), (ray, LOCAL):
-        state = tmp_path / f"{out.name}-state"
-        state.mkdir()
-        assert run([*inputs, "-o", out, *more], packages, tmp_path / f"{out.name}.log", state) == 3
-    found = contents(ray)
-    assert len(found["records"]) == 30
-    assert not differences(found, contents(plain))
-    assert json.loads((ray / "run.json").read_text())["finished"]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from coded_pages import CorpusMaker
+from fault_engines import Fault
 from pagemill_process import OPTIONS, PagemillProcess, environment, install_engines, wait_for
 from ray_cluster_nodes import needs_ray
 from run_contents import contents, differences
@@ -37,8 +38,9 @@ def store(tmp_path, monkeypatch):
 
 
 def test_dataset_and_documents_in_an_object_store(store, tmp_path):
+    """Among the pages one fails, one is retried, and a file does not open."""
     s3fs = pytest.importorskip("s3fs")
-    maker = CorpusMaker(tmp_path)
+    maker = CorpusMaker(tmp_path, {4: Fault.TRANSIENT, 9: Fault.SHORT_BOX})
     maker.parquet(20)
     maker.pdf(6)
     maker.images(2)
@@ -48,16 +50,18 @@ def test_dataset_and_documents_in_an_object_store(store, tmp_path):
     files.put(str(tmp_path / "broken.png"), "corpus/in/broken.png")
     for path in maker.corpus().paths:
         files.put(str(path), f"corpus/in/{path.name}")
-    variables = {**environment(install_engines(tmp_path / "packages")), **store}
+    packages = install_engines(tmp_path / "packages")
     outs = []
-    on_ray = ("--ray", "local", "--threads", "1")
-    for out, more in ((tmp_path / "out-0", ()), (tmp_path / "out-1", on_ray), (tmp_path / "out-1", on_ray)):
+    for out, more in ((tmp_path / "out-0", ()), (tmp_path / "out-1", ("--ray", "local", "--threads", "1"))):
+        state = out.with_name(f"{out.name}-state")
+        state.mkdir()
+        variables = {**environment(packages, state), **store}
         process = PagemillProcess(["parse", "s3://corpus/in", "-o", out, *OPTIONS, *more], variables, tmp_path / "log")
         assert process.wait() == 3, (tmp_path / "log").read_text()
         process.wait_until_gone()
         outs.append(contents(out))
     assert len(outs[0]["records"]) == 29
-    assert not differences(outs[1], outs[0]) and not differences(outs[2], outs[0])
+    assert not differences(outs[1], outs[0])
 
     publish = ["publish", tmp_path / "out-1", "--to", "s3://corpus/published", "--licence", "cc0-1.0"]
     process = PagemillProcess(publish, variables, tmp_path / "log")

@@ -259,6 +259,7 @@ def test_a_word_that_is_found_does_not_hide_the_others_of_an_empty_page():
     assert sorted(text.text for text in read) == ["12", "No", "Yes"]
 
 
+@pytest.mark.slow
 def test_a_page_without_text_and_a_tiny_page_have_no_lines():
     detector, _ = loaded()
     assert detector.detect(np.full((3, 16_000, 3), 255, np.uint8)) == []

@@ -87,6 +87,7 @@ async def test_its_children_end_with_it_also_those_that_ignore_signals_and_left_
     assert not world.processes()
 
 
+@pytest.mark.slow
 async def test_children_end_with_a_server_that_is_killed(world: World):
     async with ModelServers([world.spec("children")], patience=QUICK, report=world.report):
         before = set(world.processes())
@@ -184,6 +185,7 @@ async def test_a_server_that_is_unwell_is_ended_and_started_again(world: World, 
         assert len(world.processes()) == 2
 
 
+@pytest.mark.slow
 async def test_a_server_whose_watchdog_is_killed_is_ended_and_started_again(world: World):
     async with ModelServers([world.spec("children")], patience=QUICK, report=world.report):
         server = world.lives()[0]["pid"]
@@ -196,6 +198,7 @@ async def test_a_server_whose_watchdog_is_killed_is_ended_and_started_again(worl
         assert os.getsid(left) == left  # it had left the group
 
 
+@pytest.mark.slow
 async def test_one_that_dies_again_and_again_is_given_up(world: World):
     async with ModelServers([world.spec("dies-again")], patience=QUICK, report=world.report) as servers:
         os.kill(world.lives()[0]["pid"], signal.SIGKILL)
@@ -208,6 +211,7 @@ async def test_one_that_dies_again_and_again_is_given_up(world: World):
     assert all("; starting again in" in told.splitlines()[0] for told in world.told(What.DIED))
 
 
+@pytest.mark.slow
 async def test_one_that_is_killed_again_and_again_is_given_up_with_the_end_of_its_log(world: World):
     async with ModelServers([world.spec()], patience=replace(QUICK, quick_deaths=1), report=world.report) as servers:
         waiting = asyncio.create_task(servers.wait())
@@ -248,6 +252,7 @@ async def test_of_two_servers_one_may_be_given_up(world: World, tmp_path: Path):
         other.clear()
 
 
+@pytest.mark.slow
 async def test_if_one_of_two_does_not_start_the_other_is_ended(world: World, tmp_path: Path):
     other = World(tmp_path / "other")
     try:
@@ -279,6 +284,7 @@ class TestPorts:
             first, second = (life["argv"] for life in world.lives())
             assert first[first.index("--port") + 1] != second[second.index("--port") + 1]
 
+    @pytest.mark.slow
     async def test_a_stranger_who_answers_while_ours_is_loading_is_not_ours(self, world: World):
         """A port that vLLM has bound may be bound by others, too: who listens first has it."""
         spec = world.spec("late")
@@ -322,6 +328,7 @@ class TestReuse:
                 ):
                     pass
 
+    @pytest.mark.slow
     async def test_when_it_goes_one_of_ours_takes_its_place(self, world: World):
         async with ModelServers([world.spec()], patience=QUICK, report=world.report) as first:
             second = ModelServers([world.spec(port=port_of(first.urls[0]))], patience=QUICK, report=world.report)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
-from docling_core.types.doc.base import CoordOrigin
-from docling_core.types.doc.common.content_layer import ContentLayer
-from docling_core.types.doc.document import DoclingDocument
 from synthetic_run import TABLE, failed_page, page, region, sample_pages
 
 import pagemill
-from docling_load import WordTokenizer, compared
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, Description, Furniture, ImageCrop, Mark, PageResult, Span, TextLine
 from pagemill.export.docling_document import PageImage, docling_document
+
+if TYPE_CHECKING:
+    from docling_core.types.doc.document import DoclingDocument
 
 FORMULA = r"E = mc^2"
 
@@ -34,6 +32,8 @@ def written(pages: list[PageResult], **options: Any) -> dict[str, Any]:
 
 
 def loaded(pages: list[PageResult], **options: Any) -> DoclingDocument:
+    from docling_core.types.doc.document import DoclingDocument  # on use, as it takes a second
+
     return DoclingDocument.model_validate(written(pages, **options))
 
 
@@ -89,6 +89,8 @@ def test_marks_and_blocks_inside_items() -> None:
         "## All bold\n\nThe **bold** word, a [link](https://x.org/a) and `f(x)` .\n\n*Nothing else*\n\n"
         "- plain\n- with ~~gone~~ words\nInside the item.\n```\nx = 1\n```\n- last\n\n굵게는 글"
     )
+    from docling_load import compared  # on use, as docling takes a second
+
     common, ours, theirs, _ = compared([marked_page()])
     assert common == ours == theirs
     pieces = [item for item in document.texts if item.parent and item.parent.cref == "#/groups/0"]
@@ -116,7 +118,7 @@ def test_labels_levels_and_layers() -> None:
         ("footnote", "1 Dry."),
     ]
     assert next(each for each in document.texts if each.label == "section_header").level == 2
-    furniture = document.iterate_items(included_content_layers={ContentLayer.FURNITURE})
+    furniture = document.iterate_items(included_content_layers={"furniture"})
     assert [(item.label.value, item.text) for item, _ in furniture] == [
         ("page_header", "Annual report"),
         ("page_header", "3"),  # in the upper half
@@ -164,7 +166,7 @@ def test_boxes_are_in_points_from_the_top_left_corner() -> None:
     document = loaded([full_page()])
     assert document.pages[3].size.as_tuple() == (500.0, 700.0)  # 1000 x 1400 pixels at 144 dpi
     place = document.texts[1].prov[0]
-    assert (place.page_no, place.bbox.coord_origin) == (3, CoordOrigin.TOPLEFT)
+    assert (place.page_no, place.bbox.coord_origin.value) == (3, "TOPLEFT")
     assert place.bbox.as_tuple() == (50.0, 0.0, 95.0, 45.0)
 
 
@@ -205,11 +207,17 @@ def test_images_of_pages() -> None:
 
 @pytest.mark.parametrize("pages", [sample_pages()[:3], [full_page()]])
 def test_its_markdown_says_what_ours_does(pages: list[PageResult]) -> None:
+    from docling_load import compared  # on use, as docling takes a second
+
     common, ours, theirs, chunks = compared(pages)
     assert common == ours == theirs and chunks
 
 
 def test_its_chunker_keeps_headings_and_heads() -> None:
+    from docling_core.transforms.chunker.hybrid_chunker import HybridChunker
+
+    from docling_load import WordTokenizer
+
     chunks = list(HybridChunker(tokenizer=WordTokenizer()).chunk(loaded([full_page()])))
     assert {tuple(chunk.meta.headings) for chunk in chunks} == {("Mills", "1.1 Wheels")}
     assert any("Figure 2: Loss" in chunk.text for chunk in chunks)

@@ -95,7 +95,7 @@ SPANS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @example("a“b”c d", [Span(1, 4, Mark.BOLD), Span(0, 7, Mark.ITALIC)])
 @example("ab", [Span(0, 1, Mark.BOLD), Span(1, 2, Mark.ITALIC)])
 @example("77", [Span(0, 2, Mark.STRIKE), Span(1, 2, Mark.BOLD)])

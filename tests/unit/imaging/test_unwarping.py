@@ -58,7 +58,9 @@ def test_places_outside_of_the_flat_page_are_at_its_edge():
     assert far.tolist() == corner.tolist()
 
 
-@pytest.mark.parametrize("lies", [False, True], ids=["upright", "on its side"])
+@pytest.mark.parametrize(
+    "lies", [pytest.param(False, id="upright", marks=pytest.mark.slow), pytest.param(True, id="on its side")]
+)
 def test_a_photographed_page_is_found_in_its_photograph(lies):
     taken = photograph(page(), 0.6, 4)
     pixels = np.asarray(Image.open(io.BytesIO(taken.jpeg)).convert("RGB"))

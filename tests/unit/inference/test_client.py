@@ -54,12 +54,6 @@ async def test_a_fixed_limit_a_server_holds_and_is_filled(workers):
         assert one.counts["max_in_flight"] == two.counts["max_in_flight"] == workers
 
 
-async def test_the_adaptive_limit_grows_with_a_server_that_bears_it():
-    async with StubServer(StubSettings(latency_ms=20)) as server, talking(server.url) as client:
-        await asyncio.gather(*[client.ask(BODY) for _ in range(600)])
-        assert server.counts["max_in_flight"] > InFlightLimit().value
-
-
 @pytest.mark.parametrize(
     ("fault", "told"),
     [

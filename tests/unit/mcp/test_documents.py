@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp_client import connected
 from rest_world import FastEngines, World, image, rest_world
 
 from pagemill.client import AsyncClient
@@ -17,7 +17,6 @@ from pagemill.errors import InputError, PagemillError, UsageError
 from pagemill.mcp import documents as module
 from pagemill.mcp.documents import Documents, ParseState
 from pagemill.mcp.in_process import client_in_process
-from pagemill.mcp.server import create_server
 from pagemill.runtime import engines
 
 
@@ -41,7 +40,7 @@ async def test_every_tool(world: World, tmp_path: Path) -> None:
         assert not result.is_error, result.content
         return result
 
-    async with Client(create_server(documents(world, tmp_path / "root"))) as client:
+    async with connected(documents(world, tmp_path / "root")) as client:
         parsed = (await call("parse_document", source="page.png")).structured_content
         assert (parsed["state"], parsed["pages_finished"]) == ("finished", 1)
         again = (await call("parse_document", source="page.png")).structured_content
@@ -67,7 +66,7 @@ async def test_every_document_of_an_archive_is_reached(world: World, tmp_path: P
     async def call(tool: str, **arguments: Any) -> Any:
         return await client.call_tool(tool, arguments)
 
-    async with Client(create_server(documents(world, tmp_path))) as client:
+    async with connected(documents(world, tmp_path)) as client:
         parsed = (await call("parse_document", source="a.zip")).structured_content
         whole, (first, second) = parsed["document"], parsed["documents"]
         assert first.startswith(f"{whole}/")
@@ -170,7 +169,7 @@ async def test_pages_that_failed_are_named_among_the_others(world: World) -> Non
     waiting = (await world.send(image(8))).json()
     service = documents(world, None)
     assert [await service.is_unfinished(each["id"]) for each in (job, waiting)] == [False, True]
-    async with Client(create_server(service)) as client:
+    async with connected(service) as client:
         result: Any = await client.call_tool("get_pages", {"document": job["id"]})
     text = result.content[0].text
     assert "shade 7" in text and "page 2.png" in text and "not finished" not in text

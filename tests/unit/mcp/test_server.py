@@ -7,16 +7,14 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp_client import connected
 from synthetic_run import TABLE, page, region
 
 from pagemill.document.jobs import SearchResult, Snippet
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, PageResult
 from pagemill.errors import UsageError
-from pagemill.mcp import server as mcp_server
 from pagemill.mcp.documents import Documents, Listing, ParsedDocument, ParseState
-from pagemill.mcp.server import RequireKey, create_server
 from pagemill.sources.options import PageRanges
 
 JPEG = b"\xff\xd8 a page"
@@ -81,7 +79,7 @@ class FakeDocuments(Documents):
 
 async def call(tool: str, **arguments: Any) -> Any:
     documents = FakeDocuments()
-    async with Client(create_server(documents)) as client:
+    async with connected(documents) as client:
         assert documents.entered == 1
         result = await client.call_tool(tool, arguments)
     assert documents.entered == 0
@@ -94,7 +92,7 @@ def text_of(result: Any) -> str:
 
 
 async def test_every_tool_is_listed_with_its_parameters() -> None:
-    async with Client(create_server(FakeDocuments())) as client:
+    async with connected(FakeDocuments()) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert tools.keys() == {"list_documents", "parse_document", "get_pages", "search", "get_table", "get_page_image"}
     assert all(tool.description and tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
@@ -107,7 +105,7 @@ async def test_a_document_is_parsed_with_progress() -> None:
     async def progress(done: float, total: float | None, _: str | None) -> None:
         told.append((done, total))
 
-    async with Client(create_server(FakeDocuments())) as client:
+    async with connected(FakeDocuments()) as client:
         result = await client.call_tool("parse_document", {"source": "mill.pdf"}, progress_callback=progress)
     assert result.structured_content is not None and result.structured_content["document"] == "d"
     assert result.structured_content["pages_finished"] == 2
@@ -130,14 +128,14 @@ async def test_pages_that_cannot_be_read_are_named() -> None:
 
 @pytest.mark.parametrize("room", [60_000, 30])
 async def test_pages_of_a_document_that_is_not_finished_say_so(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    monkeypatch.setattr(mcp_server, "MAX_CHARACTERS", room)
+    monkeypatch.setattr("pagemill.mcp.server.MAX_CHARACTERS", room)
     assert "not finished" not in text_of(await call("get_pages", document="d"))
     monkeypatch.setattr(FakeDocuments, "cut_short", True)
     assert "[The document is not finished; finished pages: 1-2." in text_of(await call("get_pages", document="d"))
 
 
 async def test_a_long_text_is_cut_and_can_be_continued(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_server, "MAX_CHARACTERS", 30)
+    monkeypatch.setattr("pagemill.mcp.server.MAX_CHARACTERS", 30)
     whole, offset = "", 0
     for _ in range(10):
         text = text_of(await call("get_pages", document="d", offset=offset))
@@ -202,6 +200,8 @@ async def test_errors_reach_the_caller(tool: str, arguments: dict[str, Any], mes
     ],
 )
 async def test_requests_without_the_key_are_refused(headers: list[tuple[bytes, bytes]], passes: bool) -> None:
+    from pagemill.mcp.server import RequireKey  # on use, as the SDK takes a second
+
     reached, sent = [], []
 
     async def app(*_: Any) -> None:

@@ -6,8 +6,7 @@ import asyncio
 import io
 import zipfile
 
-from made_pdfs import pages
-from rest_world import image, rest_world
+from rest_world import frames, image, rest_world
 
 from pagemill.rest import uploads
 from pagemill.rest.settings import LimitSettings
@@ -107,9 +106,9 @@ async def test_a_bomb_is_a_failed_page(world):
 
 async def test_a_job_with_too_many_pages_fails_and_says_so(tmp_path):
     async with rest_world(tmp_path / "data", limits=LimitSettings(max_job_pages=3)) as world:
-        job = await world.finished(pages(3))
+        job = await world.finished(frames(3))
         assert job["state"] == "finished"
-        job = await world.finished(pages(4))
+        job = await world.finished(frames(4))
         assert (job["state"], job["error"]["category"]) == ("failed", "too_large")
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docling_core.types.doc.document import DoclingDocument
 from rest_world import World, animation, image, rest_world, rows
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -21,6 +20,12 @@ from pagemill.rest import docling, sending
 from pagemill.rest.app import create_app
 from pagemill.rest.docling_options import conversion
 from pagemill.rest.settings import ServeSettings
+
+
+def loaded_document(content: Any) -> Any:
+    from docling_core.types.doc.document import DoclingDocument  # on use, as it takes a second
+
+    return DoclingDocument.model_validate(content)
 
 
 def files(*shades: int) -> list[Any]:
@@ -45,7 +50,7 @@ async def test_a_file_in_all_formats(world: World) -> None:
     assert document["text_content"] == "shade 7\n"
     assert "<p>shade 7</p>" in document["html_content"]
     assert document["doctags_content"].startswith("<doctag>") and ">shade 7</text>" in document["doctags_content"]
-    loaded = DoclingDocument.model_validate(document["json_content"])
+    loaded = loaded_document(document["json_content"])
     assert loaded.name == "page 1" and [text.text for text in loaded.texts] == ["shade 7"]
     assert result["errors"] == []
     assert result["processing_time"] >= 0 and result["timings"]["pipeline_total"]["count"] == 1
@@ -77,7 +82,7 @@ async def test_sources_are_cut_into_chunks_later(world: World) -> None:
     result = (await world.client.get(f"/v1/result/{task['task_id']}")).json()
     assert [chunk["text"] for chunk in result["chunks"]] == ["shade 9"]
     assert [each["status"] for each in result["documents"]] == ["success", "failure"]
-    loaded = DoclingDocument.model_validate(result["documents"][0]["content"]["json_content"])
+    loaded = loaded_document(result["documents"][0]["content"]["json_content"])
     assert [text.text for text in loaded.texts] == ["shade 9"]
 
 
@@ -184,7 +189,7 @@ async def test_rows_of_a_dataset_whose_ids_name_documents(world: World) -> None:
     sent = [("files", ("rows.parquet", rows("a_1", "b_1")))]
     result = (await world.client.post("/v1/convert/file", files=sent, data={"to_formats": ["md", "json"]})).json()
     assert (result["status"], result["document"]["md_content"]) == ("success", "shade 1\n\nshade 2\n")
-    loaded = DoclingDocument.model_validate(result["document"]["json_content"])
+    loaded = loaded_document(result["document"]["json_content"])
     assert [text.text for text in loaded.texts] == ["shade 1", "shade 2"]
 
 

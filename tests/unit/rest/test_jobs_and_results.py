@@ -13,7 +13,7 @@ import msgspec
 import pikepdf
 import pytest
 from made_pdfs import pages
-from rest_world import animation, image, rest_world, rows
+from rest_world import animation, frames, image, rest_world, rows
 
 from pagemill.document.jobs import Pages
 from pagemill.errors import DamagedRunError, NetworkError
@@ -78,7 +78,7 @@ async def test_the_folder_of_a_job_without_urls_is_measured_once(world, monkeypa
 
 
 async def test_pages_come_in_parts_and_in_reading_order(world):
-    job = await world.finished(pages(5))
+    job = await world.finished(frames(5))
     at, after, seen = f"/v1/jobs/{job['id']}/pages", None, []
     while True:
         answer = (await world.client.get(at, params={"limit": 2} | ({"after": after} if after else {}))).json()
@@ -147,7 +147,7 @@ async def test_a_job_without_failed_pages_is_not_parsed_again(world):
     [
         ((image(), image(2)), None),
         ((image(), b"no document"), "1 of 2 pages failed"),
-        ((pages(3), pages(2)), "the job is failed: pages may be missing"),
+        ((frames(3), frames(2)), "the job is failed: pages may be missing"),
     ],
 )
 async def test_results_that_lack_pages_say_so(tmp_path, files, said):
@@ -342,7 +342,7 @@ async def test_a_job_of_another_version_starts_over(tmp_path):
 
 async def test_documents_that_another_process_finished_have_their_pages(tmp_path):
     async with rest_world(tmp_path / "data") as world:
-        before = await world.finished(pages(3), image(1))
+        before = await world.finished(frames(3), image(1))
     with (
         closing(sqlite3.connect(tmp_path / "data" / "jobs.sqlite")) as table,
         table,

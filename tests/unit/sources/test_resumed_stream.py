@@ -153,7 +153,7 @@ async def test_files_that_have_ended_are_not_opened(tmp_path: Path, selection: s
 
 
 async def test_what_ended_is_passed_over_on_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for number in range(300):
+    for number in range(100):
         write(tmp_path / f"{number}.png", image(1))
     catalogue = await end_all([tmp_path])
     hops = []
@@ -166,7 +166,7 @@ async def test_what_ended_is_passed_over_on_one_thread(tmp_path: Path, monkeypat
     monkeypatch.setattr("pagemill.sources.stream.asyncio.to_thread", counted)
     refs, source = await read([tmp_path], catalogue)
     assert not refs
-    assert source.skipped_earlier == source.total == 300
+    assert source.skipped_earlier == source.total == 100
     assert source.complete
     assert len(hops) == 1
 

@@ -94,7 +94,7 @@ async def make() -> bytes:
     return b""
 
 
-@pytest.mark.parametrize("slots", [1, 4, 8, 64, 512])
+@pytest.mark.parametrize("slots", [1, 8, 512])
 def test_the_knee_of_a_server_with_slots_is_their_number(slots: int):
     async def levels() -> list[Level]:
         return [await Law(slots).measure(level) for level in LEVELS]
@@ -107,7 +107,7 @@ def test_the_knee_of_a_server_with_slots_is_their_number(slots: int):
     assert (knee.in_flight, knee.reached) == (slots, slots < 512)
 
 
-@pytest.mark.parametrize("slots", [3, 5, 24, 100, 300])
+@pytest.mark.parametrize("slots", [3, 100])
 def test_a_knee_between_levels_is_found_within_one_step(slots: int):
     async def levels() -> list[Level]:
         return [await Law(slots).measure(level) for level in LEVELS]
@@ -207,20 +207,6 @@ async def test_requests_are_streamed_each_with_an_image_of_its_own():
     assert (level.answered, level.failed) == (8, 0)
     assert level.server is not None
     assert level.server.prefix_cache_hits == 0
-
-
-async def test_the_knee_of_a_real_server_is_found_within_one_step():
-    """The law is far from what a busy machine adds: a tenth of a second for a request, in one of four slots."""
-    settings = StubSettings(model="glm-ocr", latency_ms=100, first_token_ms=20, slots=4)
-    async with StubServer(settings) as server:
-        levels = await saturated(server, 1, 2, 4, 8, 16)
-    knee = knee_of(levels)
-    assert knee is not None
-    assert knee.in_flight in (2, 4, 8)
-    for level in levels:
-        assert level.first_token_s is not None
-        assert level.latency_s is not None
-        assert level.first_token_s.p50 < level.latency_s.p50
 
 
 async def test_a_server_that_fails_midway_is_told():

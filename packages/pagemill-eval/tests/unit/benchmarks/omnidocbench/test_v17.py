@@ -241,5 +241,5 @@ def test_hostile_tables_take_time_with_their_length(piece: str) -> None:
 
 def test_numbers_of_formulas_are_taken_out_in_time_with_the_length() -> None:
     assert without_tags("a\\tag{(1)} \\tag*{2{b}} \\tag c \\tag{d") == "a  \\tag c {d"
-    assert without_tags("\\tag{" * 200_000) == "{" * 200_000
-    assert without_tags("\\tag{1}" * 200_000) == ""
+    assert without_tags("\\tag{" * 50_000) == "{" * 50_000
+    assert without_tags("\\tag{1}" * 50_000) == ""
