@@ -26,7 +26,11 @@ def flows_of(pieces: Sequence[Piece], depth: int = 0) -> list[list[Piece]]:
         best, most = None, 0
         for gutter in _gutters(pieces):
             bands = _bands(pieces, gutter)
-            parted = sum(len(left) + len(right) for _, left, right in bands if _are_columns(left, right))
+            parted = sum(
+                len(left) + len(right)
+                for _, left, right in bands
+                if _are_columns(left, right) or _blocks_beside(left, right)
+            )
             if parted > most:  # a wide gap in justified text parts few rows
                 best, most = bands, parted
         if best is not None:
@@ -42,6 +46,9 @@ def _cut(bands: Sequence[tuple[list[Piece], list[Piece], list[Piece]]], depth: i
         if _are_columns(left, right):
             flows += flows_of(whole, depth + 1) + flows_of(left, depth + 1) + flows_of(right, depth + 1)
             whole = []
+        elif (blocks := _blocks_beside(left, right)) is not None:
+            flows += [each for each in (whole, blocks[0], blocks[1]) if each]
+            whole = blocks[2]
         else:
             whole += left + right
     return flows + flows_of(whole, depth + 1)
@@ -177,6 +184,37 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
         return False
     full = [min(_measures(column)[2] for column in _inner(side)) for side in rows]
     return min(full) >= TYPOGRAPHY.full_rows / 2 and max(full) >= TYPOGRAPHY.full_rows
+
+
+def _blocks_beside(
+    left: Sequence[Piece], right: Sequence[Piece]
+) -> tuple[list[Piece], list[Piece], list[Piece]] | None:
+    """The blocks on both sides of a gutter, written one after the other and on other baselines, and what is below them.
+
+    In letterheads the sender is beside a date, a number and a title.
+    """
+    blocks: list[list[Piece]] = []
+    below: list[Piece] = []
+    for side in (left, right):
+        rows = rows_of_pieces(side)
+        end = next((at for at, (above, row) in enumerate(pairwise(rows), 1) if _is_set_off(row, above)), len(rows))
+        blocks.append([piece for row in rows[:end] for piece in row.pieces])
+        below += [piece for row in rows[end:] for piece in row.pieces]
+    if not all(blocks) or _changes(*blocks) != 1:
+        return None
+    size = median(piece.size for block in blocks for piece in block)
+    gap = min(piece.x1 for piece in blocks[1]) - max(piece.x2 for piece in blocks[0])
+    first, second = map(rows_of_pieces, blocks)
+    starts, ends = zip(*((rows[0].box[1], rows[-1].box[3]) for rows in (first, second)), strict=True)
+    if gap < TYPOGRAPHY.other_gap * size or min(len(first), len(second)) < 2 or max(starts) > min(ends):
+        return None
+    # The head of a table with cells of several lines is above rows that are on both sides.
+    is_head = any(len(row.pieces) > 1 for row in rows_of_pieces(below)[:1])
+    return None if is_head or _aligned(first, second) else (blocks[0], blocks[1], below)
+
+
+def _is_set_off(row: PageRow, above: PageRow) -> bool:
+    return row.box[1] - above.box[3] > TYPOGRAPHY.block_gap * max(row.size, above.size)
 
 
 def _are_labels(side: Sequence[PageRow], other: Sequence[PageRow]) -> bool:

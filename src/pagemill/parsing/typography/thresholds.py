@@ -14,6 +14,8 @@ class TypographyThresholds:
     other_size, other_gap = 1.4, 2.0
     """Size of one piece over that of the next on its baseline, and gap between them in the larger size, from which they
     are on different rows. Not measured."""
+    block_gap = 1.0
+    """Space above a row from which it is not of the block above it in a letterhead. Not measured."""
     gutter = 0.8
     """Least width of the gap between two columns of text."""
     column_width = 8.0

@@ -794,3 +794,15 @@ def test_centred_capitals_are_headings_and_end_a_list(tmp_path):
         y += 100
     headings = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
     assert headings == ["# CHAPTER 1", "## 1 Application", "# CHAPTER 2", "## 2 Offences"]
+
+
+def test_blocks_of_a_letterhead_are_read_one_after_the_other(tmp_path):
+    sheet = Sheet()
+    for place, row in enumerate(("Alder & Sons", "4 Quay Road", "Northtown")):
+        sheet.put(72, 80 + 14 * place, row)
+    for place, row in enumerate(("Statement no. 5", "Account 10-88", "May 2031")):
+        sheet.put(400, 87 + 14 * place, row)
+    sheet.put(72, 150, "Dear Ms Ferrant,")
+    sheet.prose(72, 180, 450)
+    words = markdown(sheet, tmp_path).split()
+    assert [words.index(word) for word in ("Alder", "Northtown", "Statement", "2031", "Dear")] == [0, 6, 7, 13, 14]
