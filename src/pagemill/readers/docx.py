@@ -184,6 +184,8 @@ class _Reader:
         """Documents around this one."""
         self._part = self._story = opened.part
         self._body = opened.element.body
+        if self._body is None:
+            raise CorruptInputError("the Word document has no body", remedy="Save it again.")
         self._styles = {each.get(f"{_W}styleId"): each for each in opened.styles.element.iterfind(f"{_W}style")}
         self._lists: dict[str, str] = {}
         """Lists by their numbers: one may have several, which count on."""
@@ -203,16 +205,12 @@ class _Reader:
         self.notes: list[str] = []
         self.warnings: list[str] = []
         """Of embedded documents."""
-        if self._body is None:
-            raise CorruptInputError("the Word document has no body", remedy="Save it again.")
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, running heads and feet first."""
         yield from self._running("header", Label.HEADER, Label.HEADER_IMAGE)
         yield from self._running("footer", Label.FOOTER, Label.FOOTER_IMAGE)
         yield from self._container(self._body, 0)
-        for each in self._fields:  # that nothing ends
-            yield from filter(None, [each.inner.block()])
 
     def _running(self, kind: str, label: Label, picture: Label) -> Iterator[Block]:
         said: set[object] = set()
@@ -262,7 +260,7 @@ class _Reader:
         """A document that Word puts in this place when it opens the file: programs embed others so."""
         found = None
         # Damaged, or without the package that reads web pages; libraries raise all sorts.
-        with suppress(ImportError, PagemillError, *DAMAGED, LookupError, SyntaxError):
+        with suppress(ImportError, PagemillError, *DAMAGED, LookupError, SyntaxError, AttributeError, TypeError):
             found = self._embedded(part.blob, part.content_type) if part is not None else None
         self.lost["embedded document"] += found is None
         for each in found.parts if found is not None else ():
@@ -324,6 +322,9 @@ class _Reader:
     def _text(self, node: Any, found: _Found, depth: int, marks: Marks = ()) -> Inline:
         inline = Inline()
         self._collect(node, inline, found, marks, depth)
+        for each in self._fields:  # whose instruction goes on below, or that nothing ends
+            inline.extend(each.inner)
+            each.inner = Inline()
         return inline
 
     def _collect(self, node: Any, inline: Inline, found: _Found, marks: Marks, depth: int) -> None:
@@ -337,9 +338,10 @@ class _Reader:
             elif tag == f"{_W}hyperlink":
                 self._collect(child, inline, found, (*marks, *self._link(child)), depth + 1)
             elif tag == f"{_W}fldSimple":
+                around = len(self._fields)
                 self._fields.append(_Field(child.get(f"{_W}instr") or "", is_result=True))
                 self._collect(child, inline, found, marks, depth + 1)
-                self._fields.pop()
+                del self._fields[around:]  # with those that begin in it and have no end
             elif tag in _THROUGH:
                 self._collect(child, inline, found, marks, depth + 1)
             elif tag in _GONE:
@@ -378,7 +380,7 @@ class _Reader:
                 self._note(child, name.removesuffix("Reference"), inline, found, depth)
             elif name == "fldChar":
                 kind = child.get(f"{_W}fldCharType")
-                if kind == "begin":
+                if kind == "begin" and len(self._fields) < _MOST_DEPTH:
                     self._fields.append(_Field())
                 elif kind == "separate" and self._fields:
                     self._fields[-1].is_result = True

@@ -51,6 +51,11 @@ _SILENT = frozenset(
     ]
 )
 """Elements whose text is no part of what the page says."""
+_BLOCK = re.compile(
+    "address|article|aside|blockquote|center|d[dlt]|details|dialog|div|fieldset|figcaption|figure|footer|form|h[1-6r]|"
+    "header|hgroup|li|listing|main|menu|nav|[ou]l|p|pre|section|summary|table|tbody|td|tfoot|th|thead|tr|xmp"
+)
+"""Elements that end a paragraph. Of others there is no end: Word writes its own into mail."""
 _MARKS = {
     **dict.fromkeys(("b", "strong"), Mark.BOLD),
     **dict.fromkeys(("i", "em", "cite", "dfn", "var"), Mark.ITALIC),
@@ -452,8 +457,7 @@ class _Walk:
     def _holds_blocks(self, node: Any) -> bool:
         """Whether an inline element holds paragraphs or tables, as links around cards do."""
         return node.tag not in ("-text", "math", "select", "ruby") and any(
-            each.tag not in _INLINE and each.tag not in ("-text", "br", "source") and each is not node
-            for each in node.traverse()
+            _BLOCK.fullmatch(each.tag) for each in node.traverse()
         )
 
     def _picture(self, node: Any) -> Iterator[Block]:

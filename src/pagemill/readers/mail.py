@@ -18,11 +18,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from pagemill.document.page import DocumentInfo
-from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
+from pagemill.errors import CorruptInputError, PagemillError, TooLargeError, lacks_extra
 from pagemill.imaging.formats import OLE, promised
 from pagemill.late import re
 from pagemill.readers import rich_text
-from pagemill.readers.base import Block, Document, Inline, heading, in_parts
+from pagemill.readers.base import Block, Document, Inline, Part, heading, in_parts
 from pagemill.readers.containers import Member
 from pagemill.readers.outlook import Unread, message_of
 from pagemill.readers.text import Decoded, paragraphs, text_of
@@ -89,6 +89,7 @@ def read(path: Path, password: str | None = None) -> Document:
 
 def read_web_archive(path: Path, password: str | None = None) -> Document:
     """Read a web page that was saved with its pictures in one file (MHTML)."""
+    _check_size(path.stat().st_size)
     return of_web_archive(path.read_bytes())
 
 
@@ -104,10 +105,10 @@ def of_web_archive(data: bytes) -> Document:
     if not pages:
         raise CorruptInputError("the web archive holds no web page", remedy="Save the page again.")
     folder = _header(pages[0], "Content-Location").rpartition("/")[0] + "/"
-    pictures = {f"cid:{_content_id(part)}": _data(part) for part in parts}
+    pictures = {f"cid:{name}": _data(part) for part in parts if (name := _content_id(part))}
     for part in parts:
         place = _header(part, "Content-Location")
-        pictures |= dict.fromkeys((place, place.removeprefix(folder)), _data(part))
+        pictures |= {name: _data(part) for name in (place, place.removeprefix(folder)) if name}
     found = [_of_html(_text(part), pictures) for part in pages]
     document = Document(parts=[each for one in found for each in one.parts], info=found[0].info)
     document.parts[0].warnings += _damage(message)
@@ -125,7 +126,10 @@ def _of_html(text: str, pictures: dict[str, bytes]) -> Document:
 
 @lru_cache(maxsize=1)
 def _of_rich(data: bytes) -> Document:
-    return rich_text.of_bytes(data)
+    try:
+        return rich_text.of_bytes(data)
+    except PagemillError as error:  # the message has other texts
+        return Document(parts=[Part(warnings=[f"not read: the text as RTF: {error.message}"])])
 
 
 def _damage(message: Message) -> list[str]:
@@ -153,10 +157,14 @@ def read_message(path: Path) -> Message:
     Raises:
         PagemillError: It is damaged or too large, or a package is missing.
     """
-    if path.stat().st_size > MOST_BYTES:
-        raise TooLargeError(f"the message is over {MOST_BYTES // 2**20} MB", remedy="Save its attachments.")
+    _check_size(path.stat().st_size)
     data = path.read_bytes()
     return message_of(path) if data.startswith(OLE) else _of_internet(data)
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_BYTES:
+        raise TooLargeError(f"the message is over {MOST_BYTES // 2**20} MB", remedy="Save its attachments.")
 
 
 def _of_internet(data: bytes) -> Message:

@@ -222,8 +222,10 @@ def decompressed(data: bytes) -> bytes:
             back, at = (len(found) - (pair >> 4)) % _WINDOW, at + 2
             if not back:  # the end
                 return bytes(found[len(_BEGUN) :])
-            if back > len(found) or len(found) > MOST_BYTES:
+            if back > len(found):
                 raise ValueError("it refers to what is not there")
+            if len(found) > MOST_BYTES:
+                raise ValueError("it is too large")
             for _ in range((pair & 0xF) + 2):
                 found.append(found[-back])
     return bytes(found[len(_BEGUN) :])

@@ -93,6 +93,8 @@ class DecodingProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **_ENVIRONMENT},
+            restore_signals=command
+            is not None,  # those that Python ignores: no interpreter starts to ignore them again
             preexec_fn=None if command else partial(_work, os.getpid(), memory),  # never returns: nothing is executed
         )
         self.pid = self._process.pid
@@ -173,14 +175,19 @@ def fork_ahead(memory: int) -> None:
         memory: As that of the service.
     """
     if sys.platform == "linux":
-        _ahead[memory] = DecodingProcess(None, memory)
+        with suppress(OSError):  # a service starts one later
+            _ahead[memory] = DecodingProcess(None, memory)
 
 
 def _work(parent: int, memory: int) -> NoReturn:
     """Be a decoding process; called between fork and exec."""
     status = 1
     try:
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the last one tells the parent that the process has started
+        # One of them tells the parent that the process has started. Not by a range: containers allow a billion.
+        for number in map(int, os.listdir("/proc/self/fd")):
+            with suppress(OSError):  # that of the list itself is closed already
+                if number > 2:
+                    os.close(number)
         os.environ.update(_ENVIRONMENT)  # for libraries that are loaded later
         with suppress(AttributeError):  # C libraries other than glibc
             ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, int(_ENVIRONMENT["MALLOC_MMAP_THRESHOLD_"]))

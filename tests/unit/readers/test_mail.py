@@ -238,6 +238,13 @@ def test_tags_without_an_end_take_little_time(tmp_path: Path):
     assert "Plain text." in [block.content for block in blocks(read(eml(tmp_path, message)))]
 
 
+def test_an_alternative_that_is_not_readable_costs_no_other(tmp_path: Path):
+    message = letter()
+    message.add_alternative(b"not RTF", maintype="text", subtype="rtf")
+    found = read(eml(tmp_path, message))
+    assert "Plain text." in [block.content for block in blocks(found)]
+
+
 def test_an_empty_alternative_takes_nothing_from_the_text(tmp_path: Path):
     message = letter()
     message.add_alternative("<html><head><title>x</title></head><body><br>&nbsp;</body></html>", subtype="html")

@@ -87,6 +87,13 @@ def test_forms_show_what_is_typed_and_chosen():
     assert found.parts[0].notes == ["not read: 1 drawing with text"]
 
 
+def test_tags_of_other_programs_in_emphasis_end_no_paragraph():
+    """As Word writes them into mail."""
+    found = of_markup("<p>Dear <b>Mr <o:p></o:p>Smith</b>, how <i>are <nobr>you</nobr></i>?</p>")
+    (block,) = found.parts[0].blocks
+    assert (block.content, len(block.spans)) == ("Dear Mr Smith, how are you?", 2)
+
+
 def test_paragraphs_in_emphasis_are_paragraphs():
     """As pages of Google Docs are."""
     found = of_markup("<b><p>one</p><p>two</p></b><p>three <b>bold</b></p>")

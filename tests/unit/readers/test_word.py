@@ -80,7 +80,7 @@ def fields(*said: str) -> str:
         (["{", '!HYPERLINK "http://a.b"', "|", "See ", "{", "!REF a", "|", "1", "}", "}"], ["See 1"], ["See 1"]),
         (["{", "!TOC", "|", "{", '!HYPERLINK "http://a.b"', "|", "A", "}", "B", "}"], ["AB"], ["A"]),
         (["{", "!QUOTE ", "{", "!DATE", "|", "today", "}", "}"], ["today"], []),
-        (["{", "!IF ", "{", "!REF a", "|", "x", "}", "y"], ["y", "x"], []),
+        (["{", "!IF ", "{", "!REF a", "|", "x", "}", "y"], ["yx"], []),
     ],
 )
 def test_fields_in_fields_show_the_result_of_the_outer_one(
@@ -88,6 +88,16 @@ def test_fields_in_fields_show_the_result_of_the_outer_one(
 ):
     found = word(tmp_path, fields(*said))
     assert texts(found) == shown
+    spans = [(each.content or "")[span.start : span.end] for each in blocks(found) for span in each.spans]
+    assert spans == linked
+
+
+@pytest.mark.parametrize(("said", "linked"), [(["}", "in"], []), (["{", "in"], ["in"])])
+def test_a_simple_field_ends_what_begins_in_it_and_nothing_else(tmp_path: Path, said: list[str], linked: list[str]):
+    link = ' HYPERLINK "http://a.b" '
+    inside = fields(*said).replace("<w:smartTag", f"<w:fldSimple w:instr='{link}'").replace("smartTag>", "fldSimple>")
+    found = word(tmp_path, inside + fields("after"))
+    assert "".join(texts(found)).endswith("after")
     spans = [(each.content or "")[span.start : span.end] for each in blocks(found) for span in each.spans]
     assert spans == linked
 
