@@ -252,7 +252,8 @@ def _on_grid(pieces: Sequence[Sequence[_Item]], page: _Page) -> bool:
     """Whether pieces of fixed pitch are a whole number of letters from each other's signs: comments behind code."""
     for before, piece in pairwise(pieces):
         a, b = before[-1], piece[0]
-        steps = (b.pen - a.pen) / (page.pitches[a.face] * a.size) if a.face == b.face else 0.5
+        pitch = page.pitches.get(a.face) if a.face == b.face else None  # none of white space in another font
+        steps = (b.pen - a.pen) / (pitch * a.size) if pitch else 0.5
         if abs(steps - round(steps)) > _ON_GRID or (a.char + b.char).isalnum():
             return False
     return True

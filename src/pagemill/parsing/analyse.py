@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -373,6 +374,9 @@ def _without_title(
     x1, y1, x2, y2 = region.box
     for row, beside in ((rows[0], rows[1]), (rows[-1], rows[-2])) if len(rows) > 2 else ():
         title, next_to = (union_box(inside[i].box for i in each.tolist()) for each in (row, beside))
+        parts = sorted(inside[i].box for i in row.tolist())
+        if any(right[0] - left[2] > title[3] - title[1] for left, right in pairwise(parts)):
+            continue  # cells
         if not is_table_title(" ".join(inside[i].text.strip() for i in row.tolist())):
             continue
         if title[1] < next_to[1]:

@@ -27,7 +27,7 @@ _ALIKE = 0.7
 """Share of the ink of twins that both have."""
 _MOST_SHAPES = 400
 """Shapes that are compared with each other: 15 ms."""
-_LEAST_SHAPES = 120
+_LEAST_SHAPES = 100
 """Shapes below which nothing is said: of some 80, in 4 printed lines of traditional Chinese, as few have twins."""
 _TWINS = 0.25
 """Share of shapes with twins under which they are handwriting: 0.08 of 309 of a Chinese hand; print, of 400, has 0.46

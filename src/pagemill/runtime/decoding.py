@@ -184,10 +184,10 @@ def _work(parent: int, memory: int) -> NoReturn:
     status = 1
     try:
         # One of them tells the parent that the process has started. Not by a range: containers allow a billion.
-        for number in map(int, os.listdir("/proc/self/fd")):
+        for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
             with suppress(OSError):  # that of the list itself is closed already
-                if number > 2:
-                    os.close(number)
+                if descriptor > 2:
+                    os.close(descriptor)
         os.environ.update(_ENVIRONMENT)  # for libraries that are loaded later
         with suppress(AttributeError):  # C libraries other than glibc
             ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, int(_ENVIRONMENT["MALLOC_MMAP_THRESHOLD_"]))

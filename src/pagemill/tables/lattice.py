@@ -156,12 +156,14 @@ def _split_stacked(cells: Sequence[GridCell], text_height: float) -> list[GridCe
 def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:
     """Whether many cells hold text in several columns, or rules leave whole columns of rows in single cells."""
     filled = [cell for cell in cells if cell.words]
+    # Where a rule parts the rows below the head, two figures in a cell are two, as times of a day are.
+    least = 2 if max((cell.row + cell.row_span for cell in cells), default=0) < 3 else 3
     coarse = 0
     for cell in filled:
         rows = text_rows(cell.words, text_height)
         chunks = [len(chunks_of_row(row, TABLES.cell_columns_gap * text_height)) for row in rows]
         figures = sum(are_number(row) and row[0].text[:1] not in "([" for row in rows)
-        stacked = figures >= max(2, len(rows) - 1)
+        stacked = len(rows) >= least and figures >= max(2, len(rows) - 1)
         coarse += sum(count > 1 for count in chunks) >= 2 or max(chunks) > 2 or stacked
     return coarse > TABLES.coarse_cells * len(filled)
 

@@ -63,7 +63,8 @@ a heading over that of code in it where that is not. Browsers set code in 13/16 
 _SAME_ROW = 3
 """Thousandths of the page's height within which a heading and the text behind it begin on one row. Not measured."""
 _INDENTED, _CENTRED = 30, 12
-"""Space on both sides of a centred heading, and by how much they may differ, in thousandths of the page's width."""
+"""Space on both sides of a centred heading, and by how much they may differ, in thousandths of the page's width. Not
+measured."""
 Tier = tuple[float, bool, bool, bool, int, bool, bool]
 """What orders styles of headings: size, weight, slant, pitch, colour, whether their text runs on behind them, and
 whether they are centred. Not the family: it changes with the script."""
@@ -76,7 +77,7 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     depths = tags or entries
     if tags:  # some page has none that are tagged
         for draft in book.each():
-            if draft.is_heading and draft.facts.tag in TEXT_TAGS:
+            if draft.is_heading and draft.facts.tag in TEXT_TAGS and book.size(draft) <= _LARGER:
                 draft.label, draft.level = Label.TEXT, None
     _promote(book, depths)
     _promote_spaced(book)

@@ -94,7 +94,8 @@ def _bands(pieces: Sequence[Piece], gutter: tuple[float, float]) -> list[tuple[l
     bands: list[tuple[list[Piece], list[Piece], list[Piece]]] = [([], [], [])]
     for piece in sorted(pieces, key=lambda piece: piece.baseline):
         slack = 0.2 * piece.size
-        enters = not any(bands[-1][1:]) or (piece.x1 < gutter[1] - 0.2 * text and piece.x2 > gutter[0] + 0.2 * text)
+        reaches = not any(bands[-1][1:]) or piece.x2 > gutter[0] + 0.2 * text
+        enters = piece.x1 < gutter[1] - 0.2 * text and reaches
         if enters and piece.size > TYPOGRAPHY.larger * text and _is_alone(piece, pieces):
             slack = -float("inf")  # over the columns
         if piece in floats:

@@ -287,7 +287,9 @@ class _Page:
             x1, _, x2, _ = self._panels[rows[0].panel]
             if self._mirrored:
                 x1, x2 = self._width - x2, self._width - x1
-            return x1 + x2 - left, True
+            # A panel narrower than the text around it is as wide as its longest line.
+            outside = max((row.x2 for row in column.rows if row.panel is None), default=float("inf"))
+            return x1 + x2 - left, x2 > outside - rows[0].size
         ends = [row.x2 for row in column.rows]
         right = max(ends)
         full = sum(end > right - rows[0].size for end in ends)
@@ -486,19 +488,20 @@ def widen(rows: Sequence[PageRow], others: Sequence[Piece]) -> None:
     """Have the rows of a column that make room for what reaches into it start and end where its other rows do."""
     left = min((row.pieces[0].x1 for row in rows), default=0.0)
     right = max((row.pieces[-1].x2 for row in rows), default=0.0)
-    before: list[Piece] = []
-    after: list[Piece] = []
+    before: dict[int, Piece] = {}
+    after: dict[int, Piece] = {}
     for other in (other for other in others if other.x1 < right and left < other.x2):
         _, top, _, bottom = other.line.box
         for row in (row for row in rows if top < row.box[3] and row.box[1] < bottom):
-            if row.pieces[-1].x2 <= other.x1 and row.pieces[-1] not in before:
-                before.append(row.pieces[-1])
-            elif row.pieces[0].x1 >= other.x2 and row.pieces[0] not in after:
-                after.append(row.pieces[0])
-    end, start = max((piece.x2 for piece in before), default=right), min((piece.x1 for piece in after), default=left)
-    for piece in before:
+            if row.pieces[-1].x2 <= other.x1:
+                before[id(row.pieces[-1])] = row.pieces[-1]
+            elif row.pieces[0].x1 >= other.x2:
+                after[id(row.pieces[0])] = row.pieces[0]
+    end = max((piece.x2 for piece in before.values()), default=right)
+    start = min((piece.x1 for piece in after.values()), default=left)
+    for piece in before.values():
         piece.x2 += right - end
-    for piece in after:
+    for piece in after.values():
         piece.x1 -= start - left
 
 

@@ -23,6 +23,8 @@ from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 _DASHES = frozenset("-–—*+")
 _TAG_HEADING = re.compile(r"H[1-6]?$|Title$")
 _ENDS = re.compile(r"[.,;:。，、；：]\s*$")
+_WORD = re.compile(r"[^\W\d_]{3}")
+"""A formula in capitals has none."""
 _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 _FEW_LEADERS = re.compile(r"[.·…]\s+\d{1,4}$")
 _NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
@@ -567,7 +569,8 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
     apart = min(passage.gap, passage.gap_below or passage.gap) > TYPOGRAPHY.heading_gap and not _ENDS.search(text)
     if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
         return True
-    if text.isupper() and apart and _is_centred_alone(passage, column) and not column.has_tagged_headings:
+    capitals = text.isupper() and _WORD.search(text) and not column.has_tagged_headings
+    if capitals and apart and _is_centred_alone(passage, column):
         return True
     heads_text = below is not None and below.rows[0].style == column.body_style
     contrasts = heads_text and all(column.contrasts(row) for row in rows)
@@ -601,9 +604,13 @@ def nest(passages: Sequence[Passage], column: Column) -> None:
     are farther right. Text at the edge of an open item's text belongs to that item.
     """
     stack: list[Passage] = []
-    for passage in passages:
+    for place, passage in enumerate(passages):
         em = passage.size
-        if passage.kind is Kind.HEADING or (passage.kind is Kind.TEXT and _is_centred_alone(passage, column)):
+        if stack and passage.kind is Kind.TEXT and _is_centred_alone(passage, column):
+            below = next((other for other in passages[place + 1 :] if other.kind is Kind.ITEM), None)
+            if below is None or not any(follows(item.start, below.start) for item in stack):
+                stack = []  # a headline; a formula may be between two items
+        if passage.kind is Kind.HEADING:
             stack = []
         elif passage.kind is Kind.ITEM:
             while stack and passage.marker_x < stack[-1].marker_x + TYPOGRAPHY.nested * em:
@@ -625,7 +632,7 @@ def code_text(rows: Sequence[PageRow], right: float = inf, *, is_known: bool = F
     Args:
         rows: Of a block of code.
         right: Where its lines are wrapped, if they are.
-        is_known: Whether that is more than where the longest line ends.
+        is_known: Whether that is sure, rather than where the longest line happens to end.
     """
     words = [word for row in rows for word in row.words if word[0]]
     widths = sorted((end - start) / len(text) for text, start, end in [w for w in words if w[0].isascii()] or words)
@@ -650,10 +657,12 @@ def code_text(rows: Sequence[PageRow], right: float = inf, *, is_known: bool = F
             # Words that run against the direction of the page step backwards.
             against = number > 0 and end <= first
             apart = first - end if against else start - last
-            parted = number > 0 and f"{words_of[place][number - 1][0]}{word}" not in row.text
+            near = number > 0 and 0.1 * pitch < apart <= 0.25 * pitch
+            parted = near and f"{words_of[place][number - 1][0]}{word}" not in row.text
             gap = 1 if line and (apart > (0.1 if parted else 0.25) * pitch or not (row.fixed or row.foreign)) else 0
             begin = start
-            for _, other, stop in words_of[place][number + 1 :]:
+            for following in range(number + 1, len(words_of[place])):
+                _, other, stop = words_of[place][following]
                 if stop > begin:
                     break
                 begin = other
@@ -684,10 +693,11 @@ def _is_wrapped(above: _PlacedWords, below: _PlacedWords, left: float, right: fl
 
     It had no room for all of a word that it begins with, or broke at a hyphen.
     """
-    if not above or abs(below[0][1] - left) > 0.5 * pitch:
+    if not above or not below or abs(below[0][1] - left) > 0.5 * pitch:
         return False
     word, start, end = above[-1]
-    if len(above) == 1 and abs(start - left) < 0.5 * pitch and right - end < pitch:
+    is_word = any(map(str.isalnum, word))  # not a line of signs
+    if is_word and len(above) == 1 and abs(start - left) < 0.5 * pitch and right - end < pitch:
         return True
     rest = below[0][0]
     chunk = rest.find("-") + 1 or len(rest)

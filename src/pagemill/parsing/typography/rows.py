@@ -325,10 +325,12 @@ def rows_of_pieces(pieces: Iterable[Piece]) -> list[PageRow]:
 
 def _are_apart(one: Piece, other: Piece) -> bool:
     """Whether two pieces on one baseline are of different texts: the title of an invoice right of its sender."""
-    smaller, larger = sorted((one, other), key=lambda piece: piece.size)
+    larger = max(one.size, other.size)
+    if larger <= TYPOGRAPHY.other_size * min(one.size, other.size):
+        return False
     gap = max(one.x1, other.x1) - min(one.x2, other.x2)
-    is_other = larger.size > TYPOGRAPHY.other_size * smaller.size and gap > TYPOGRAPHY.other_gap * larger.size
-    return is_other and any(map(str.isalpha, smaller.text))  # not the number of a line
+    # Not the number of a line, nor an amount behind its label.
+    return gap > TYPOGRAPHY.other_gap * larger and all(any(map(str.isalpha, piece.text)) for piece in (one, other))
 
 
 Leading = dict[tuple[float, bool], float]

@@ -63,8 +63,10 @@ def ruled_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Fou
             continue  # boxes of a drawing, connected by lines
         inside = [piece for piece in pieces if _is_inside(piece, box)]
         table = _lattice(inside, Rules(flats, walls))
-        drawn_rows = sum(below - above > TOUCH for above, below in pairwise(flat.position for flat in flats))
-        if table is not None and drawn_rows <= _OPEN_ROWS:  # lines may part columns and the head alone
+        heights = [below - above for above, below in pairwise(flat.position for flat in flats) if below - above > TOUCH]
+        drawn_rows = len(heights)
+        is_open = 0 < drawn_rows <= _OPEN_ROWS and 2 * max(heights) > sum(heights)
+        if table is not None and is_open:  # lines may part columns and the head alone
             rows = rows_of_pieces(inside)
             by_text = table_of(rows, drawn, leading_of(rows), ruled=True)
             least = table.rows + (table.rows <= drawn_rows)

@@ -106,8 +106,11 @@ def test_tags_tell_levels_where_they_are_sound():
         page(2, region(Label.TEXT, "Paper", 100, SMALL, tag="H2"), prose(tag="P"), prose(700, tag="P")),
     ]
     assert levels(pages) == [("The Mill Book", 1), ("Water", 2), ("Wheels", 3), ("Paper", 2)]
-    pages.append(page(3, heading("Bold", 100, SMALL, tag="P"), prose(tag="P")))  # alone on its page it looked like one
+    styles = (BODY, Style("Serif", 11.0, bold=True), LARGE, HUGE)
+    pages.append(page(3, heading("Bold", 100, SMALL, tag="P"), prose(tag="P"), styles=styles))  # the page has no other
     assert levels(pages)[-1] == ("Paper", 2)
+    pages.insert(0, page(1, heading("A Mill Book", 100, HUGE, tag="P"), prose(tag="P")))  # as Word tags its titles
+    assert levels(pages)[0] == ("A Mill Book", 1)
     unsound = [page(1, *(prose(100 * number, tag="H1") for number in range(1, 6)))]
     assert levels(unsound) == []
 

@@ -806,3 +806,37 @@ def test_blocks_of_a_letterhead_are_read_one_after_the_other(tmp_path):
     sheet.prose(72, 180, 450)
     words = markdown(sheet, tmp_path).split()
     assert [words.index(word) for word in ("Alder", "Northtown", "Statement", "2031", "Dear")] == [0, 6, 7, 13, 14]
+
+
+def test_numbered_code_has_blank_lines(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 14
+    for number, row in enumerate(("if sluice.open:", "", "    wheel.turn()"), 1):
+        sheet.put(80, y, str(number), "Courier-Oblique", 10)
+        sheet.put(120, y, row, "Courier", 10)
+        y += 14
+    assert markdown(sheet, tmp_path).endswith("```\nif sluice.open:\n\n    wheel.turn()\n```\n")
+
+
+def test_lines_of_code_that_fill_their_own_panel_are_not_wrapped(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    rows = ("git-commit-everything-now", "ls", "#" * 25, "# Part one")
+    sheet.setFillGray(0.9)
+    sheet.rect(70, 842 - y - 60, 25 * 6 + 4, 72, stroke=0, fill=1)
+    sheet.setFillGray(0)
+    for place, row in enumerate(rows):
+        sheet.put(72, y + 14 * place, row, "Courier", 10)
+    assert "\n".join(rows) in markdown(sheet, tmp_path)
+
+
+def test_an_amount_stays_behind_its_label_and_a_formula_in_capitals_is_no_heading(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 30
+    sheet.put(72, y, "Total due")
+    sheet.right(520, y, "1,200.00", "Helvetica-Bold", 18)
+    sheet.centre(y + 40, "F = MA", "Helvetica", 11)
+    sheet.prose(72, y + 80, 450)
+    text = markdown(sheet, tmp_path)
+    assert "# F" not in text
+    assert "Total due" in next(line for line in text.splitlines() if "1,200.00" in line)
