@@ -200,12 +200,11 @@ def test_columns_of_text_with_a_rule_between_them_are_no_fields():
     assert not analyse._as_fields(found, pixels, lines)
 
 
-@pytest.mark.parametrize("title", ["ตารางที่ 1: สะพาน", "Taulukko 3. Sillat", "表 2：学校", "● 表2: 学校"])
-@pytest.mark.parametrize("row", [0, 5])
-def test_a_title_in_the_first_or_last_row_of_a_table_is_no_cell(title: str, row: int) -> None:
+def titled_table(row: int, first: str, *others: str) -> dict[Label, str]:
+    """What is found of a table with a row of its own among the others."""
     pixels = np.full((800, 800, 3), 255, np.uint8)
     rows = [["Name", "Total", "Share"], *([f"town{i}", f"{i}10", f"{i}.5%"] for i in range(4))]
-    rows.insert(row, ["", title, ""])
+    rows.insert(row, [first, *others])
     lines = [
         TextLine(text=text, box=(100 + 200 * x, 100 + 50 * y, 200 + 200 * x, 130 + 50 * y), confidence=1.0)
         for y, texts in enumerate(rows)
@@ -215,7 +214,17 @@ def test_a_title_in_the_first_or_last_row_of_a_table_is_no_cell(title: str, row:
     whole = DetectedRegion(box=(90, 90, 710, 390), label=Label.TABLE, score=0.9, source="model")
 
     record = tables_of(pixels, lines, whole, tables_mode=TablesMode.RULES)
+    return {region.label: region.content or "" for region in record.regions}
 
-    found = {region.label: region.content or "" for region in record.regions}
+
+@pytest.mark.parametrize("title", ["ตารางที่ 1: สะพาน", "Taulukko 3. Sillat", "表 2：学校", "● 表2: 学校"])
+@pytest.mark.parametrize("row", [0, 5])
+def test_a_title_in_the_first_or_last_row_of_a_table_is_no_cell(title: str, row: int) -> None:
+    found = titled_table(row, "", title)
     assert title[-4:] in found[Label.FIGURE_TITLE]
     assert title[-4:] not in found[Label.TABLE] and found[Label.TABLE].count("<tr>") == 5
+
+
+def test_a_row_of_cells_that_begins_like_a_title_stays_in_its_table() -> None:
+    found = titled_table(5, "Phase 3: Mill", "July", "30")
+    assert found[Label.TABLE].count("<tr>") == 6 and Label.FIGURE_TITLE not in found
