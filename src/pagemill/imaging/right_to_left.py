@@ -141,7 +141,8 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     shown = []
     for number, (chain, pieces) in enumerate(lines):
         if len(pieces) > 1 and all(_is_code(piece, page) for piece in pieces) and _on_grid(pieces, page):
-            lines[number] = chain, pieces = chain, [[item for piece in pieces for item in piece]]
+            pieces = [[item for piece in pieces for item in piece]]
+            lines[number] = chain, pieces
         parted, draws = _parted(glyphs, chain, rtl), _draws(pieces)
         shown.append([_with_spaces(piece, parted, draws, page, space) for piece in pieces])
     # Where the codes of brackets are those of their looks, few of them match.

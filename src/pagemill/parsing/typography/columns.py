@@ -89,14 +89,14 @@ def _bands(pieces: Sequence[Piece], gutter: tuple[float, float]) -> list[tuple[l
     """
     middle = (gutter[0] + gutter[1]) / 2
     floats = _floats(pieces, middle)
-    text = median(piece.size for piece in pieces)
+    size = median(piece.size for piece in pieces)
     waiting: list[Piece] = []
     bands: list[tuple[list[Piece], list[Piece], list[Piece]]] = [([], [], [])]
     for piece in sorted(pieces, key=lambda piece: piece.baseline):
         slack = 0.2 * piece.size
-        reaches = not any(bands[-1][1:]) or piece.x2 > gutter[0] + 0.2 * text
-        enters = piece.x1 < gutter[1] - 0.2 * text and reaches
-        if enters and piece.size > TYPOGRAPHY.larger * text and _is_alone(piece, pieces):
+        reaches = not any(bands[-1][1:]) or piece.x2 > gutter[0] + 0.2 * size
+        enters = piece.x1 < gutter[1] - 0.2 * size and reaches
+        if enters and piece.size > TYPOGRAPHY.larger * size and _is_alone(piece, pieces):
             slack = -float("inf")  # over the columns
         if piece in floats:
             waiting.append(piece)
@@ -139,7 +139,7 @@ def _is_alone(piece: Piece, pieces: Sequence[Piece]) -> bool:
 
 
 def _is_flowed_around(piece: Piece, pieces: Sequence[Piece], least: int) -> bool:
-    """Whether at least so many rows of text stand on either side of a piece."""
+    """Whether at least so many pieces of text are on either side of a piece."""
     _, top, _, bottom = piece.line.box
     beside = [other for other in pieces if other.words and top < other.line.box[3] and other.line.box[1] < bottom]
     return min(sum(o.x2 <= piece.x1 for o in beside), sum(o.x1 >= piece.x2 for o in beside)) >= least
