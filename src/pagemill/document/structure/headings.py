@@ -83,6 +83,7 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     _promote_spaced(book)
     _demote(book, depths)
     _demote_lead_ins(book, depths)
+    _demote_below_title(book, depths)
     headings = [draft for draft in book.each() if draft.is_heading]
     if not headings:
         return
@@ -279,6 +280,30 @@ def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
     for draft in bold:
         unknown = 0 if usual is None or not set_off or _ENDS.search(draft.facts.tail) else least
         if usual is not None and extra.get(draft, unknown) < least:
+            draft.label, draft.level = Label.TEXT, None
+
+
+def _demote_below_title(book: Book, depths: Mapping[Draft, int]) -> None:
+    """Make texts of centred lines between the title and the next heading: authors, their places, a date."""
+    headings = [draft for draft in book.each() if draft.is_heading]
+    if not headings or not _at_start(book, headings[0]):
+        return
+    drafts = book.drafts[headings[0].page]
+    run: list[Draft] = []
+    for draft, below in pairwise(other for other in drafts[headings[0].index :] if other.is_content):
+        if not (draft.is_heading and _is_centred(draft, drafts)):
+            break
+        style = book.style(draft)
+        # Where text is below it, a line in regular weight among bold headings is no heading of it.
+        others = [other for each in headings[len(run) + 1 :] if (other := book.style(each)) is not None]
+        if not below.is_heading and (style is None or style.bold or not any(other.bold for other in others)):
+            break
+        run.append(draft)
+    styles = Counter(book.style(draft) for draft in headings)
+    own = Counter(book.style(draft) for draft in run)
+    for draft in run[1:]:
+        style = book.style(draft)
+        if draft not in depths and style is not None and styles[style] == own[style]:  # chapters are elsewhere, too
             draft.label, draft.level = Label.TEXT, None
 
 

@@ -234,3 +234,18 @@ def test_code_in_coloured_headings_is_of_theirs(size, expected):
     for each, style in zip(found, (1, 2, 3, 5), strict=True):
         each.style = style
     assert [level for _, level in levels([page(1, *found, prose(500), styles=styles)])] == expected
+
+
+def test_centred_lines_below_the_title_are_none():
+    light = Style("Serif", 14.0)
+    authors = heading("Ada Quill", 140, SMALL, left=400, right=600)
+    pages = [
+        page(
+            1, heading("Moss", 100, HUGE, left=400, right=600), authors, prose(200), heading("Water", 400), prose(500)
+        ),
+        page(2, heading("Wheels", 100), prose()),
+    ]
+    assert [text for text, _ in levels(pages)] == ["Moss", "Ada Quill", "Water", "Wheels"]
+    for each in pages:
+        each.styles = (BODY, light, LARGE, HUGE)
+    assert [text for text, _ in levels(pages)] == ["Moss", "Water", "Wheels"]
