@@ -190,7 +190,7 @@ def _are_columns(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
 def _blocks_beside(
     left: Sequence[Piece], right: Sequence[Piece]
 ) -> tuple[list[Piece], list[Piece], list[Piece]] | None:
-    """The blocks on both sides of a gutter, written one after the other, and what is below them.
+    """The blocks on both sides of a gutter, written one after the other and on other baselines, and what is below them.
 
     In letterheads the sender is beside a date, a number and a title.
     """
@@ -211,8 +211,7 @@ def _blocks_beside(
         return None
     # The head of a table with cells of several lines is above rows that are on both sides.
     is_head = any(len(row.pieces) > 1 for row in rows_of_pieces(below)[:1])
-    is_table = _aligned(first, second) == max(len(first), len(second))  # of labels and values, say
-    return None if is_head or is_table else (blocks[0], blocks[1], below)
+    return None if is_head or _aligned(first, second) else (blocks[0], blocks[1], below)
 
 
 def _is_set_off(row: PageRow, above: PageRow) -> bool:
