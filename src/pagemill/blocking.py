@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from threading import RLock, Thread, current_thread
 from typing import Any, Self, TypeVar
 
 from pagemill.errors import UsageError
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 _END: Any = object()
 
 
 async def to_the_end(work: Awaitable[T]) -> T:
-    """Await what must not be left half done: a caller that is cancelled leaves once it is finished."""
+    """Await work that must not be interrupted. A cancelled caller leaves only once the work has finished."""
     finishing = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(finishing)
     except asyncio.CancelledError:
-        await asyncio.wait({finishing})
-        if not finishing.cancelled():
-            finishing.exception()  # marks it as seen: the first error is the one reported
+        while not finishing.done():  # a caller may be cancelled more than once
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({finishing})
+        if not finishing.cancelled() and (error := finishing.exception()) is not None:
+            log.warning("failed after its caller was cancelled: %s", error)
         raise
 
 

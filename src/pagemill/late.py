@@ -1,8 +1,8 @@
-"""What takes long to make and many runs never use: modules and patterns that are made when they are first used.
+"""Lazy imports and lazily compiled regular expressions, for a fast start.
 
-``from pagemill.late import cv2`` stands in place of ``import cv2``; where few modules need one, :class:`Late` stands
-beside an import for type checkers. With ``from pagemill.late import re``, a module's regular expressions are compiled
-when they are first used: most of them serve few documents, and all together take as long as three pages.
+Use ``from pagemill.late import cv2`` instead of ``import cv2``. Where only a few modules need a library, create a
+:class:`Late` next to an import under ``TYPE_CHECKING``. ``from pagemill.late import re`` makes ``re.compile`` lazy:
+most patterns serve few documents, and compiling all of them takes as long as parsing three pages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 
 class Late(ModuleType):
-    """Stands for the module of this name until something of it is used."""
+    """A module that is imported when the first of its attributes is used."""
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(importlib.import_module(self.__name__), name)
@@ -22,7 +22,7 @@ class Late(ModuleType):
 
 
 class _Pattern:
-    """Stands for a compiled regular expression."""
+    """A regular expression that is compiled on first use. Call its methods: functions of ``re`` do not accept it."""
 
     def __init__(self, *arguments: Any) -> None:
         self._arguments = arguments
@@ -30,7 +30,7 @@ class _Pattern:
     def __getattr__(self, name: str) -> Any:
         import re
 
-        value = getattr(re.compile(*self._arguments), name)  # which keeps what it has compiled
+        value = getattr(re.compile(*self._arguments), name)  # re.compile caches the result
         setattr(self, name, value)
         return value
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pagemill.blocking import LoopThread
+from pagemill.blocking import LoopThread, to_the_end
 from pagemill.errors import UsageError
 
 
@@ -81,3 +81,24 @@ def test_a_step_that_is_interrupted_is_cancelled_before_the_generator_is_closed(
         with pytest.raises(KeyboardInterrupt):
             next(thread.each(items()))
         assert ended == ["closed"]
+
+
+async def test_a_caller_that_is_cancelled_twice_leaves_when_the_work_is_finished(caplog: pytest.LogCaptureFixture):
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await may_end.wait()
+        raise OSError("disk full")
+
+    caller = asyncio.create_task(to_the_end(work()))
+    await begun.wait()
+    for _ in range(2):
+        caller.cancel()
+        await asyncio.wait({caller}, timeout=0)
+        await asyncio.sleep(0)
+    assert not caller.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert "disk full" in caplog.text

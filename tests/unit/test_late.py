@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 
 import pytest
 
-from pagemill.late import Late, re
+import pagemill
+from pagemill.errors import PagemillError
+from pagemill.late import Late, _Pattern, re
 
 
 def test_a_module_is_imported_when_something_of_it_is_used():
@@ -22,3 +26,21 @@ def test_a_pattern_is_compiled_when_it_is_used():
     assert words.findall("ab c") == ["ab", "c"]
     with pytest.raises(re.error):
         broken.search("")
+
+
+@pytest.mark.slow
+def test_every_pattern_of_the_package_compiles():
+    """One that does not would fail in the middle of a run, on the document that needs it."""
+    found = 0
+    for info in pkgutil.walk_packages(pagemill.__path__, "pagemill.", onerror=lambda name: None):
+        if info.name.endswith("__main__"):
+            continue
+        try:
+            module = importlib.import_module(info.name)
+        except (ImportError, PagemillError):  # an extra that is not installed
+            continue
+        for value in vars(module).values():
+            if isinstance(value, _Pattern):
+                assert value.pattern is not None
+                found += 1
+    assert found > 100

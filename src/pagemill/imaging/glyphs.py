@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.imaging.types import Flags, Floats, Indices
+from pagemill.late import re
 
 _DUPLICATE = 0.12
 """Shift of a second drawing of the same glyph (fake bold, shadow), in units of the font size."""

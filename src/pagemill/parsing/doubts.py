@@ -54,9 +54,13 @@ def left_out_notes(layer: TextLayer | None) -> list[str]:
 
 
 def notes_of(read: ReadPage) -> list[str]:
-    """What recognition left out: lines of the back of the sheet, and coloured ink over lines that holds no words."""
-    notes = [f"left out: {count(read.mirrored, 'line')} shining through from the back"] if read.mirrored else []
-    return notes + [f"coloured ink over {count(read.stamps, 'line')} not read"] * (read.stamps > 0)
+    """What recognition left out: lines that show through from the back, and coloured ink over lines without words."""
+    notes = []
+    if read.mirrored:
+        notes.append(f"left out: {count(read.mirrored, 'line')} shining through from the back")
+    if read.stamps:
+        notes.append(f"coloured ink over {count(read.stamps, 'line')} not read")
+    return notes
 
 
 def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> Iterator[PageError]:
@@ -83,8 +87,8 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
             message=f"{share:.0%} of the text is in lines that are doubtful: compare it with the page",
         )
     if read.script is not None:
-        all_of_it = read.foreign * 2 >= len(read.lines)
-        where = "most of the page" if all_of_it else "1 line" if read.foreign == 1 else f"{read.foreign} lines"
+        is_most = read.foreign * 2 >= len(read.lines)
+        where = "most of the page" if is_most else "1 line" if read.foreign == 1 else f"{read.foreign} lines"
         language = LANGUAGE_OF_SCRIPT[read.script]
         why, remedy = "no installed engine reads", remedy_for([language])
         if read.named:
@@ -93,15 +97,19 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
                 f"Add {language} to --lang. If it is not installed: {remedy}",
             )
         yield _of_reading(
-            category=UNRELIABLE if all_of_it else UNREAD_SCRIPT,
+            category=UNRELIABLE if is_most else UNREAD_SCRIPT,
             message=f"{where} in {title_of_script(read.script)}, which {why}",
             remedy=remedy,
         )
     elif read.handwritten:
-        all_of_it = read.handwritten * 2 >= len(read.lines)
-        where = "most of the page looks" if all_of_it else f"{count(read.handwritten, 'line')} look"
+        is_most = read.handwritten * 2 >= len(read.lines)
+        where = (
+            "most of the page looks"
+            if is_most
+            else f"{count(read.handwritten, 'line')} look{'s' * (read.handwritten == 1)}"
+        )
         yield _of_reading(
-            category=UNRELIABLE if all_of_it else LOW_CONFIDENCE,
+            category=UNRELIABLE if is_most else LOW_CONFIDENCE,
             message=f"{where} handwritten, which engines for print read badly: compare the text with the page",
             remedy="Read it with a model: --recognition-engine vlm.",
         )

@@ -16,7 +16,7 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
-from pagemill.errors import CorruptInputError, TooLargeError, lacks_extra
+from pagemill.errors import CorruptInputError, PagemillError, TooLargeError, lacks_extra
 from pagemill.readers.rich_text import markup_of
 from pagemill.readers.text import MOST_BYTES, text_of
 
@@ -110,9 +110,10 @@ class _Reader:
         if not html and (packed := self._stream(folder, _RICH, "0102")):
             try:
                 rich = decompressed(packed)
-            except ValueError as error:
+                html = markup_of(rich)
+            except (ValueError, PagemillError) as error:  # the message has other texts and attachments
+                rich = b""
                 found.defects.append(Unread(f"the text as RTF, which is damaged ({error})"))
-            html = markup_of(rich)
         found.set_content(plain)
         if html:
             found.add_alternative(html, subtype="html")

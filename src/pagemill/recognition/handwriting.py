@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.imaging.types import Pixels
+from pagemill.late import cv2
 
 _SIDE = 16
 """Pixels of a side to which shapes are shrunk to compare them."""

@@ -78,24 +78,28 @@ class KilledError(WorkerCrashError):
 
 
 class DecodingProcess:
-    """A worker process, which answers one request at a time. Create it on the event loop; its methods block.
+    """A worker process that answers one request at a time; its methods block.
+
+    Create it on the thread of the event loop, or before there is one.
 
     Args:
-        command: Starts it; None to fork this process, which has a single thread then.
+        command: Command line of the process; None to fork this one, which must have a single thread.
         memory: Its address space in bytes (Linux).
     """
 
     def __init__(self, command: Sequence[str] | None, memory: int) -> None:
         self._memory = memory
+        forks = command is None
         self._process = subprocess.Popen(
             [*(command or ()), str(os.getpid()), str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **_ENVIRONMENT},
-            restore_signals=command
-            is not None,  # those that Python ignores: no interpreter starts to ignore them again
-            preexec_fn=None if command else partial(_work, os.getpid(), memory),  # never returns: nothing is executed
+            # A fork starts no interpreter, which would ignore SIGPIPE again.
+            restore_signals=not forks,
+            # Never returns, so nothing is executed.
+            preexec_fn=partial(_work, os.getpid(), memory) if forks else None,
         )
         self.pid = self._process.pid
         self.work = Work(process_clock(self.pid))
@@ -162,7 +166,7 @@ class DecodingProcess:
 
 
 _ahead: dict[int, DecodingProcess] = {}
-"""A process that was forked before it was needed, by its memory."""
+"""Processes forked ahead of use, by their memory limit."""
 
 
 def fork_ahead(memory: int) -> None:
@@ -180,7 +184,7 @@ def fork_ahead(memory: int) -> None:
 
 
 def _work(parent: int, memory: int) -> NoReturn:
-    """Be a decoding process; called between fork and exec."""
+    """Run a decoding process in the forked child; called as ``preexec_fn``."""
     status = 1
     try:
         # One of them tells the parent that the process has started. Not by a range: containers allow a billion.
@@ -199,7 +203,7 @@ def _work(parent: int, memory: int) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
-        os._exit(status)
+        os._exit(status)  # the child must never return into the parent's code
 
 
 class DecodingService:

@@ -185,6 +185,14 @@ def test_the_text_of_outlook_may_be_rtf(tmp_path: Path, data: bytes, shown: list
     assert ([block.content for block in blocks(document)[2:]], document.parts[0].warnings) == (shown, warnings)
 
 
+def test_rtf_of_outlook_that_cannot_be_read_costs_no_other_text(tmp_path: Path):
+    data = stored(rb"{\rtf1\fromhtml1 " + b"{" * 100_000)
+    (tmp_path / "a.msg").write_bytes(ole(outlook("a") | stream("1000", "Plain") | {"__substg1.0_10090102": data}))
+    document = read(tmp_path / "a.msg")
+    assert "Plain" in [block.content for block in blocks(document)]
+    assert "not read: the text as RTF" in document.parts[0].warnings[0]
+
+
 def test_characters_that_no_program_writes_have_a_warning(tmp_path: Path):
     (tmp_path / "a.msg").write_bytes(ole(outlook("a") | stream("1000", "Pla\0n text\0")))
     assert read(tmp_path / "a.msg").parts[0].warnings == ["not read: characters of a text, which are damaged"]
