@@ -130,7 +130,7 @@ class RunWriter:
                 with suppress(OutputError):  # the disk may be full; what still fits is better than nothing
                     await self._finish(interrupted=True, complete=False)
                 raise
-            # Who stops the run does not want a new process to go on with it.
+            # A run that the user stopped is not continued in a new process.
             self.outcome.recycle = self.outcome.recycle and not self._stopped
             if self.outcome.recycle:
                 await _on(self._writer, self._directory.sync)
@@ -139,7 +139,7 @@ class RunWriter:
         return self.outcome
 
     def leave(self) -> None:
-        """Forget the pages that are in flight no more, although they did not land: an error ended the stream."""
+        """Forget the pages in flight that were not stored because an error ended the stream."""
         self._life.vitals.in_flight -= len(self._in_flight)
         self._in_flight.clear()
 

@@ -188,7 +188,7 @@ class _Reader:
             raise CorruptInputError("the Word document has no body", remedy="Save it again.")
         self._styles = {each.get(f"{_W}styleId"): each for each in opened.styles.element.iterfind(f"{_W}style")}
         self._lists: dict[str, str] = {}
-        """Lists by their numbers: one may have several, which count on."""
+        """Abstract list of each numbered list: several share one, and continue its numbers."""
         self._numbers = self._numbering()
         self._levels_of_styles = {(of, each.paragraphs): at for (of, at), each in self._numbers.items()}
         self._counts: dict[tuple[str, int], int] = {}

@@ -124,6 +124,7 @@ def _of_html(text: str, pictures: dict[str, bytes]) -> Document:
         raise lacks_extra("mail in HTML needs the package selectolax", "web") from None
 
 
+# A message asks for its RTF several times: to count words, to find notes, and for its blocks, which must not be changed.
 @lru_cache(maxsize=1)
 def _of_rich(data: bytes) -> Document:
     try:

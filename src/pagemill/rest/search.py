@@ -127,9 +127,9 @@ class JobSearch:
         try:
             work()
         except PagemillError as error:
-            log.warning("the search index is not up to date: %s", error.message)
+            log.warning("the search index is out of date: %s", error.message)
         except Exception:
-            log.exception("the search index is not up to date, by a defect")
+            log.exception("internal error: the search index is out of date")
 
     def _put_job(self, id: str) -> None:
         row = self._jobs.get(id)

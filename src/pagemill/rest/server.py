@@ -315,12 +315,12 @@ class Server:
             try:
                 await self.sweep()
             except Exception:
-                log.exception("old jobs could not be removed; tried again in %g s", _SWEEP_S)
+                log.exception("cannot remove old jobs; retrying in %g s", _SWEEP_S)
             await asyncio.sleep(_SWEEP_S)
 
     def _runner_ended(self, running: asyncio.Task[None]) -> None:
         if not running.cancelled() and (error := running.exception()) is not None:
-            log.critical("jobs are run no longer", exc_info=error)
+            log.critical("the job runner stopped unexpectedly: jobs are no longer processed", exc_info=error)
             self.ready = False
             self.broken.set()
 

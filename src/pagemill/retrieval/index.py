@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,7 +41,7 @@ class MappedVectors(NamedTuple):
     """Number of the region of each row; 0 for a whole page."""
 
 
-class PageIndex:
+class PageIndex(ABC):
     """The pages of an index that may be found, at one moment. For one thread at a time.
 
     Args:
@@ -59,9 +60,9 @@ class PageIndex:
         """What filters admit."""
         return allowed(self._view, filters)
 
+    @abstractmethod
     def vectors_of(self, part: IndexPart) -> Iterable[MappedVectors]:
-        """The vectors of a part, as many at a time as may be in memory."""
-        raise NotImplementedError
+        """The vectors of a part, in batches that fit into memory."""
 
     def search(
         self,

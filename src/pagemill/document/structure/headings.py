@@ -54,7 +54,7 @@ _USUAL_DEPTH = 0.2
 _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
 _TAGGED = re.compile(r"H([1-6])")
 TEXT_TAGS = frozenset(("P", "LI", "LBody", "TD", "Span"))
-"""Tags that make no headings in a file that has tags for these: authors without these set paragraphs in bold."""
+"""Tags of body text: in a file that also tags headings, such text is no heading, however it is set."""
 _ENDS = re.compile("[.,;:。，、；：]$")
 
 _CODE_SIZE, _UNKNOWN_CODE_SIZE = 0.03, 1.25
@@ -75,7 +75,7 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     tags = _tagged(book)
     entries = {} if tags else _outlined(book, outline)
     depths = tags or entries
-    if tags:  # some page has none that are tagged
+    if tags:  # a page without tagged headings may have taken bold text for them
         for draft in book.each():
             if draft.is_heading and draft.facts.tag in TEXT_TAGS and book.size(draft) <= _LARGER:
                 draft.label, draft.level = Label.TEXT, None
@@ -284,7 +284,7 @@ def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
 
 
 def _demote_below_title(book: Book, depths: Mapping[Draft, int]) -> None:
-    """Make texts of centred lines between the title and the next heading: authors, their places, a date."""
+    """Demote centred lines between the title and the next heading to text: authors, affiliations, a date."""
     headings = [draft for draft in book.each() if draft.is_heading]
     if not headings or not _at_start(book, headings[0]):
         return
@@ -414,9 +414,9 @@ def _ranked_styles(book: Book, styled: Mapping[Draft, Tier]) -> dict[Draft, int]
 
 
 def _slanted_first(tiers: Iterable[Tier]) -> set[tuple[float, bool, bool]]:
-    """Sizes, weights and running in of headings of which the slanted ones are above the upright ones.
+    """Styles (size, weight, run-in) in which slanted headings rank above upright ones.
 
-    They follow higher headings more often, as those of word processors do; others, as those of TeX, do not.
+    Decided by which follows a higher heading more often: slanted ones in word processors, upright ones in TeX.
     """
     votes: Counter[tuple[float, bool, bool]] = Counter()
     above: tuple[float, bool] | None = None

@@ -89,6 +89,7 @@ class Column:
     styles: Sequence[Style]
     """Of the page."""
     page_middle: float
+    """In pixels."""
     left: float = field(init=False)
     right: float = field(init=False)
     text_edges: frozenset[int] = field(init=False)
@@ -626,13 +627,13 @@ def nest(passages: Sequence[Passage], column: Column) -> None:
             passage.depth = len(stack)
 
 
-def code_text(rows: Sequence[PageRow], right: float = inf, *, is_known: bool = False) -> str:
+def code_text(rows: Sequence[PageRow], right: float, *, is_known: bool) -> str:
     """Code row by row: indents and inner spaces by place, blank lines by distance.
 
     Args:
         rows: Of a block of code.
-        right: Where its lines are wrapped, if they are.
-        is_known: Whether that is sure, rather than where the longest line happens to end.
+        right: Right edge at which long lines wrap.
+        is_known: Whether that edge is certain, rather than the end of the longest line.
     """
     words = [word for row in rows for word in row.words if word[0]]
     widths = sorted((end - start) / len(text) for text, start, end in [w for w in words if w[0].isascii()] or words)
