@@ -41,7 +41,7 @@ from pagemill.readers.mail import of_web_archive
 from pagemill.readers.omml import latex_of_omml
 from pagemill.readers.packages import DAMAGED, check_package, refuse_strict, unlocked, without_dangling
 from pagemill.readers.rich_text import of_bytes
-from pagemill.readers.text import paragraphs, text_of
+from pagemill.readers.text import declared_charset, paragraphs, text_of
 from pagemill.tables.table import Cell
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -269,10 +269,13 @@ class _Reader:
             yield from each.blocks
 
     def _embedded(self, data: bytes, kind: str) -> Document | None:
+        kind = kind.partition(";")[0].strip()
         if kind in ("text/html", "application/xhtml+xml"):
-            return of_markup(text_of(data).text)
+            page = text_of(data, declared_charset(data))
+            return page.told(of_markup(page.text, is_xml="xml" in kind))
         if kind == "text/plain":
-            return Document(parts=[Part(blocks=list(paragraphs(text_of(data).text)))])
+            plain = text_of(data)
+            return plain.told(Document(parts=[Part(blocks=list(paragraphs(plain.text)))]))
         if kind in ("application/rtf", "text/rtf"):
             return of_bytes(data)
         if kind in ("message/rfc822", "multipart/related", "application/x-mimearchive"):
@@ -341,11 +344,15 @@ class _Reader:
                 around = len(self._fields)
                 self._fields.append(_Field(child.get(f"{_W}instr") or "", is_result=True))
                 self._collect(child, inline, found, marks, depth + 1)
-                del self._fields[around:]  # with those that begin in it and have no end
+                for open_field in self._fields[around:]:  # with those that begin in it and have no end
+                    inline.extend(open_field.inner)
+                del self._fields[around:]
             elif tag in _THROUGH:
                 self._collect(child, inline, found, marks, depth + 1)
             elif tag in _GONE:
                 found.deleted += _gone(child)
+            elif tag == f"{_W}subDoc":
+                found.after += self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
             elif tag in (f"{_M}oMath", f"{_M}oMathPara"):
                 for formula in [child] if tag == f"{_M}oMath" else child.iterfind(f"{_M}oMath"):
                     if latex := latex_of_omml(formula).strip():
@@ -388,7 +395,7 @@ class _Reader:
                     ended = self._fields.pop()
                     text = field_text(ended.instruction)
                     inline.add(text, marks)
-                    inline.extend(Inline() if text or ended.is_result else ended.inner)
+                    inline.extend(Inline() if ended.is_result else ended.inner)
                 if (box := child.find(f"{_W}ffData/{_W}checkBox")) is not None:
                     is_set = _switch([box], "checked" if box.find(f"{_W}checked") is not None else "default")
                     inline.add("☒" if is_set else "☐", marks)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from pagemill.document.page import DocumentInfo
 from pagemill.errors import CorruptInputError, EncryptedError
 from pagemill.readers.base import Document, Part
-from pagemill.readers.html import as_html, of_markup
+from pagemill.readers.html import of_markup
 from pagemill.readers.packages import check_package
 from pagemill.readers.text import text_of
 
@@ -72,7 +72,7 @@ def _chapters(archive: zipfile.ZipFile, package: Any, folder: str, locked: set[s
             raise EncryptedError("the book is protected by DRM", remedy="Get a copy without DRM.")
         pictures = _Members(archive, members, posixpath.dirname(name))
         found = text_of(archive.read(name))
-        yield from found.told(of_markup(as_html(found.text), pictures=pictures)).parts
+        yield from found.told(of_markup(found.text, pictures=pictures, is_xml=True)).parts
 
 
 class _Members(dict[str, bytes]):

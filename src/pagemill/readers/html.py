@@ -28,7 +28,7 @@ from pagemill.readers.base import (
     unread,
 )
 from pagemill.readers.mathml import latex_of_mathml
-from pagemill.readers.text import decoded
+from pagemill.readers.text import DECLARED, declared_charset, decoded
 from pagemill.tables.html import MAX_COLUMN_SPAN
 from pagemill.tables.table import Cell
 
@@ -101,11 +101,6 @@ _UNTYPED = frozenset(["hidden", "password", "file", "image", "range", "color"])
 _BESIDE_BOXES = ("li", "p", "td", "label")
 """Where a check box is one of a list or form; others switch menus."""
 _HEADING = re.compile(r"h[1-6]")
-_CHARSET = re.compile(
-    rb"<(?:meta[^>]{0,200}charset|\?xml[^>]{0,100}encoding)\s*=\s*[\"']?([A-Za-z0-9_-]{2,40})", re.IGNORECASE
-)
-_HEAD = 4096
-"""Bytes in which a page says how it is encoded; the standard has it in the first 1,024."""
 _VERBATIM = ("pre", "listing", "xmp")
 _LABELS = "text, foreignObject"
 _SPACE = re.compile(r"[ \t\n\r\f]+")
@@ -133,10 +128,9 @@ _DATA = re.compile(r"data:image/[\w.+-]+(;base64)?,", re.IGNORECASE)
 def read_html(path: Path, password: str | None = None) -> Document:
     """A web page that was saved."""
     with path.open("rb") as file:
-        said = _CHARSET.search(file.read(_HEAD))
-    found = decoded(path, said[1].decode("ascii") if said else None)
-    is_xml = path.suffix.lower() == ".xhtml" or found.text.lstrip("\ufeff \t\n").startswith("<?xml")
-    return found.told(of_markup(as_html(found.text) if is_xml else found.text))
+        said = declared_charset(file.read(DECLARED))
+    found = decoded(path, said)
+    return found.told(of_markup(found.text, is_xml=path.suffix.lower() == ".xhtml"))
 
 
 def read_markdown(path: Path, password: str | None = None) -> Document:
@@ -214,16 +208,21 @@ def as_html(text: str) -> str:
     )
 
 
-def of_markup(text: str, *, formulas: bool = False, pictures: dict[str, bytes] | None = None) -> Document:
+def of_markup(
+    text: str, *, formulas: bool = False, pictures: dict[str, bytes] | None = None, is_xml: bool = False
+) -> Document:
     """The document that HTML describes.
 
     Args:
-        text: HTML.
+        text: HTML, or XHTML.
         formulas: What is between dollars is LaTeX.
         pictures: Images by their address, as in a book; others are not fetched.
+        is_xml: It is XHTML, even without an XML declaration.
     """
     from selectolax.lexbor import LexborHTMLParser
 
+    if is_xml or text.lstrip("\ufeff \t\n").startswith("<?xml"):
+        text = as_html(text)
     tree = LexborHTMLParser(text)
     walk = _Walk(formulas, {} if pictures is None else pictures)
     root = tree.body or tree.root
@@ -499,7 +498,8 @@ def ordinal(number: int, kind: str) -> str:
 def _typed(node: Any) -> str:
     """What a field of a form shows."""
     if node.tag == "select":
-        return ", ".join(each.text(deep=True).strip() for each in node.css("option[selected]"))
+        chosen = node.css("option[selected]") or ([] if "multiple" in node.attributes else node.css("option")[:1])
+        return ", ".join(each.text(deep=True).strip() for each in chosen)
     kind = (node.attributes.get("type") or "text").lower()
     if kind in ("checkbox", "radio"):
         is_beside = node.parent is not None and node.parent.tag in _BESIDE_BOXES

@@ -22,10 +22,10 @@ from pagemill.errors import CorruptInputError, PagemillError, TooLargeError, lac
 from pagemill.imaging.formats import OLE, promised
 from pagemill.late import re
 from pagemill.readers import rich_text
-from pagemill.readers.base import Block, Document, Inline, Part, heading, in_parts
+from pagemill.readers.base import Block, Document, Inline, Part, heading, in_parts, unread
 from pagemill.readers.containers import Member
 from pagemill.readers.outlook import Unread, message_of
-from pagemill.readers.text import Decoded, paragraphs, text_of
+from pagemill.readers.text import Decoded, declared_charset, paragraphs, text_of
 
 MOST_BYTES = 128 * 2**20
 """Size of a message with its attachments; servers take some 50 MB."""
@@ -41,6 +41,9 @@ _SHOWN_PICTURE = re.compile(r"\bcid:([^\"'\s>)]+)", re.IGNORECASE)
 _SHOWN = ("From", "To", "Cc", "Date")
 _SEALED = ("application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted")
 _PAGES = ("text/html", "application/xhtml+xml")
+_SHOWN_BY_PAGES = ("image", "font", "audio", "video")
+_OF_PAGES = ("text/css", "text/javascript", "application/javascript", "application/x-javascript", "application/json")
+"""What a saved page is made of beside its text."""
 _MARKUP = re.compile(r"<(style|script|head)\b.*?(?:</\1\s*>|<body\b|\Z)|<[^<>]*>|&nbsp;", re.DOTALL | re.IGNORECASE)
 """What has no end goes to the end of the text: else the time would grow with the square of its length."""
 _LEAST_SHARE = 0.5
@@ -109,22 +112,35 @@ def of_web_archive(data: bytes) -> Document:
     for part in parts:
         place = _header(part, "Content-Location")
         pictures |= {name: _data(part) for name in (place, place.removeprefix(folder)) if name}
-    found = [_of_html(_text(part), pictures) for part in pages]
-    document = Document(parts=[each for one in found for each in one.parts], info=found[0].info)
+    found: list[Document] = []
+    left_out = 0
+    for part in parts:
+        kind, text = part.get_content_type(), Decoded("")
+        if kind in (*_PAGES, "text/plain"):
+            text = _decoded_text(part)
+        if kind in _PAGES:
+            found.append(text.told(_of_html(text.text, pictures, is_xml="xml" in kind)))
+        elif kind == "text/plain":
+            found.append(text.told(Document(parts=list(in_parts(paragraphs(text.text))))))
+        else:
+            left_out += part.get_content_maintype() not in _SHOWN_BY_PAGES and kind not in _OF_PAGES
+    infos = (each.info for each in found if each.info.title)
+    document = Document(parts=[each for one in found for each in one.parts], info=next(infos, found[0].info))
+    document.parts[0].notes += unread({"part of the archive": left_out})
     document.parts[0].warnings += _damage(message)
     return document
 
 
-def _of_html(text: str, pictures: dict[str, bytes]) -> Document:
+def _of_html(text: str, pictures: dict[str, bytes], *, is_xml: bool = False) -> Document:
     from pagemill.readers.html import of_markup
 
     try:
-        return of_markup(text, pictures=pictures)
+        return of_markup(text, pictures=pictures, is_xml=is_xml)
     except ImportError:
         raise lacks_extra("mail in HTML needs the package selectolax", "web") from None
 
 
-# A message asks for its RTF several times: to count words, to find notes, and for its blocks, which must not be changed.
+# A message asks for its RTF several times: to count words, to find notes, and for its blocks. Do not change the result.
 @lru_cache(maxsize=1)
 def _of_rich(data: bytes) -> Document:
     try:
@@ -285,7 +301,10 @@ def _decoded_text(part: Message) -> Decoded:
     data = _data(part)
     if part.get_content_subtype() == "rtf":
         return Decoded("\n".join(block.content or "" for each in _of_rich(data).parts for block in each.blocks))
-    return text_of(data, part.get_content_charset()) if data else Decoded("")
+    said = part.get_content_charset()
+    if said is None and part.get_content_type() in _PAGES:
+        said = declared_charset(data)
+    return text_of(data, said) if data else Decoded("")
 
 
 def _header(message: Message, name: str) -> str:

@@ -53,6 +53,13 @@ _LONGEST_FIELD = 2**20
 _MOST_COLUMNS = 2_000
 
 
+_CHARSET = re.compile(
+    rb"<(?:meta[^>]{0,200}charset|\?xml[^>]{0,100}encoding)\s*=\s*[\"']?([A-Za-z0-9_-]{2,40})", re.IGNORECASE
+)
+DECLARED = 4096
+"""Bytes in which a page says how it is encoded; the standard has it in the first 1,024."""
+
+
 class Decoded(NamedTuple):
     """The text of a file, and how it was decoded where the file does not say so."""
 
@@ -102,6 +109,12 @@ def _table(text: str, suffix: str) -> Iterator[Block]:
             raise TooLargeError(f"row {number + 1:,} has {len(row):,} columns", remedy="Split the table.")
         cells += (cell(Inline(each.strip()), number, column, header=number == 0) for column, each in enumerate(row))
     yield from tables(cells)
+
+
+def declared_charset(data: bytes) -> str | None:
+    """The encoding that a web page names at its beginning."""
+    said = _CHARSET.search(data[:DECLARED])
+    return said[1].decode("ascii") if said else None
 
 
 def decoded(path: Path, said: str | None = None) -> Decoded:

@@ -209,6 +209,25 @@ def test_texts_shorter_than_declared_have_a_warning(tmp_path: Path, there: int |
     assert read(tmp_path / "a.msg").parts[0].warnings == ([] if there == 24 else ["not read: the end of the text"])
 
 
+def test_all_texts_of_a_web_archive_are_read_and_other_parts_counted(tmp_path: Path):
+    parts = (
+        ("application/xhtml+xml", b"<title/><script/><p>one"),
+        ("text/html", b'<meta charset="koi8-r"><p>\xc4\xc1'),
+        ("text/plain", b"three"),
+        ("text/xml", b"<x>lost</x>"),
+        ("text/css", b"p {}"),
+    )
+    path = tmp_path / "a.mht"
+    path.write_bytes(
+        b"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n"
+        + b"".join(b"--b\nContent-Type: " + kind.encode() + b"\n\n" + text + b"\n" for kind, text in parts)
+        + b"--b--\n"
+    )
+    document = read_web_archive(path)
+    assert [block.content for block in blocks(document)] == ["one", "\u0434\u0430", "three"]
+    assert document.parts[0].notes == ["not read: 1 part of the archive"]
+
+
 def test_a_web_archive_is_read_with_its_pictures(tmp_path: Path):
     picture = base64.b64encode(made.png().read()).decode()
     path = tmp_path / "a.mht"

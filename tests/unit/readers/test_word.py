@@ -81,6 +81,7 @@ def fields(*said: str) -> str:
         (["{", "!TOC", "|", "{", '!HYPERLINK "http://a.b"', "|", "A", "}", "B", "}"], ["AB"], ["A"]),
         (["{", "!QUOTE ", "{", "!DATE", "|", "today", "}", "}"], ["today"], []),
         (["{", "!IF ", "{", "!REF a", "|", "x", "}", "y"], ["yx"], []),
+        (["{", "!MACROBUTTON No Click ", "{", "!REF a", "|", "x", "}", "}"], ["Clickx"], []),
     ],
 )
 def test_fields_in_fields_show_the_result_of_the_outer_one(
@@ -239,6 +240,12 @@ def test_a_note_with_a_mark_of_its_own_has_no_number(tmp_path: Path):
         ("text/plain", b"a <b>chunk</b>", ["a <b>chunk</b>"]),
         ("application/rtf", b"{\\rtf1 a \\b chunk}", ["a chunk"]),
         ("text/rtf", b"a chunk", []),
+        ("application/xhtml+xml", b"<head><title/><script/></head><body>a chunk</body>", ["a chunk"]),
+        (
+            "text/html",
+            '<meta charset="koi8-r"><p>\u0434\u043e\u0433\u043e\u0432\u043e\u0440'.encode("koi8-r"),
+            ["\u0434\u043e\u0433\u043e\u0432\u043e\u0440"],
+        ),
         ("message/rfc822", b"MIME-Version: 1.0\nContent-Type: text/html\n\n<p>a chunk", ["a chunk"]),
         ("application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml", b"", ["a chunk"]),
     ],
