@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from statistics import median
 
+from msgspec import structs
+
 from pagemill.document.direction import is_right_to_left, is_set_from_left
 from pagemill.document.geometry import Box, area, intersection, union_box
 from pagemill.document.labels import FIGURES, Label
@@ -511,6 +513,7 @@ def drop_caps(pieces: list[Piece], body: float) -> tuple[list[Piece], list[tuple
     These are moved to where the initial starts, which the rows below them do.
     """
     found: list[tuple[Piece, list[Piece]]] = []
+    parted: set[int] = set()
     for initial in pieces:
         if (
             not 0 < len(initial.text) <= 2
@@ -518,22 +521,29 @@ def drop_caps(pieces: list[Piece], body: float) -> tuple[list[Piece], list[tuple
             or initial.size < TYPOGRAPHY.drop_cap * body
         ):
             continue
-        top, bottom = initial.line.box[1], initial.baseline
-        beside = [
+        right = [
             piece
             for piece in pieces
             if piece is not initial
-            and top < piece.baseline <= bottom + 0.3 * piece.size
             and piece.size < 0.7 * initial.size
             and initial.x1 - 1 <= piece.x1 < initial.x2 + 1.2 * piece.size
+        ]
+        # Initials that float in a web page end a little above the baseline of their last row; those whose font comes in
+        # a few sizes only are smaller than their rows, and begin below the first of them.
+        beside = [
+            piece
+            for piece in right
+            if initial.line.box[1] < piece.baseline <= initial.baseline + 0.5 * piece.size
+            or (initial.x2 - 1 < piece.x1 and abs(initial.line.box[1] - piece.baseline) < piece.size)
         ]
         beside.sort(key=lambda piece: piece.baseline)
         if len(beside) > 1 and beside[0].text[0].isalpha():
             for piece in beside:
                 piece.x1 = initial.x1
-            found.append((initial, beside))
-    initials = {id(initial) for initial, _ in found}
-    return [piece for piece in pieces if id(piece) not in initials], found
+            links = tuple(span for span in initial.line.spans if span.mark is Mark.LINK)  # its weight is no emphasis
+            found.append((replace(initial, line=structs.replace(initial.line, spans=links)), beside))
+            parted.add(id(initial))
+    return [piece for piece in pieces if id(piece) not in parted], found
 
 
 def margin_numbers(pieces: list[Piece], width: int, *, mirrored: bool) -> tuple[list[Piece], list[Piece], bool]:

@@ -212,9 +212,18 @@ def test_a_table_that_counts_its_rows_stays(tmp_path):
     assert "| 3 | Part 3 | 21 |" in markdown(sheet, tmp_path)
 
 
-def test_a_drop_cap_begins_the_first_word(tmp_path):
+@pytest.mark.parametrize(
+    ("baseline", "font", "size"),
+    [
+        pytest.param(94, "Helvetica", 34, id="as high as its rows"),
+        pytest.param(94, "Helvetica-Bold", 34, id="bold"),
+        pytest.param(89, "Helvetica", 30, id="floating above the baseline of the last row"),
+        pytest.param(96, "Helvetica", 20, id="beginning below the first row"),
+    ],
+)
+def test_a_drop_cap_begins_the_first_word(tmp_path, baseline, font, size):
     sheet = Sheet()
-    sheet.put(72, 94, "T", size=34)
+    sheet.put(72, baseline, "T", font, size)
     for number, line in enumerate(PROSE_LINES):
         sheet.put(95 if number < 2 else 72, 80 + 14 * number, line.removeprefix("T"))
     assert markdown(sheet, tmp_path) == f"{PROSE}\n"
