@@ -42,6 +42,7 @@ from pagemill.parsing.typography.rows import (
 from pagemill.parsing.typography.ruled import open_tables, ruled_tables, without
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.parsing.typography.turned import turned_tables
+from pagemill.parsing.typography.turned_heads import levelled_heads, restore_turned
 
 SOURCE = "typography"
 """``Region.source`` of what was found by fonts and places."""
@@ -71,9 +72,11 @@ def typographic_blocks(
         written: Whether the lines are in the order in which they were written; else in that in which they are read.
     """
     width, height = size
-    level = [line for line in lines if abs(direction(line)) < 1]
     turned = [line for line in lines if abs(direction(line)) >= 1]
-    tables, turned = turned_tables(layer, turned, size, SOURCE)
+    heads = levelled_heads(turned, [line for line in lines if abs(direction(line)) < 1])
+    stand_ins = {id(line): stand_in for stand_in, line in heads.values()}
+    level = [stand_ins.get(id(line), line) for line in lines if abs(direction(line)) < 1 or id(line) in stand_ins]
+    tables, turned = turned_tables(layer, [line for line in turned if id(line) not in stand_ins], size, SOURCE)
     characters = sum(len(line.text) for line in lines)
     if sum(len(line.text) for line in turned) > TYPOGRAPHY.most_turned * max(characters, 1):
         return None
@@ -102,6 +105,7 @@ def typographic_blocks(
         block.inner_lines = tuple(line for line, picture in zip(level, lettering, strict=True) if picture == place)
     page = _Page(layer, pieces, width, height, mirrored=mirrored, page_number=page_number)
     blocks = page.blocks([*shown, *tables])
+    restore_turned(blocks, heads)
     blocks += [_turned_block(line, body) for line in turned]
     return _with_furniture(blocks, furniture, height, width, mirrored)
 
