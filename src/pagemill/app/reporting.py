@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pagemill.document.page import DOUBTS
 from pagemill.errors import ExitCode, error_class
@@ -43,24 +44,23 @@ class ParseDisplay:
         """A signal was received: the run stops when the pages in flight are finished."""
 
 
-@dataclass(slots=True)
-class RunOutcome:
+class RunOutcome(msgspec.Struct):
     """The outcome of a run."""
 
     summary: RunSummary
     """Summary of the whole directory, over all invocations."""
-    failures: list[tuple[str, str, str | None]] = field(default_factory=list)
+    failures: list[tuple[str, str, str | None]] = []
     """What is wrong with which page or input, and the remedy: this process's first errors (at most ``MAX_FAILURES``),
     warnings on good pages included."""
     errors: int = 0
     """Number of all errors."""
     unopened: int = 0
     """Inputs that could not be opened; unlike other failures, they are retried whenever the run is resumed."""
-    skipped_files: dict[str, int] = field(default_factory=dict)
+    skipped_files: dict[str, int] = {}
     """Files of input folders that are of no kind that pagemill reads, by suffix."""
-    skipped_links: list[str] = field(default_factory=list)
+    skipped_links: list[str] = []
     """Linked folders in input folders."""
-    skipped_tables: list[str] = field(default_factory=list)
+    skipped_tables: list[str] = []
     """Tables without images, beside the pages of a dataset."""
     described: DescribeCounts | None = None
     """What the second pass did in this process; None without one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import io
 import os
@@ -93,6 +94,15 @@ class _LazyGroup(click.Group):
             raise MissingDependencyError(message, remedy=f"Install it: {install_tool(tool[0])}")
         return None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        found = super().resolve_command(ctx, args)
+        if not gc.isenabled():  # see main()
+            gc.freeze()
+            gc.enable()
+        return found
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
@@ -163,6 +173,7 @@ class _Messages(io.FileIO):
 
 def main() -> NoReturn:
     """Run the command line."""
+    gc.disable()  # until the command is imported: nothing of that is garbage
     _open_standard_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal cannot encode must not stop a run
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -121,6 +121,7 @@ def _parse(invocation: _Invocation) -> int:
 
         from pagemill.runtime.decoding import fork_ahead
 
+        gc.freeze()  # a collection would copy what both processes share
         fork_ahead(options.runtime.decoder_memory)  # before there are threads; it goes on importing beside this process
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pagemill.config.modes import Described
 from pagemill.document.geometry import area
@@ -29,8 +30,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElementRequest:
+class ElementRequest(msgspec.Struct, frozen=True, kw_only=True):
     """An element to be described."""
 
     index: int

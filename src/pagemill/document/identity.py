@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, Self
+
+import msgspec
 
 from pagemill.late import re
 
@@ -51,8 +52,7 @@ class PageKey(NamedTuple):
         return cls(match[1], int(match[2]), int(match[3] or 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingPage:
+class WaitingPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page that was met earlier and has not ended."""
 
     page_id: str
@@ -76,8 +76,7 @@ class AllBut:
         return number not in self._numbers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownSource:
+class KnownSource(msgspec.Struct, frozen=True, kw_only=True):
     """What a catalogue knows of one source file (or of one of several with the same content)."""
 
     copy: int = 1
@@ -86,5 +85,5 @@ class KnownSource:
     """Pages, frames or rows in it, all told; None while nobody has counted."""
     ended: Container[int] = frozenset()
     """Pages (:attr:`PageKey.page`) that need not be parsed again."""
-    waiting: Mapping[int, WaitingPage] = field(default_factory=dict)
+    waiting: Mapping[int, WaitingPage] = {}
     """Pages that were met and have not ended."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+
+import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.page import Content, Mark, Span
@@ -30,8 +31,7 @@ TAGS = {
 """HTML elements, except that of links."""
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(msgspec.Struct, frozen=True):
     """What is inside of a mark."""
 
     mark: Mark
@@ -42,8 +42,7 @@ class Marked:
 Inline = str | Marked
 
 
-@dataclass(slots=True)
-class _Segment:
+class _Segment(msgspec.Struct):
     """Characters that all have the same marks."""
 
     text: str

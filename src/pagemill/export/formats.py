@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import msgspec
 
 from pagemill.document.page import DocumentInfo, ImageCrop, PageResult
 from pagemill.errors import PagemillError, UsageError
@@ -75,8 +76,7 @@ class Content(Protocol):
         """The file of a crop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportFormat:
+class ExportFormat(msgspec.Struct, frozen=True, kw_only=True):
     """A format: ``text``, or one of ``to_file``, ``to_folder`` and ``to_table``, which get a :class:`Content`."""
 
     ending: str

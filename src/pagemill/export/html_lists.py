@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pagemill.document.marks import inline_html
 from pagemill.document.page import Span
@@ -26,8 +27,7 @@ def without_bullet(text: str) -> str:
     return text[bullet.end() :] if bullet else text
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     tag: str
     indent: int
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from pagemill.document.geometry import union_box
 from pagemill.formulas import signs
@@ -33,8 +34,7 @@ def are_alike(a: Node, b: Node) -> bool:
     return abs(a.height - b.height) < 0.3 * a.height and abs(a.middle[1] - b.middle[1]) < 0.25 * a.height
 
 
-@dataclass(slots=True, eq=False)
-class Item:
+class Item(msgspec.Struct, eq=False):
     """A node on the line with its scripts."""
 
     node: Node

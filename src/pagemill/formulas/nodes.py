@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.symbols import Symbol
@@ -11,8 +11,7 @@ from pagemill.formulas import signs
 AXIS = 0.25
 
 
-@dataclass(slots=True, eq=False)
-class Node:
+class Node(msgspec.Struct, eq=False):
     """A symbol, or a part of the formula that is done."""
 
     latex: str

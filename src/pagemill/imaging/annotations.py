@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
@@ -38,8 +38,7 @@ _WRITTEN = frozenset({pdfium_c.FPDF_FORMFIELD_TEXTFIELD, pdfium_c.FPDF_FORMFIELD
 _PASSWORD, _COMB = 1 << 13, 1 << 24
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """Something an annotation says that is not, or need not be, among the page's glyphs."""
 
     text: str
@@ -49,8 +48,7 @@ class Mark:
     """Wanted only where no glyph lies in the rectangle."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlattenedPage:
+class FlattenedPage(msgspec.Struct, frozen=True):
     """A page whose annotations are part of its content."""
 
     page: Any

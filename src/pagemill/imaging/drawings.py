@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 import pypdfium2.raw as pdfium
 
 from pagemill.document.geometry import Box, clip, union_box
@@ -49,14 +49,13 @@ class Shape(NamedTuple):
     """It is part of something that can be seen through."""
 
 
-@dataclass(slots=True)
-class Drawings:
+class Drawings(msgspec.Struct):
     """See the fields of the same names of :class:`pagemill.imaging.page.TextLayer`."""
 
-    strokes: list[Box] = field(default_factory=list)
-    fills: list[tuple[Box, int]] = field(default_factory=list)
-    drawings: list[Box] = field(default_factory=list)
-    paints: list[Paint] = field(default_factory=list)
+    strokes: list[Box] = []
+    fills: list[tuple[Box, int]] = []
+    drawings: list[Box] = []
+    paints: list[Paint] = []
     """Filled areas, white ones among them, and drawings, in the order of drawing."""
 
 

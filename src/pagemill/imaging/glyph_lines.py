@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from statistics import median
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pagemill.document.geometry import Box, Point, as_boxes, clip, components, union_box
@@ -76,8 +77,7 @@ class _Piece(NamedTuple):
     glyphs: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """Words drawn one after the other on one baseline, in a frame turned so that they read left to right."""
 
     words: list[_Piece]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pagemill.imaging.types import Flags, Floats, Indices
@@ -46,8 +47,7 @@ replacement text rather than the drawn letters; the number of their style on the
 an artifact."""
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+class Glyphs(msgspec.Struct, frozen=True):
     """n glyphs in content-stream order, as arrays."""
 
     codes: NDArray[np.uint32]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 POINTS_PER_INCH = 72.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodeLimits:
+class DecodeLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes that decoding keeps to. All pages come out within the working size, whatever they are stored as."""
 
     max_stored_pixels: int = 500_000_000

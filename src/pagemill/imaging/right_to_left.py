@@ -10,14 +10,15 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, groupby, islice, pairwise
 from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pagemill.imaging.glyphs import Glyphs, is_right_to_left
@@ -67,8 +68,7 @@ _MIRRORED = {ord(a): ord(b) for a, b in zip("()[]{}«»<>‹›≤≥", ")(][}{�
 _WEAK = frozenset(("AN", "EN", "NSM", "CS", "ES", "ET", "BN"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(msgspec.Struct, frozen=True):
     """A glyph and the marks upon it, as displayed."""
 
     index: int
@@ -187,8 +187,7 @@ def in_reading_order(glyphs: Glyphs) -> Glyphs:
     return replace(widened.select(np.array(order, dtype=np.int64)), pieces=np.array(numbers))
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(msgspec.Struct, frozen=True):
     """What all lines of a page tell about each."""
 
     pitches: dict[int, float]

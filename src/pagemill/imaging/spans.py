@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from pagemill.document.geometry import Box, as_array
@@ -43,14 +43,13 @@ class Link(NamedTuple):
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What besides the glyphs decides about the marks of a page."""
 
     strokes: Sequence[Box] = ()
     """Thin level and upright lines in pixels."""
     links: Sequence[Link] = ()
-    faces: Sequence[tuple[bool, bool, bool]] = field(default_factory=tuple)
+    faces: Sequence[tuple[bool, bool, bool]] = ()
     """Whether each face is bold, italic, of fixed pitch."""
     tags: Sequence[str] = ("",)
     """Structure types that styles refer to."""

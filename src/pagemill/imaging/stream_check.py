@@ -11,10 +11,10 @@ import math
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pikepdf
 import simplejpeg
@@ -74,13 +74,12 @@ class UncheckedError(Exception):
         return f"it takes more than {_MAX_SECONDS:g} s of processor time or {_MAX_BYTES // 2**20} MiB"
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(msgspec.Struct):
     """What the checks of a page may take."""
 
     bytes_left: int = _MAX_BYTES
-    deadline: float = field(default_factory=lambda: time.thread_time() + _MAX_SECONDS)
-    earliest: float = field(default_factory=lambda: time.monotonic() + _MAX_SECONDS)
+    deadline: float = msgspec.field(default_factory=lambda: time.thread_time() + _MAX_SECONDS)
+    earliest: float = msgspec.field(default_factory=lambda: time.monotonic() + _MAX_SECONDS)
     """No thread takes more processor time than passes, and this clock is the cheaper one: that of a thread takes up to
     100 µs on a busy virtual machine, and a page has hundreds of streams."""
 

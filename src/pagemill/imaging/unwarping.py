@@ -7,10 +7,10 @@ for a mesh over the flat page where each of its nodes lies in the photograph.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,8 +32,7 @@ _STRIP = 256
 """Rows that are made flat at once: their maps take 8 bytes a pixel."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sheet:
+class Sheet(msgspec.Struct, frozen=True, eq=False):
     """Where each point of a flat page lies in the photograph that it was taken from."""
 
     nodes: NDArray[np.float32]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from pagemill.document.geometry import Box, area, areas, as_array, as_boxes, components, frame_of, intersection_matrix
@@ -31,8 +32,7 @@ SOURCE = "projection"
 """``DetectedRegion.source`` of the regions found here."""
 
 
-@dataclass(slots=True, eq=False)
-class Draft:
+class Draft(msgspec.Struct, eq=False):
     """A region in the making."""
 
     label: Label
@@ -40,7 +40,7 @@ class Draft:
     """Shape (4,), page pixels."""
     origin: DetectedRegion | None
     """The model's region; None for one found from text lines."""
-    lines: list[int] = field(default_factory=list)
+    lines: list[int] = []
     """Indices of its text lines."""
     background: bool = False
     """A picture behind text: its lines are regions of their own."""

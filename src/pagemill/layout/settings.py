@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutSettings:
+
+class LayoutSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Choices for a layout engine."""
 
     model_path: Path | None = None

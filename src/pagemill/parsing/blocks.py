@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from pagemill.document.geometry import Box, Point, union_box
 from pagemill.document.labels import Label
@@ -13,8 +14,7 @@ from pagemill.parsing.lines import Row, rows_of, weighted_median
 from pagemill.tables.table import Table
 
 
-@dataclass(slots=True, eq=False)
-class Block:
+class Block(msgspec.Struct, eq=False):
     """A region with its rows."""
 
     box: Box

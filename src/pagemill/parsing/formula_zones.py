@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pagemill.document.direction import runs_leftwards
 from pagemill.document.geometry import Box, area, components, intersection, union_box
@@ -35,8 +36,7 @@ _SENTENCE = 12
 """Letters in a row that are no name of a function, but words of a script without spaces. Not measured."""
 
 
-@dataclass(slots=True, eq=False)
-class Zone:
+class Zone(msgspec.Struct, eq=False):
     """A display formula."""
 
     symbols: list[Symbol]
@@ -56,14 +56,13 @@ class Zone:
         return _size(self.symbols)
 
 
-@dataclass(slots=True, eq=False)
-class _Element:
+class _Element(msgspec.Struct, eq=False):
     """A line without words, a sign that is of no line, or a rule."""
 
     box: Box
     symbols: list[Symbol]
     line: TextLine | None = None
-    size: float = field(init=False)
+    size: float = 0.0
 
     def __post_init__(self) -> None:
         self.size = _size(self.symbols) if self.symbols else 0.0

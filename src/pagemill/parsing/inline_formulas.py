@@ -8,7 +8,8 @@ same.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pagemill.document.geometry import union_box
 from pagemill.document.page import TextLine, Word
@@ -31,14 +32,13 @@ _ORNAMENTS = frozenset("•∗*†‡§¶◦·–−—-■□▪△▲○●")
 _NO_MARKDOWN = re.compile(r"[$`]")
 
 
-@dataclass(slots=True)
-class InlineFormulas:
+class InlineFormulas(msgspec.Struct):
     """The formulas of a page's lines."""
 
-    latex: list[str] = field(default_factory=list)
-    originals: dict[int, TextLine] = field(default_factory=dict)
+    latex: list[str] = []
+    originals: dict[int, TextLine] = {}
     """The line of the page by the id of the line with marks that stands for it."""
-    marked: dict[int, TextLine] = field(default_factory=dict)
+    marked: dict[int, TextLine] = {}
     """The other way round."""
 
     def lines(self, lines: Sequence[TextLine]) -> list[TextLine]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -59,15 +59,14 @@ if TYPE_CHECKING:
 log = tracing.PageLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(msgspec.Struct):
     """The text of a page, as found."""
 
     lines: Sequence[TextLine]
     source: str
     read: ReadPage | None = None
     """What recognition read, if it was asked."""
-    errors: list[PageError] = field(default_factory=list)
+    errors: list[PageError] = []
 
 
 async def read_by_lines(run: PageRun) -> PreparedPage | None:

@@ -6,7 +6,6 @@ import math
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import msgspec
@@ -27,8 +26,7 @@ Affine = NDArray[np.float64]
 """An affine map, shape (2, 3)."""
 
 
-@dataclass(slots=True)
-class Row:
+class Row(msgspec.Struct):
     """What stands on one baseline of a region: one line, or several that detection cut apart."""
 
     lines: list[TextLine]

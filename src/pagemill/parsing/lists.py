@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
+
+import msgspec
 
 from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import split_when
@@ -152,21 +153,19 @@ def _is_item(start: Marker | None, others: Iterable[Marker | None]) -> bool:
     return any(follows(start, other) or follows(other, start) for other in others)
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(msgspec.Struct):
     start: Marker | None
     edge: float
 
 
-@dataclass(slots=True)
-class _Nesting:
+class _Nesting(msgspec.Struct):
     """Depths of items met one after the other: by their indents and by the kinds of their markers.
 
     Indents alone do not tell: official documents set 가. below 1. without one, and columns start anywhere.
     """
 
     rtl: bool = False
-    stack: list[_Level] = field(default_factory=list)
+    stack: list[_Level] = []
     bottom: float = float("-inf")
 
     def depth_of(self, row: Row) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from pagemill import tracing
 from pagemill.config.modes import FurnitureMode, PhotographMode, ReadingMode, TextLayerMode
@@ -36,8 +38,7 @@ _DRAWN_LINE = PageError(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedPage:
+class ParsedPage(msgspec.Struct, frozen=True, kw_only=True):
     """A record and the encoded images that belong to it."""
 
     document: DocumentRef
@@ -69,8 +70,7 @@ class ParsedPage:
             yield address or self.record.page_id, message, error.remedy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedPage:
+class SkippedPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the input that is not to be parsed, as its source says."""
 
     ref: PageRef

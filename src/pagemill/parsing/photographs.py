@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -27,8 +27,7 @@ from pagemill.parsing.record import move_region
 from pagemill.parsing.thresholds import PARSING
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Photograph:
+class Photograph(msgspec.Struct, frozen=True, eq=False):
     """The photograph that a flat page was made of."""
 
     sheet: Sheet

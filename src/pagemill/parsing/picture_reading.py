@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -25,8 +25,7 @@ _AS_TEXT = TITLES | PICTURES | FURNITURE_LABELS | {Label.FIGURE_TITLE}
 """Labels that would say something of the document where they are of a picture."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PictureText:
+class PictureText(msgspec.Struct, frozen=True, kw_only=True):
     """What was recognized in a picture."""
 
     regions: tuple[Region, ...] = ()

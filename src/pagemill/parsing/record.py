@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from pagemill.config.settings import ParseSettings
 from pagemill.describing.elements import pictures
@@ -28,8 +30,7 @@ Elements = dict[int, bytes]
 """JPEGs of what a model is to describe, by region."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedPage:
+class PreparedPage(msgspec.Struct, frozen=True, kw_only=True):
     """What a page keeps when its pixels go."""
 
     record: PageResult
@@ -39,7 +40,7 @@ class PreparedPage:
     crops: Files = ()
     copy: bytes | None = None
     """The page as a JPEG in full resolution, to cut pictures out that are not known yet."""
-    elements: Elements = field(default_factory=dict)
+    elements: Elements = {}
     preview: bytes | None
     """Small JPEG of the page for the report."""
     request_pixels: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -23,8 +23,7 @@ from pagemill.parsing.record import move_region
 from pagemill.parsing.thresholds import PARSING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelPage:
+class LevelPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page whose lines run level."""
 
     upright: DecodedPage

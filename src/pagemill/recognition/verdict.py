@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from pagemill.imaging.types import Pixels
@@ -35,8 +35,7 @@ look-alikes (Thai, Hebrew, Armenian, Khmer) have 0.36 to 0.78, print and legible
 _NOT_READ = RecognizedText(text="", confidence=0.0)
 
 
-@dataclass(slots=True, eq=False)
-class Line:
+class Line(msgspec.Struct, eq=False):
     """A line on its way through the engines."""
 
     quad: Quad

@@ -195,9 +195,10 @@ def _work(parent: int, memory: int) -> NoReturn:
         os.environ.update(_ENVIRONMENT)  # for libraries that are loaded later
         with suppress(AttributeError):  # C libraries other than glibc
             ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, int(_ENVIRONMENT["MALLOC_MMAP_THRESHOLD_"]))
-        gc.enable()
         from pagemill.runtime.decoder_worker import work
 
+        gc.freeze()
+        gc.enable()
         work(parent, memory)
         status = 0
     except BaseException:

@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
 import msgspec
@@ -334,8 +334,7 @@ class Services:
         return _LayoutService(batcher(engine.detect, check=checked_regions, free=engine.close), jpegs)
 
 
-@dataclass(frozen=True, slots=True)
-class _LayoutService:
+class _LayoutService(msgspec.Struct, frozen=True):
     """The layout engine: for pixels, and for JPEGs that its device decodes."""
 
     regions: MicroBatcher[Pixels, list[DetectedRegion]]

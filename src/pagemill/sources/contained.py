@@ -9,8 +9,9 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
+
+from msgspec.structs import replace
 
 from pagemill.errors import MissingInputError, PagemillError, TooLargeError
 from pagemill.imaging.formats import ARCHIVE, CONTAINERS, HEAD_BYTES, ZIP, is_document, promised, sniff

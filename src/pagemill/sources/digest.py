@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec.structs import replace
 
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import KnownSource, text_digest
@@ -32,8 +34,7 @@ showing it (file systems count in steps of up to 2 s), so its digest is not reme
 https://git-scm.com/docs/racy-git."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A file of the input and its identity."""
 
     item: Item
@@ -47,7 +48,7 @@ class Source:
     """Detects changes of a local file."""
     keep: object = None
     """Owner of a temporary file that holds the content."""
-    known: KnownSource = field(default_factory=KnownSource)
+    known: KnownSource = msgspec.field(default_factory=KnownSource)
     """What the catalogue knows of it, once registered."""
     error: PagemillError | None = None
     """Error of a file that cannot be read at all."""

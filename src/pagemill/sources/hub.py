@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard
+
+import msgspec
 
 from pagemill.errors import MissingInputError
 from pagemill.imaging.formats import SUFFIXES
@@ -36,8 +37,7 @@ _MAX_NUMBER = 1_000
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetAddress:
+class DatasetAddress(msgspec.Struct, frozen=True):
     """``hf://datasets/OWNER/NAME[@revision][:config][/place]``."""
 
     name: str

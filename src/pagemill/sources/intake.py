@@ -6,9 +6,11 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.identity import text_digest
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _SkippedShard:
+class _SkippedShard(msgspec.Struct, frozen=True):
     """A shard of a table without images."""
 
     source: Source

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
+
+import msgspec
 
 from pagemill.errors import PagemillError
 from pagemill.late import re
@@ -18,8 +19,7 @@ _DIGITS = re.compile(r"(\d+)")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
+class RemoteFile(msgspec.Struct, frozen=True):
     """A file on an fsspec filesystem."""
 
     filesystem: Any
@@ -29,8 +29,7 @@ class RemoteFile:
 Content: TypeAlias = Path | bytes | RemoteFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One file to read, or an error in its place."""
 
     uri: str

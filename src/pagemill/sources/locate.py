@@ -8,8 +8,9 @@ import glob
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePath
+
+import msgspec
 
 from pagemill.errors import InputError, MissingInputError, PagemillError, UnsupportedInputError, unreadable
 from pagemill.imaging.formats import HEAD_BYTES, TEXT_DOCUMENTS, FileFormat, is_document, promised, sniff
@@ -130,8 +131,7 @@ def _is_meant(item: Item, text: str, container: Item) -> bool:
     return item.uri == text or (item.error is not None and item.uri == container.uri)
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(msgspec.Struct, frozen=True):
     """Looks for the files of one input."""
 
     origin: int

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from pagemill.document.catalogue import Catalogue
 from pagemill.document.page import PageError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,7 @@ Line = tuple[int, bytes]
 """Number of a record, and its line in a file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exporters:
+class Exporters(msgspec.Struct, frozen=True, kw_only=True):
     """Converters of pages to text: the store knows files, not formats."""
 
     embedding_text: Callable[[PageResult], str]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,8 +27,7 @@ from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import is_number, usual_height
 
 
-@dataclass(slots=True)
-class _Band:
+class _Band(msgspec.Struct):
     """What is between two neighbouring rules of one extent."""
 
     above: Rule

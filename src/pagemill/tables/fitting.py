@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pagemill.document.geometry import Box
@@ -25,8 +26,7 @@ _MAX_PLACES = 2000
 """Most places at which a column border is tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(msgspec.Struct, frozen=True):
     """A structure with its words."""
 
     cells: Sequence[GridCell]
@@ -35,8 +35,7 @@ class Fitted:
     """:func:`pagemill.tables.agreement.agreement`, times the share of words where the model saw their cell."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """Words of one line of text without a gap between them: a cell holds it whole."""
 
     words: list[TableWord]

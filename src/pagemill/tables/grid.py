@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,19 +12,17 @@ from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import TableWord, runs
 
 
-@dataclass(slots=True)
-class GridCell:
+class GridCell(msgspec.Struct):
     """A cell of a grid, with its words."""
 
     row: int
     column: int
     row_span: int = 1
     column_span: int = 1
-    words: list[TableWord] = field(default_factory=list)
+    words: list[TableWord] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(msgspec.Struct, frozen=True):
     """A table's cells and how many rows at its top are header rows."""
 
     cells: Sequence[GridCell]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from pagemill.tables.structure_model import StructureModel
 
 
-@dataclass(frozen=True, slots=True)
-class _Picture:
+class _Picture(msgspec.Struct, frozen=True):
     """A table, cut out: what is in it, in its own pixels."""
 
     pixels: Pixels

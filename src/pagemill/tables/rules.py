@@ -6,8 +6,7 @@ models come in packages that require opencv-python and download at run time; bot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +14,7 @@ from pagemill.late import cv2
 from pagemill.tables.thresholds import TABLES
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A straight line along an axis, in pixels of the image it was found in."""
 
     position: float
@@ -30,8 +28,7 @@ class Rule:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """Rules of one image, sorted by position. Double lines are one rule."""
 
     horizontal: tuple[Rule, ...]

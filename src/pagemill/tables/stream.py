@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _CURRENCIES = frozenset("$€£¥₩₹")
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(msgspec.Struct):
     """Words of one line of text in one column, or across several."""
 
     first: int
@@ -35,8 +34,7 @@ class Piece:
         return sum(extent(self.words)) / 2
 
 
-@dataclass(slots=True)
-class TextRow:
+class TextRow(msgspec.Struct):
     """A line of text across the table, or several that make one row."""
 
     y: float

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,8 +28,7 @@ _STD = np.array([0.229, 0.224, 0.225], dtype=np.float32) * 255
 _CELLS = frozenset({"<td", "<td></td>"})
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedCell:
+class PredictedCell(msgspec.Struct, frozen=True):
     """A cell as the model sees it."""
 
     row: int
@@ -40,8 +39,7 @@ class PredictedCell:
     """Around its text, in pixels of the image that was shown; None where the model gives none that is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(msgspec.Struct, frozen=True):
     """Cells that tile a grid, each slot once."""
 
     cells: Sequence[PredictedCell]
@@ -69,8 +67,7 @@ class TableFinder(Protocol):
         """Boxes of tables on a page, shape (height, width, 3), uint8; in its pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedModel:
+class CheckedModel(msgspec.Struct, frozen=True):
     """A model of a table engine whose cells are made sure to tile their grid."""
 
     model: StructureModel

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +15,7 @@ from pagemill.document.spans import cut, shifted, tidy
 from pagemill.tables.thresholds import TABLES
 
 
-@dataclass(frozen=True, slots=True)
-class TableWord:
+class TableWord(msgspec.Struct, frozen=True):
     """A word with its box in the table's image and the line it comes from."""
 
     text: str

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from fake_pipeline import FakePipeline, page, ref
 
@@ -274,7 +275,7 @@ async def test_a_document_counts_its_pages_of_earlier_invocations(tmp_path, monk
     await run(tmp_path / "out", FakePipeline(page(1), page(2)))
     assert finished == []
     last = page(3)
-    last = dataclasses.replace(last, document=dataclasses.replace(last.document, finished=2))
+    last = msgspec.structs.replace(last, document=dataclasses.replace(last.document, finished=2))
     await run(tmp_path / "out", FakePipeline(last))
     assert finished == ["d"]
 

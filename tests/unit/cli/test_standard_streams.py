@@ -123,3 +123,11 @@ def test_no_color_is_heeded_on_a_terminal(environment: dict[str, str], coloured:
     os.close(terminal)
     assert work.returncode == ExitCode.OK
     assert (b"word" in said, b"\x1b[1m" in said) == (True, coloured)
+
+
+def test_a_command_runs_with_a_collector_that_leaves_imports_alone() -> None:
+    counting = _COLOURED.replace(
+        'click.secho("word", bold=True)', "click.echo(f'{gc.isenabled()} {gc.get_freeze_count() > 0}')"
+    )
+    work = subprocess.run([sys.executable, "-c", f"import gc{counting}", "coloured"], capture_output=True, text=True)
+    assert work.stdout == "True True\n", work.stderr

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from pagemill.document.identity import PageKey
 from pagemill.document.page import PageError, PageResult, Status

@@ -2,12 +2,12 @@ import asyncio
 import gc
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 
 from pagemill.document.catalogue import Catalogue

@@ -6,11 +6,11 @@ import json
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from pagemill.document.page import PageError, PageResult
 from pagemill.store import files, run_directory

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
+import msgspec
 import numpy as np
 
 from pagemill.document.geometry import Box, union_box
@@ -37,13 +38,12 @@ _ROWS_COMPARED = 6
 """Rows above with which the places of a row's cells are compared."""
 
 
-@dataclass(slots=True)
-class FoundTable:
+class FoundTable(msgspec.Struct):
     """A table with the pieces of text that it takes up."""
 
     box: Box
     table: Table
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Piece] = []
 
 
 def words_of(pieces: Sequence[Piece]) -> list[TableWord]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from pagemill.document.geometry import Box
 from pagemill.parsing.typography.rows import PageRow
@@ -15,8 +16,7 @@ TOUCH = 3.0
 _MOST_STROKES = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(msgspec.Struct, frozen=True):
     """Rules of a page that may bound cells, along the reading direction."""
 
     horizontal: tuple[Rule, ...]

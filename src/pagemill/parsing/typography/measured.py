@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
@@ -33,8 +32,7 @@ _LEADER = "........"
 _Word = tuple[str, float, float]
 
 
-@dataclass(slots=True)
-class _Measure:
+class _Measure(msgspec.Struct):
     """What the pixels of a line tell; places in page pixels."""
 
     line: TextLine
@@ -77,8 +75,7 @@ class _Measure:
         return sum(len(text) + 1 for text, _, _ in self.words) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """The text of a page with its typography."""
 
     lines: list[TextLine]

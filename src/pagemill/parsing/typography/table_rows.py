@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+
+import msgspec
 
 from pagemill.late import re
 from pagemill.parsing.typography.drawn import Drawn, rule_between
@@ -39,8 +40,7 @@ def span_of(cell: tuple[float, float], columns: Sequence[tuple[float, float]]) -
     return over[0], over[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(msgspec.Struct, frozen=True):
     """Two texts of a column with nothing between them."""
 
     above: int
