@@ -73,6 +73,7 @@ def latex_of_symbols(symbols: Sequence[Symbol], rules: Sequence[Box] = ()) -> st
 def _with_bars(nodes: list[Node], rules: list[Box]) -> list[Node]:
     """Nodes with what rules make of them done, from the shortest rule to the longest."""
     braces = [node for node in nodes if node.kind == "brace"]
+    # Short first: the bar of an inner fraction is shorter than the one around it, so it is done when that is reached.
     rules = sorted(rules, key=lambda rule: rule[2] - rule[0])
     for place, rule in enumerate(rules):
         if any(are_near(((rule[0] + rule[2]) / 2, (rule[1] + rule[3]) / 2), brace.middle, 0.4 * brace.size)
@@ -89,6 +90,7 @@ def _with_bars(nodes: list[Node], rules: list[Box]) -> list[Node]:
 def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]:
     x1, y1, x2, y2 = rule
     y = (y1 + y2) / 2
+    # A longer bar above or below is of an outer fraction: what is beyond it is not of this one.
     over = [other for other in longer if min(x2, other[2]) - max(x1, other[0]) > 0.5 * (x2 - x1)]
     highest = max((other[3] for other in over if other[3] < y1), default=float("-inf"))
     lowest = min((other[1] for other in over if other[1] > y2), default=float("inf"))
