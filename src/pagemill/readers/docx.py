@@ -718,7 +718,7 @@ def _gone(node: Any) -> str:
 
 
 def _goes_on(paragraph: Any) -> bool:
-    """Whether the text goes on in the next paragraph: after a drop cap, or as someone has deleted the mark between."""
+    """Whether the text continues in the next paragraph: after a drop cap, or where the paragraph mark is deleted."""
     if (properties := paragraph.find(f"{_W}pPr")) is None:
         return False
     frame = properties.find(f"{_W}framePr")
