@@ -208,7 +208,7 @@ def _split_line(row: list[Node], start: float | None) -> str:
 
 
 def _rows(nodes: list[Node]) -> list[list[Node]]:
-    """Nodes by the row that they stand in, from top to bottom."""
+    """Nodes by row, from top to bottom."""
     largest = max(node.size for node in nodes)
     full = [node for node in nodes if node.size >= FULL_SIZE * largest and node.kind not in ("accent", "brace")]
     groups: list[list[Node]] = []

@@ -97,7 +97,7 @@ _INLINE = frozenset(_MARKS) | frozenset(
     ]
 )
 _UNTYPED = frozenset(["hidden", "password", "file", "image", "range", "color"])
-"""Kinds of fields that show no text of theirs."""
+"""Types of fields that show no text."""
 _BESIDE_BOXES = ("li", "p", "td", "label")
 """Where a check box is one of a list or form; others switch menus."""
 _HEADING = re.compile(r"h[1-6]")

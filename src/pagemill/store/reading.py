@@ -238,7 +238,7 @@ class RunReader(Database):
         raise DamagedRunError(f"the record of page {page_id} is missing", remedy=REPAIR)
 
     def record(self, number: int | None) -> Iterator[PageResult]:
-        """The record of a number as it is stored; nothing where it is not there any more."""
+        """The record of a number as it is stored; nothing if it was removed."""
         return self._records("p.record = ?", (number,), stored=True)
 
     def info(self, doc_id: str) -> DocumentInfo:
