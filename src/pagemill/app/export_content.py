@@ -80,7 +80,7 @@ class ExportContent:
         self.refuse_nothing(self.outcome.pages)
 
     def selected(self) -> Iterator[tuple[str, Iterator[PageResult]]]:
-        """Documents as of :meth:`documents`, but what is given does not count as exported, and there may be nothing."""
+        """Documents like :meth:`documents`, but not counted as exported; may be empty."""
         for doc_id, pages in self.reader.documents(on_damage=self.damaged):
             if not self.options.wants_document(doc_id):
                 continue

@@ -1,4 +1,4 @@
-"""Runs the steps of ``pagemill run``: commands of their own, around model servers that run while a step needs them."""
+"""Run the steps of ``pagemill run`` as separate commands, with model servers started only while a step needs them."""
 
 from __future__ import annotations
 

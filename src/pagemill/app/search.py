@@ -63,7 +63,7 @@ class Searcher(ExitStack):
         if image is None and not (query and query.strip()):
             raise UsageError("the query is empty", remedy="Give words to look for, or an image.")
         if not 1 <= top <= MAX_TOP:
-            raise UsageError(f"top is {top}; it can be 1 to {MAX_TOP:,}")
+            raise UsageError(f"top is {top}; it must be 1 to {MAX_TOP:,}")
         chosen = self._chosen(parts)
         vectors = self._vectors(query, image, chosen, named=parts is not None)
         return self.index.search(query, vectors=vectors, parts=chosen, filters=filters, top=top)

@@ -45,7 +45,7 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return self.url.rpartition("/")[2]
 
     def __post_init__(self) -> None:
-        """Check what types do not express."""
+        """Validate what types cannot express."""
         # Cards may come from others, and the name becomes a path on this machine.
         if not self.url.startswith("https://") or not re.fullmatch(r"[\w.-]+", self.name):
             raise ValueError("url must begin with https:// and end in a file name")

@@ -13,8 +13,6 @@ from pagemill.document.shown import Shown, count
 from pagemill.errors import PagemillError, error_class
 
 SCHEMA_VERSION = "1.7"
-STRUCTURED_SCHEMA = (1, 7)
-"""Version of the first records with the facts for the structure of a document."""
 RESUMABLE_SCHEMA = "1.2"
 """Version of the oldest records that a run may continue: since then fields were added that have a default."""
 
@@ -375,10 +373,3 @@ class PageResult(PageFacts, Shown, kw_only=True):
     def has_image(self) -> bool:
         """Whether there are pixels to show: not of Office files, web pages and the like, which are read without."""
         return self.width > 0 and not self.text_source.startswith("document")
-
-    @property
-    def is_structured(self) -> bool:
-        """Whether the record tells what the structure of its document is derived from: older ones do not."""
-        return (
-            tuple(int(number) for number in self.schema_version.split(".") if number.isdecimal()) >= STRUCTURED_SCHEMA
-        )

@@ -210,7 +210,7 @@ def with_scripts(text: str, spans: tuple[Span, ...], notes: Collection[str] = ()
 
 
 def _is_script(before: str, said: str, raised: bool, notes: Collection[str]) -> bool:
-    """Whether a script belongs to what stands before it, rather than naming a note."""
+    """Whether a script belongs to the text before it, rather than naming a note."""
     if not raised:
         return bool(before) and (before[-1].isalnum() or before[-1] in ")]")
     if number := _NUMBER.search(before):

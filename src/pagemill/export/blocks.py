@@ -40,7 +40,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Piece:
-    """A region and the characters of a block that stand in it."""
+    """A region and its characters in a block."""
 
     page: PageResult
     region: Region

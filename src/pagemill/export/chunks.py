@@ -133,7 +133,7 @@ class _Atom:
     block: Block
     text: str
     glue: str
-    """What stands before it inside a chunk."""
+    """What precedes it in a chunk."""
     span: tuple[int, int] | None = None
     """Its characters in the block; None for the whole."""
     repeat: str = ""

@@ -36,7 +36,7 @@ class Sections:
 
     def path(self, region: Region) -> tuple[str, ...]:
         """The headings above a region, outermost first; above a heading those of lower levels. Furniture has none."""
-        # Running heads repeat on each page, and would close the section that they stand in.
+        # Running heads repeat on each page, and would close the section they are in.
         if not is_said(region) or region.label in FURNITURE_LABELS:
             return ()
         level = heading_level(region)

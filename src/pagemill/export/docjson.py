@@ -11,13 +11,11 @@ from pagemill.document.geometry import normalise_1000
 from pagemill.document.json_text import json_text
 from pagemill.document.labels import Category, category_of
 from pagemill.document.page import Content, DocumentInfo, ImageCrop, PageFacts, PageResult, Region
-from pagemill.document.structure import as_shown
 from pagemill.export.context import PageContext, Sections
 from pagemill.export.formats import ExportFormat
 from pagemill.export.markdown import page_markdown
 
 DOCJSON_VERSION = "2.1"
-_BEFORE_FURNITURE = "2.0"
 """Its elements carry no evidence for furniture."""
 _SHOWN = frozenset({Category.FIGURE, Category.TABLE, Category.FORMULA})
 
@@ -153,9 +151,6 @@ def _record_of(page: DocumentPage, document: DocJSON) -> PageResult:
         record.regions.append(_same(element, Region, index=index, bbox_2d=box, caption_of=captioned))
         if element.crop is not None:
             record.image_crops.append(_same(element.crop, ImageCrop, bbox=box, label=element.label, region=index))
-    # Without evidence all furniture would come back into the texts.
-    if document.schema_version == _BEFORE_FURNITURE:
-        record = as_shown(record)
     record.markdown = page_markdown(record)
     return record
 

@@ -46,7 +46,7 @@ def markdown_of(shown: PageResult | Region) -> str:
 
 
 def pages_html(pages: Sequence[PageResult], crops: Mapping[str, bytes] | None = None) -> str:
-    """HTML of pages of one document, with the pictures whose bytes are given."""
+    """HTML of one document's pages, with pictures inlined where their bytes are given."""
     pictures: dict[str, bytes] = {}
     room = MAX_PICTURES
     for path, data in (crops or {}).items():

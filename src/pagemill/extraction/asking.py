@@ -115,6 +115,7 @@ class ValueReader:
 
     async def _halves(self, parts: list[PagePart], pages: int) -> list[PartResult]:
         middle = len(parts) // 2
+        # One half after the other: the second may profit from a lower `most_pages` that the first has found.
         return await self.read(parts[:middle], pages) + await self.read(parts[middle:], pages)
 
     def _question(self, parts: list[PagePart], pages: int) -> Question:

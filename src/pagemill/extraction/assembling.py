@@ -55,11 +55,13 @@ def assembled(
         model: Its name.
         pages: Of the document.
     """
+    # In page order, whichever answer came first: merging prefers earlier pages, and a rerun gives the same result.
     ordered = sorted(results, key=lambda each: each.parts[0].index)
     by_index = {text.index: text for text in texts}
     tree: dict[str, Any] = {}
     for result in ordered:
         if result.values is not None:
+            # Only pages that the model saw: the same value on another page is not where it comes from.
             shown = [by_index[index] for index in dict.fromkeys(part.index for part in result.parts)]
             places = choose_places(list(leaves(result.values)), shown)
             sources = {path: _source(place, by_index[place.page]) for path, place in places.items()}

@@ -100,6 +100,7 @@ class PageText:
         for piece in self._pieces:
             self._starts.append(len(characters))
             for offset, character in enumerate(piece.text):
+                # One by one: a character may become several (a ligature), and each must lead back to its place.
                 for each in _normal(character):
                     if each != " " or (characters and characters[-1] != " "):
                         characters.append(each)
@@ -190,6 +191,7 @@ class PageText:
     def _dates(self, date: re.Match[str]) -> Iterator[tuple[int, int, float]]:
         """Places with the day, the month as number or word, and the year, in any order."""
         year, month, day = int(date[1]), int(date[2]), int(date[3])
+        # `_MONTHS` has three rows of twelve, so a month is at three places.
         names = tuple(_MONTHS[index] for index in (month - 1, month + 11, month + 23)) if 1 <= month <= 12 else ()
         parts = [part for part in _DATE_PARTS.finditer(self.text) if part.group() not in _IN_DATES]
         for first, second, third in zip(parts, parts[1:], parts[2:], strict=False):
@@ -200,6 +202,7 @@ class PageText:
                 said_year, said_month, said_day = order
                 if not (said_year.isdecimal() and said_day.isdecimal() and int(said_day) == day):
                     continue
+                # Two digits are enough on forms: 03.07.24.
                 if int(said_year) not in (year, year % 100):
                     continue
                 is_month = int(said_month) == month if said_month.isdecimal() else said_month.startswith(names)
@@ -216,6 +219,7 @@ class PageText:
         start, end = self._whole_words(aligned.dest_start, aligned.dest_end)
         found = self.text[start:end].strip()
         score = fuzz.ratio(needle, found) / 100
+        # A wrong digit is a small edit and a wrong value: digits must be equal in any case.
         if score >= THRESHOLDS.same_text and re.findall(r"\d+", needle) == re.findall(r"\d+", found):
             yield start, end, score
 
@@ -356,6 +360,7 @@ class _Chooser:
     def _distance(self, place: Place, anchor: Place) -> tuple[float, ...]:
         height = max(1.0, anchor.boxes[0][3] - anchor.boxes[0][1])
         rows = round(abs(place.middle - anchor.middle) / height)
+        # Rows, not pixels: cells of one row differ by some pixels.
         return (self._taken[place.page, place.start], abs(place.page - anchor.page), rows, place.page, place.start)
 
     def _strangeness(self, place: Place, path: Path_) -> tuple[float, ...]:
@@ -364,6 +369,7 @@ class _Chooser:
             label = _joined(_WORD_BORDER.sub(" ", path[-1]))
             alike = fuzz.partial_ratio(label, self._pages[place.page].beside(place))
         used = self._taken[place.page, place.start]
+        # Likeness in steps of ten: label matching is too coarse to decide between near equals; the first place wins.
         return (used, -place.score, -round(alike / 10), place.page, place.start)
 
 

@@ -52,6 +52,7 @@ def merged(first: Any, later: Any) -> Any:
     if isinstance(first, list) and isinstance(later, list):
         known = {_key(item): item for item in first if isinstance(item, Leaf)}
         for item in later:
+            # Objects are kept even if equal: two rows of an invoice may have the same article, amount and price.
             if not isinstance(item, Leaf) or (earlier := known.get(_key(item))) is None:
                 first.append(item)
             elif earlier.source is None:  # the model named it before it saw it
@@ -68,6 +69,7 @@ def _chosen(first: Leaf, later: Leaf) -> Leaf:
         return first
     if first.value is None:
         return later
+    # A value that is found on a page beats one that is not, whichever came first: the latter may be invented.
     if first.source is None and later.source is not None:
         first, later = later, first
     others = [*first.alternatives, *later.alternatives]

@@ -72,13 +72,16 @@ class ExtractionSchema:
             raise UsageError(f"the schema {name} is nested too deeply", remedy=_REMEDY) from error
         # An empty registry: a reference to another document is an error, and never fetched.
         self._validator = validator(self.document, registry=Registry())
+        # A part of the document has only some of the values, so in one answer each may be null.
         self.relaxed = _relaxed(self.document, name)
         self._relaxed_validator = validator(self.relaxed, registry=Registry())
         try:
+            # The type may be stated behind a $ref or allOf, so an empty object is tried, rather than `type` read.
             if not self._validator.is_valid({}) and any(
                 error.validator == "type" and not error.absolute_path for error in self._validator.iter_errors({})
             ):
                 raise UsageError(f"the schema {name} does not describe an object", remedy=_REMEDY)
+            # References are resolved only when they are followed: a broken one would fail after the model has answered.
             for reference in _references(self.document):
                 self._validator.evolve(schema={"$ref": reference}).is_valid({})
         except Unresolvable as error:
@@ -99,6 +102,7 @@ class ExtractionSchema:
             UsageError: It is not a JSON Schema of an object.
         """
         try:
+            # Each request carries the schema.
             if path.stat().st_size > THRESHOLDS.max_schema_bytes:
                 raise InputError(f"{path} is larger than {THRESHOLDS.max_schema_bytes:,} bytes", remedy=_REMEDY)
             document = json.loads(path.read_bytes())

@@ -73,6 +73,7 @@ def latex_of_symbols(symbols: Sequence[Symbol], rules: Sequence[Box] = ()) -> st
 def _with_bars(nodes: list[Node], rules: list[Box]) -> list[Node]:
     """Nodes with what rules make of them done, from the shortest rule to the longest."""
     braces = [node for node in nodes if node.kind == "brace"]
+    # Short first: the bar of an inner fraction is shorter than the one around it, so it is done when that is reached.
     rules = sorted(rules, key=lambda rule: rule[2] - rule[0])
     for place, rule in enumerate(rules):
         if any(are_near(((rule[0] + rule[2]) / 2, (rule[1] + rule[3]) / 2), brace.middle, 0.4 * brace.size)
@@ -89,6 +90,7 @@ def _with_bars(nodes: list[Node], rules: list[Box]) -> list[Node]:
 def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]:
     x1, y1, x2, y2 = rule
     y = (y1 + y2) / 2
+    # A longer bar above or below is of an outer fraction: what is beyond it is not of this one.
     over = [other for other in longer if min(x2, other[2]) - max(x1, other[0]) > 0.5 * (x2 - x1)]
     highest = max((other[3] for other in over if other[3] < y1), default=float("-inf"))
     lowest = min((other[1] for other in over if other[1] > y2), default=float("inf"))
@@ -206,10 +208,11 @@ def _split_line(row: list[Node], start: float | None) -> str:
 
 
 def _rows(nodes: list[Node]) -> list[list[Node]]:
-    """Nodes by the row that they stand in, from top to bottom."""
+    """Nodes by row, from top to bottom."""
     largest = max(node.size for node in nodes)
     full = [node for node in nodes if node.size >= FULL_SIZE * largest and node.kind not in ("accent", "brace")]
     groups: list[list[Node]] = []
+    # By signs of full size only: baselines of scripts lie between those of rows.
     for node in sorted(full, key=lambda node: node.baseline):
         if groups and node.baseline - groups[-1][-1].baseline < _ROW_PITCH * largest * 0.75:
             groups[-1].append(node)
@@ -220,6 +223,7 @@ def _rows(nodes: list[Node]) -> list[list[Node]]:
     if len(solid) < 2:
         return [nodes]
     lines = [median(node.baseline for node in group) for group in solid]
+    # Closer than rows are set: scripts or a tall fraction. To split these would tear the formula.
     if any(b - a < _ROW_PITCH * largest for a, b in pairwise(lines)):
         return [nodes]
     bands = [(min(n.box[1] for n in group), max(n.box[3] for n in group)) for group in solid]
@@ -228,6 +232,7 @@ def _rows(nodes: list[Node]) -> list[list[Node]]:
     for node in nodes:
         y = node.middle[1]
         nearest = min(range(len(bands)), key=lambda i: max(bands[i][0] - y, y - bands[i][1]))
+        # Scripts, accents and braces go with the row that they are nearest to.
         rows[member.get(id(node), nearest)].append(node)
     return rows
 
@@ -279,6 +284,7 @@ def _with_accents(nodes: list[Node]) -> list[Node]:
             and -0.3 * em < n.box[1] - accent.box[3] < 0.7 * em
         ]
         name = signs.ACCENTS[accent.text]
+        # A wide hat spans what is below it; a narrow one is of the one sign nearest to its middle.
         if len(wide) > 1 and accent.width > 0.6 * em and name in signs.WIDE:
             base, name = wide, signs.WIDE[name]
         else:
@@ -308,6 +314,7 @@ def _with_braces(nodes: list[Node]) -> list[Node]:
         box = union_box(piece.box for piece in group)
         em, over = group[0].size, group[0].text == "⏜"
         inside = [n for n in nodes if box[0] - 0.2 * em < n.middle[0] < box[2] + 0.2 * em]
+        # A chain, as the next line of the formula may be above or below: a gap ends the part and its label.
         high = _chain([n for n in inside if n.middle[1] < box[1]], box[1], em, up=True)
         low = _chain([n for n in inside if n.middle[1] > box[3]], box[3], em, up=False)
         base, label = (low, high) if over else (high, low)

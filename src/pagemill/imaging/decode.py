@@ -72,7 +72,7 @@ _GAIN_MAPS = (b"hdrgm:Version", b"hdrgainmap")
 _MP_ENTRIES = 0xB002
 _START_OF_JPEG = b"\xff\xd8\xff"
 _UNSEEN_PARTS = 3
-"""Separate parts of a transparent image that are not seen, from which it is said: letters, not specks. Not measured."""
+"""Invisible separate parts of a transparent image from which it is reported: letters, not specks. Not measured."""
 
 
 def decode_image(

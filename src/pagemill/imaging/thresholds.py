@@ -61,8 +61,8 @@ class ImagingThresholds:
 
     # Does layout detection take it for a scan (photograph).
     edge = 0.03
-    """Share of a side that is white at each edge, where no line of text is near: what ``border`` adds is table top.
-    Tables of four drawn photographs were found as text or as pictures with it, three of them."""
+    """Share of a side that is white at each edge, where no line of text is near: ``border`` adds some of the table top
+    there. With it, the tables on three of four drawn photographs were labelled text or picture."""
     sharpened, sharpened_over = 1.5, 2.5
     """How much of the difference to a blurred page is added to it; sigma of the blur, in pixels."""
     paper_gain = 1.16

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import Box, Point, clip
-from pagemill.imaging.types import Pixels
+from pagemill.imaging.types import Flags, Pixels
 from pagemill.late import cv2
 
 WHITE = 255
@@ -121,6 +123,18 @@ def crop_quad(pixels: Pixels, polygon: Sequence[Point]) -> Pixels:
         pixels, matrix, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
     )
     return np.asarray(straight, dtype=np.uint8)
+
+
+def ink_mask(grey: NDArray[Any]) -> Flags:
+    """Pixels of the ink in a piece of a page, dark on light or light on dark; by Otsu's threshold.
+
+    Args:
+        grey: Shape (height, width), uint8. Check that it has contrast: Otsu's threshold splits noise, too.
+    """
+    level, _ = cv2.threshold(np.ascontiguousarray(grey), 0, 255, cv2.THRESH_OTSU)
+    ink: Flags = grey <= level
+    # Even bold print covers less than half of its ground.
+    return ~ink if ink.mean() > 0.5 else ink
 
 
 def rotate_quarter(pixels: Pixels, degrees: int) -> Pixels:

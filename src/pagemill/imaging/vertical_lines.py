@@ -43,7 +43,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def columns_of_glyphs(glyphs: Glyphs) -> list[Column]:
-    """The vertical lines of a page with those figures and words of other letters that stand in them.
+    """The vertical lines of a page with those figures and words of other letters that are in them.
 
     Args:
         glyphs: In content-stream order.
@@ -66,7 +66,7 @@ def columns_of_glyphs(glyphs: Glyphs) -> list[Column]:
 
 
 def _is_east_asian(codes: NDArray[np.uint32]) -> Flags:
-    """Which characters are Han, kana or punctuation of theirs."""
+    """Which characters are Han, kana or their punctuation."""
     flags = (codes >= 0x2E80) & (codes < 0xA4D0)
     for first, last in ((0xF900, 0xFAFF), (0xFE10, 0xFE4F), (0xFF01, 0xFF60)):
         flags |= (codes >= first) & (codes <= last)

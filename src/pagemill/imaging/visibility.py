@@ -25,7 +25,7 @@ _PALE = 170
 _LEVEL = 2.0
 """Degrees from a quarter turn up to which text is level or upright."""
 _CROSSED = 3
-"""Glyphs of other lines that stand in a watermark."""
+"""Glyphs of other lines inside a watermark."""
 _PAPER, _ANY = 0xFFFFFF, -1
 
 

@@ -186,7 +186,8 @@ def find_table(lines: Floats) -> Indices | None:
     cells = lines[np.concatenate(full)]
     extent = cells[:, 2].max() - cells[:, 0].min()
     filled = np.median([(lines[row, 2] - lines[row, 0]).sum() for row in full]) / extent
-    short = np.median(cells[:, 2] - cells[:, 0]) < LAYOUT.short_cell * line_height(cells)  # no newspaper is so narrow
+    # Columns of newspapers are wider than this, so short cells may fill more of the width and still be a table.
+    short = np.median(cells[:, 2] - cells[:, 0]) < LAYOUT.short_cell * line_height(cells)
     most = LAYOUT.table_filled[1 if short else 0]
     if len(full) < 3 or filled > most or _gutters(cells, len(full)) < 2:
         return None

@@ -15,6 +15,7 @@ import numpy as np
 from pagemill.document.geometry import Box, as_array
 from pagemill.document.page import TextLine, Word
 from pagemill.document.spans import reworded
+from pagemill.imaging.transforms import ink_mask
 from pagemill.imaging.types import Flags, Floats, Indices, Pixels
 from pagemill.late import cv2, re
 from pagemill.parsing.bullet_shapes import RING, TICKED, shape_of
@@ -127,9 +128,7 @@ def _ink(pixels: Pixels) -> Flags | None:
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
     if int(grey.max()) - int(grey.min()) < PARSING.ink_contrast:
         return None
-    level, _ = cv2.threshold(grey, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
-    dark = grey <= level
-    return dark if dark.mean() < 0.5 else ~dark
+    return ink_mask(grey)
 
 
 def _without_rules(ink: Flags) -> Flags:

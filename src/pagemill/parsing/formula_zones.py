@@ -133,7 +133,7 @@ def _zones(elements: Sequence[_Element]) -> list[Zone]:
 
 
 def symbols_of_lines(symbols: Sequence[Symbol], lines: Sequence[TextLine]) -> tuple[list[list[Symbol]], list[Symbol]]:
-    """The symbols of each line, and those that stand in none."""
+    """The symbols of each line, and those of no line."""
     owned: list[list[Symbol]] = [[] for _ in lines]
     free: list[Symbol] = []
     order = sorted(range(len(lines)), key=lambda i: lines[i].box[1])

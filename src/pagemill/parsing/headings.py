@@ -153,7 +153,7 @@ def _stands_before(name: Block, block: Block) -> bool:
 
 
 def _opens_page(heading: Block, blocks: Sequence[Block]) -> bool:
-    """Whether nothing of the body stands before a heading without a number."""
+    """Whether a heading is unnumbered and the first block of the body."""
     body = [block for block in blocks if TASK_OF_LABEL[block.label] is not Task.ABANDON]
     return body[0] is heading and _NUMBERED_HEADING.match(heading.plain) is None
 

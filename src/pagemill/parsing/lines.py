@@ -91,6 +91,7 @@ def moved(line: TextLine, affine: Affine) -> TextLine:
         msgspec.structs.replace(word, box=around(mapped(affine, corners_of(word.box)))) for word in line.words
     )
     there = msgspec.structs.replace(line, box=around(corners), polygon=corners, words=words)
+    # A level line has no polygon: most steps then take the faster way by its box.
     level = abs(direction(there)) <= PARSING.turned_tolerance
     return msgspec.structs.replace(there, polygon=None) if level else there
 
@@ -126,6 +127,7 @@ def assign_lines(lines: Sequence[TextLine], regions: Sequence[Box], weak: Collec
         return [-1] * len(lines)
     boxes, region_boxes = as_array(line.box for line in lines), as_array(regions)
     size = areas(region_boxes)
+    # At most a thousandth: it only decides between regions that hold the line equally, as a frame and the text in it.
     smaller_first = size / max(float(size.max()), 1.0) * 1e-3
     weakness = np.array([PARSING.weak_share if i in weak else 0.0 for i in range(len(regions))])
     share = intersection_matrix(boxes, region_boxes) / np.maximum(areas(boxes), 1e-9)[:, None]

@@ -50,7 +50,7 @@ UNSOUND = "unsound"
 
 
 class Judgement(NamedTuple):
-    """What there is to be said of a text layer."""
+    """The verdict on a text layer."""
 
     verdict: str
     ink_without_text: float = 0.0

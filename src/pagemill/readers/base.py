@@ -166,11 +166,11 @@ def heading(inline: Inline, level: int) -> Block | None:
     return inline.block(label=label, level=min(max(level, 1), 6))
 
 
-def list_item(inline: Inline, depth: int, marker: str, *, note: str = "") -> Block | None:
+def list_item(inline: Inline, depth: int, marker: str) -> Block | None:
     """An item of a list, ``depth`` levels below the outermost, with its marker as displayed."""
     indent, marker = "  " * min(depth, MOST_DEPTH), marker.strip() or "•"
     line = Inline()
-    line.add(f"{marker} {note}")
+    line.add(f"{marker} ")
     inline.text = inline.text.replace("\n", " ")
     line.extend(inline)
     block = line.block(list_item=True)

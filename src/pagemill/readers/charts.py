@@ -96,7 +96,7 @@ def _points(series: Any, *names: str) -> list[tuple[int, str]]:
 
 
 def _joined(levels: list[list[tuple[int, str]]]) -> list[tuple[int, str]]:
-    """Categories in levels, the innermost first: ``East / e1``. An outer one is said once, at its first point."""
+    """Categories in levels, the innermost first: ``East / e1``. An outer one is written once, at its first point."""
     paths = dict(levels[0])
     for level in levels[1:]:
         outer, rest = "", dict(level)

@@ -92,14 +92,17 @@ def _of_package(package: Path | IO[bytes], chunks: int) -> Document:
     from docx.opc.part import PartFactory
     from docx.package import Package
 
+    # A hook of python-docx, for the whole process: setting it again is harmless.
     PartFactory.part_class_selector = _part_class
     warnings = check_package(package)
+    # Before it is opened: python-docx does not know its names of elements.
     refuse_strict(package)
     try:
         # Not by docx.Document, which refuses templates and documents with macros.
         try:
             opened: Any = Package.open(package if not isinstance(package, Path) else str(package))
         except KeyError:
+            # python-docx refuses a relation that leads nowhere, which Word ignores. Tried second: it copies the file.
             package, lost = without_dangling(package)
             warnings += [f"{count(lost, 'part')} of the file missing"] if lost else []
             opened = Package.open(package)
@@ -369,6 +372,8 @@ class _Reader:
         paragraph = inline
         for child in _children(run):
             name = child.tag.removeprefix(_W)
+            # Text in the instruction of an outer field is the result of an inner one: it is shown only if the outer
+            # field, a condition for instance, has no result of its own.
             inline = next((each.inner for each in self._fields[:-1] if not each.is_result), paragraph)
             if name == "t":
                 inline.add(child.text or "", marks)
@@ -379,6 +384,7 @@ class _Reader:
                 for base in child.iterfind(f"{_W}rubyBase"):
                     self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
+                # A page break at the start of a paragraph is no line of it.
                 if inline.last or child.get(f"{_W}type") not in ("page", "column"):
                     inline.add("\n")
             elif name == "sym":
@@ -397,6 +403,7 @@ class _Reader:
                     inline.add(text, marks)
                     inline.extend(Inline() if ended.is_result else ended.inner)
                 if (box := child.find(f"{_W}ffData/{_W}checkBox")) is not None:
+                    # Without w:checked nobody has changed the box, and the default of the form holds.
                     is_set = _switch([box], "checked" if box.find(f"{_W}checked") is not None else "default")
                     inline.add("☒" if is_set else "☐", marks)
                 elif (choice := child.find(f"{_W}ffData/{_W}ddList")) is not None:
@@ -418,6 +425,7 @@ class _Reader:
             self.lost["hidden run"] += 1
             return None
         marks = {mark for name, mark in _MARKS.items() if _switch(sources, name)}
+        # The run's own properties come first in `sources`, then its style and those that this one is based on.
         raised = next((each.get(f"{_W}val") for s in sources if (each := s.find(f"{_W}vertAlign")) is not None), None)
         marks |= {"superscript": {Mark.SUPERSCRIPT}, "subscript": {Mark.SUBSCRIPT}}.get(raised or "", set())
         return tuple((mark, None) for mark in sorted(marks))
@@ -475,6 +483,7 @@ class _Reader:
             part = self._story.related_parts.get(name)
             data = part.blob if part is not None else b""
             shown = (said or blip.getparent().get("alt") or "").strip()
+            # A linked picture has no part, and is never fetched.
             yield Block(label=Label.IMAGE, picture=Picture(data, shown, str(part.partname) if part else "linked"))
         for chart in node.iter(CHARTS):
             part = self._story.related_parts.get(chart.get(f"{_R}id") or "")
@@ -500,6 +509,7 @@ class _Reader:
         after: list[Block] = []
         look = node.find(f"{_W}tblPr/{_W}tblLook")
         has_head = look is not None and (
+            # Older files have all bits in one hexadecimal number (0x20: the first row), newer ones a name for each.
             look.get(f"{_W}firstRow") in ("1", "true") or bool(int(_hex(look.get(f"{_W}val"))) & 0x20)
         )
         lines: list[Any] = []
@@ -678,10 +688,10 @@ def _children(node: Any) -> Iterator[Any]:
             yield child
 
 
-def _is_fallback(node: Any, top: Any, *, boxes: bool = True) -> bool:
+def _is_fallback(node: Any, top: Any) -> bool:
     """Whether an element is in an alternative that is not read, or in another text box."""
     while (node := node.getparent()) is not None and node is not top:
-        if node.tag == f"{_MC}Fallback" or (boxes and node.tag == f"{_W}txbxContent"):
+        if node.tag in (f"{_MC}Fallback", f"{_W}txbxContent"):
             return True
     return False
 
@@ -708,7 +718,7 @@ def _gone(node: Any) -> str:
 
 
 def _goes_on(paragraph: Any) -> bool:
-    """Whether the text goes on in the next paragraph: after a drop cap, or as someone has deleted the mark between."""
+    """Whether the text continues in the next paragraph: after a drop cap, or where the paragraph mark is deleted."""
     if (properties := paragraph.find(f"{_W}pPr")) is None:
         return False
     frame = properties.find(f"{_W}framePr")

@@ -100,10 +100,12 @@ def read(path: Path, password: str | None = None) -> Document:
     gaps: list[str] = []
     if is_package and any(_TOO_FAR in error for error in found.errors):
         with TemporaryDirectory() as folder:
+            # dochan lays a sheet out as a grid, so two cells far apart exceed its limit: read a copy without the gaps.
             gaps = without_gaps(path, copy := Path(folder, "a.xlsx"), _MOST_CELLS)
             found = Dochan(str(copy), password=password).doc if gaps else found
     errors = [error.removeprefix("ERR: ") for error in found.errors if error.startswith("ERR:")]
     told = [error.removeprefix("WARN: ") for error in found.errors if not error.startswith("ERR:")]
+    # For damage dochan does not raise: it gives what it could read, and errors, which then become warnings.
     if not any(section.elements for section in found.sections) and errors:
         if any(_LOCKED in error for error in errors):
             raise wrong_password(password)
@@ -142,6 +144,7 @@ def _show_values() -> None:
     from dochan.ooxml import xlsx
 
     as_written, as_written_too = xlsx.XLSXReader._with_formula, xls._with_formula_text
+    # Patched already, by an earlier file of this process.
     if as_written.__module__ == __name__:
         return
 

@@ -97,7 +97,7 @@ _INLINE = frozenset(_MARKS) | frozenset(
     ]
 )
 _UNTYPED = frozenset(["hidden", "password", "file", "image", "range", "color"])
-"""Kinds of fields that show no text of theirs."""
+"""Types of fields that show no text."""
 _BESIDE_BOXES = ("li", "p", "td", "label")
 """Where a check box is one of a list or form; others switch menus."""
 _HEADING = re.compile(r"h[1-6]")
@@ -139,6 +139,7 @@ def read_markdown(path: Path, password: str | None = None) -> Document:
 
     read, info = decoded(path), DocumentInfo()
     text = read.text
+    # Only with a key in its first line: `---` is also a horizontal rule.
     if front := re.match(r"---\n(?=[\w-]+[ \t]*:)(.*?)\n(?:---|\.\.\.)(?:\n|\Z)", text, re.DOTALL):
         text, found = (
             text[front.end() :],
@@ -152,6 +153,7 @@ def read_markdown(path: Path, password: str | None = None) -> Document:
             language=plain.get("lang", ""),
         )
     parser = MarkdownIt("commonmark", {"maxNesting": _MOST_DEPTH})  # it drops what is nested deeper
+    # Before escapes: \_ and \\ of LaTeX would lose their backslash.
     parser.inline.ruler.before("escape", "formula", _formula)
     parser.block.ruler.at("reference", _reference)
     parser.core.ruler.push("unclosed", _show_unclosed)
@@ -183,6 +185,7 @@ def _show_unclosed(state: Any) -> None:
     """A rule of markdown-it: tags that would swallow the text behind them are text where nothing closes them."""
     for token in state.tokens:
         closed: set[str] = set()
+        # From the end: a tag is closed only by an end tag behind it.
         for each in reversed(token.children or [token]):
             if each.type not in ("html_inline", "html_block"):
                 continue
@@ -222,6 +225,7 @@ def of_markup(
     from selectolax.lexbor import LexborHTMLParser
 
     if is_xml or text.lstrip("\ufeff \t\n").startswith("<?xml"):
+        # A parser of HTML takes <script/> or <title/> as open, and would swallow the rest of the page.
         text = as_html(text)
     tree = LexborHTMLParser(text)
     walk = _Walk(formulas, {} if pictures is None else pictures)

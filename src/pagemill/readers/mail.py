@@ -85,6 +85,7 @@ def read(path: Path, password: str | None = None) -> Document:
         parts[0].warnings.append("the message is encrypted or signed as a whole: its content is not read")
     parts[0].warnings += _damage(message)
     sent = ""
+    # A header is what the sender wrote: a date that is none costs nothing but itself.
     with suppress(*_ODD, OverflowError):
         sent = parsedate_to_datetime(_header(message, "Date")).isoformat()
     return Document(parts=parts, info=DocumentInfo(title=subject, author=sender, created=sent))
@@ -107,10 +108,12 @@ def of_web_archive(data: bytes) -> Document:
     pages = [part for part in parts if part.get_content_type() in _PAGES]
     if not pages:
         raise CorruptInputError("the web archive holds no web page", remedy="Save the page again.")
+    # Relative addresses are those of the first page, which the others are frames of.
     folder = _header(pages[0], "Content-Location").rpartition("/")[0] + "/"
     pictures = {f"cid:{name}": _data(part) for part in parts if (name := _content_id(part))}
     for part in parts:
         place = _header(part, "Content-Location")
+        # Pages refer to their pictures by full address, or relative to the page.
         pictures |= {name: _data(part) for name in (place, place.removeprefix(folder)) if name}
     found: list[Document] = []
     left_out = 0
@@ -185,12 +188,14 @@ def _check_size(size: int) -> None:
 
 
 def _of_internet(data: bytes) -> Message:
+    # Python's parser takes a message line by line: its time and memory grow with lines more than with bytes.
     if data.count(b"\n") > _MOST_LINES:
         raise TooLargeError(f"the message has over {_MOST_LINES:,} lines", remedy="Save its attachments.")
     try:
         message: Message = email.message_from_bytes(data, policy=_Bounded())
     except (RecursionError, *_ODD) as error:
         raise CorruptInputError(f"the message is damaged: {error}", remedy="Save it again.") from error
+    # Python's parser accepts any bytes as a message without headers.
     if not message.keys():
         raise CorruptInputError("the file is not a message: it has no header", remedy="Save it again.")
     return message

@@ -32,6 +32,7 @@ def _all(node: Any, depth: int) -> str:
     """The elements inside of one, in order."""
     if node is None or depth > _MOST_DEPTH:
         return ""
+    # Comments and processing instructions have a function in place of a tag.
     pieces = (_one(child, depth + 1) for child in node if isinstance(child.tag, str))
     return reduce(joined, pieces, "")
 
@@ -44,6 +45,7 @@ def _one(node: Any, depth: int) -> str:
         return ""
     if name == f"{_W}r":  # text that was typed into a formula
         return "".join(_text(each.text or "") for each in node.iterfind(f"{_W}t"))
+    # Properties: those with a meaning are read by the element that they are of.
     if name.endswith("Pr"):
         return ""
     write = _WRITERS.get(name)
@@ -101,6 +103,7 @@ def _scripts(node: Any, depth: int) -> str:
     base = _part(node, "e", depth)
     if node.tag == f"{_M}sPre":
         return f"{{}}{scripts}{base}"
+    # Without braces the script would be of the last character alone.
     return f"{{{base}}}{scripts}" if len(base) > 1 and not base.isalpha() else f"{base}{scripts}"
 
 
@@ -110,6 +113,7 @@ def _root(node: Any, depth: int) -> str:
 
 
 def _operator(node: Any, depth: int) -> str:
+    # OMML leaves out the sign of an integral: it is the default of an n-ary operator.
     sign = latex_of(_said(node, "chr", "∫") or "∫", "r")
     low = "" if _is_on(node, "subHide") else _part(node, "sub", depth)
     high = "" if _is_on(node, "supHide") else _part(node, "sup", depth)

@@ -63,10 +63,13 @@ def read(path: Path, password: str | None = None) -> Document:
     from lxml import etree
 
     warnings = check_package(path)
+    # Nothing is fetched or expanded. huge_tree lifts lxml's own limits: check_package has bounded the size of each
+    # member, and _MOST_DEPTH bounds the depth.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
     try:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
+            # The archive itself is not encrypted, only its members are: without this check they would be damaged XML.
             if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
                 raise EncryptedError("the document is encrypted", remedy="Save it without a password.")
             found = {name: f"{name}.xml" for name in ("styles", "content", "meta") if f"{name}.xml" in names}
@@ -135,6 +138,7 @@ class _Writer:
         if kind == "office:text":
             yield from in_parts([*self._running(), *self._blocks(self._body)])
         for page in self._body.iterfind("draw:page", _SPACES):
+            # Notes hold a small picture of the slide, too: their text alone is taken.
             notes = page.find("presentation:notes", _SPACES)
             note = Inline("" if notes is None else "".join(map(_plain, notes))).block(label=Label.FOOTNOTE)
             part = Part(blocks=[*self._of_master(page), *self._blocks(page), *([note] if note else [])])
@@ -151,12 +155,14 @@ class _Writer:
 
     def _blocks(self, node: Any, markup: str | None = None) -> list[Block]:
         markup = self._inside(node, 0) if markup is None else markup
+        # By way of HTML: lists, tables with spans and links then have one implementation, that of web pages.
         found = [block for part in of_markup(markup, pictures=self._members).parts for block in part.blocks]
         found, self._beside = found + self._beside, []
         return found
 
     def _running(self) -> Iterator[Block]:
         for kind, label in (("header", Label.HEADER), ("footer", Label.FOOTER)):
+            # Left and first pages may have heads of their own, mostly equal ones: each text once.
             names = (f"style:{kind}{of}" for of in ("", "-left", "-first"))
             nodes = [each for name in names for each in self._designs(name)]
             for text in dict.fromkeys(map(_plain, nodes)):
@@ -182,6 +188,7 @@ class _Writer:
             is_shown = self._style(page, f"presentation:display-{kind}") != "false"
             block = Inline(said if is_shown else "").block(label=label, furniture=Furniture.PROVEN)
             yield from (block,) if block else ()
+        # Popped: what a master shows on all its slides is read on the first of them only.
         master = self._masters.pop(_get(page, "draw:master-page-name"), ())
         own = (each for each in master if _name(each.tag).startswith("draw:") and not _get(each, "presentation:class"))
         block = Inline("".join(map(_plain, own))).block(label=Label.HEADER, furniture=Furniture.PROVEN)

@@ -52,6 +52,7 @@ def kind_of_package(path: Path) -> str | None:
         CorruptInputError: It is damaged.
     """
     with opened(path) as archive:
+        # Bounded: the directory of a hostile archive may list millions.
         names = archive.namelist()[:MOST_ENTRIES]
         if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
             try:
@@ -78,6 +79,7 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
         members = archive.infolist()
         if len(members) > MOST_ENTRIES:
             raise TooLargeError(f"the file has {len(members):,} members; the limit is {MOST_ENTRIES:,}")
+        # zipfile takes the last one, other programs the first: each would show another document.
         if len({member.filename for member in members}) < len(members):
             raise CorruptInputError("two members of the file have the same name", remedy="Save it again.")
         for member in members:
@@ -86,6 +88,7 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
             try:
                 with archive.open(member) as file:
                     size = 0
+                    # Counted while unpacking: sizes in the directory are claims, which an archive bomb makes small.
                     while chunk := file.read(_CHUNK):
                         size += len(chunk)
                         if size > MOST_MEMBER or total + size > MOST_UNPACKED:
@@ -111,6 +114,7 @@ def has_unlisted(archive: zipfile.ZipFile) -> bool:
     places = sorted((entry.header_offset, entry.compress_size) for entry in archive.infolist())
     for start, size in (*places, (archive.start_dir, 0)):
         file.seek(end)
+        # A data descriptor may follow a member's data, so the next header need not begin exactly at the end.
         if ZIP in file.read(max(min(start - end, _DESCRIPTOR + len(ZIP)), 0)):
             return True
         file.seek(start)

@@ -71,6 +71,7 @@ def read(path: Path, password: str | None = None) -> Document:
         PartFactory.part_type_for |= dict.fromkeys(_WITH_MACROS, PresentationPart)
         main: Any = pptx.package.Package.open(package if not isinstance(package, Path) else str(package))
         opened = main.main_document_part.presentation
+        # 10 x 7.5 inches, the default of PowerPoint.
         size = (opened.slide_width or 9_144_000, opened.slide_height or 6_858_000)
         _choose_alternatives(opened)
         parts = [_slide(slide, size) for slide, _ in zip(opened.slides, range(MOST_PARTS), strict=False)]
@@ -88,10 +89,12 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
         lost["ink drawing"] += 1
         ink.getparent().remove(ink)
     shapes = list(slide.shapes)
+    # Shapes are in drawing order, in which the title may come last.
     titles = [shape for shape in shapes if _placeholder(shape) in _TITLES]
     for shape in (*titles, *(shape for shape in shapes if shape not in titles)):
         part.blocks += _shape(shape, lost, 0)
     part.blocks += _background(slide, part.height)
+    # has_notes_slide first: asking for the notes of a slide without any creates them.
     for shape in _single(slide.notes_slide.shapes, 0) if slide.has_notes_slide else ():
         if shape.has_text_frame and _placeholder(shape) in ("BODY", ""):
             note = _lines(shape.text_frame.paragraphs).block(label=Label.FOOTNOTE)
@@ -99,6 +102,7 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     for rel in slide.part.rels.values():
         if not rel.is_external and rel.reltype.rpartition("/")[2].lower() == "comments":
             part.blocks += _comments(rel.target_part)
+    # A hidden slide is read: it is skipped in a show, not in the file.
     if slide._element.get("show") == "0":
         part.notes.append("the slide is hidden")
     names = [each.get(DATA) for each in slide._element.iter(RELATIONS)]
@@ -135,6 +139,7 @@ def _background(slide: Any, height: int) -> Iterator[Block]:
             return
         for shape in source.shapes:
             for block in () if shape.is_placeholder else _shape(shape, Counter(), 0):
+                # Pictures of masters are logos and backgrounds, the same on each slide.
                 if block.picture is None and not block.level:
                     is_head = block.box is not None and block.box[1] + block.box[3] < height
                     label = Label.HEADER if is_head else Label.FOOTER

@@ -139,6 +139,7 @@ _SAME_EDGE = 40
 
 def read(path: Path, password: str | None = None) -> Document:
     """Read a rich text."""
+    # One byte over the limit, so that of_bytes refuses a file that is too large.
     with path.open("rb") as file:
         return of_bytes(file.read(MOST_BYTES + 1))
 
@@ -295,6 +296,8 @@ class _Reader:
         for token in _TOKEN.finditer(data, start):
             kind, state = token.lastindex, self._state
             if kind in (_WORD, _NUMBER):
+                # Most words are unknown, and matter only after \*, where they begin a group to skip, and in formulas,
+                # where they are elements.
                 if (word := _WORDS.get(token[_WORD])) is None and not self._is_star and state.node is None:
                     state.is_fresh = False
                     continue
@@ -303,9 +306,11 @@ class _Reader:
                 word = word or token[_WORD].decode()
                 number = int(token[_NUMBER]) if kind == _NUMBER else None
                 if word == "bin":
+                    # Binary data may hold braces and backslashes: the scan goes on behind it.
                     end = token.end() + max(number or 0, 0)
                     self._binary = data[token.end() : end]
                     return end
+                # \ud is inside of a group that is skipped (\upr), and holds the text that is wanted.
                 if state.to != "skip" or word == "ud":
                     self._word(word, number)
             elif kind in (_TEXT, _HEX):
@@ -315,6 +320,7 @@ class _Reader:
                     self._to_skip -= skipped
                     text = text[skipped:]
                 if state.to != "skip":
+                    # Not decoded yet: a character of a double-byte code page may be two tokens, as in \'b0\'a1.
                     self._bytes += text
             elif kind is not None:
                 if self._bytes:
@@ -334,11 +340,13 @@ class _Reader:
             self._close()
         self._finish(self._state)
         for each in self._headings:
+            # Only now it is known whether a title takes level 1.
             each.level = min((each.level or 2) - (not self._has_title), 6)
             each.label = Label.DOC_TITLE if each.level == 1 else each.label
         parts = list(in_parts([*self._running, *self._state.story.blocks]))
         parts[0].notes += unread(self._lost)
         parts[0].warnings += [f"{count(self._undecoded, 'character')} cannot be decoded"] if self._undecoded else []
+        # Binary data holds any byte, so damage cannot be told where there is some.
         if b"\\bin" not in self._data and (odd := len(_NEVER_WRITTEN.findall(self._data.rstrip(b"\0\r\n\x1a ")))):
             parts[0].warnings.append(f"the file is damaged: {count(odd, 'control character')}")
         parts[0].warnings += ["the file is cut off"] if is_open else []
@@ -346,10 +354,12 @@ class _Reader:
         return Document(parts=parts, info=msgspec.convert(self._info, DocumentInfo))
 
     def _open(self) -> None:
+        # Without a limit, a file of braces alone would take 200 times its size of memory.
         if len(self._stack) >= _MOST_DEPTH:
             raise TooLargeError("its groups are nested too deep", remedy="Save it again.")
         self._goes_on |= not self._stack and bool(self._state.story.blocks)
         self._stack.append(self._state)
+        # A group inherits everything and gives nothing back. The copy is shallow: its text goes into the same story.
         self._state = copy.copy(self._state)
         self._state.is_fresh, self._is_star = True, False
 
@@ -360,6 +370,7 @@ class _Reader:
             self._goes_on = True
             return
         self._state = state = self._stack.pop()
+        # By identity: what was caught in this group has its own list; groups inside share it.
         if old.caught is not state.caught:
             self._catch(old, "".join(old.caught).strip())
         if old.field is not state.field:
@@ -372,6 +383,7 @@ class _Reader:
     def _sign(self, sign: str) -> None:
         if sign == "*":
             self._is_star = True
+        # A backslash before the end of a line is \par, by the specification.
         elif sign in "\r\n":
             self._word("par", None)
         elif self._to_skip and sign in _SIGNS:
@@ -402,6 +414,7 @@ class _Reader:
         elif kind == "begin":
             self._begin(state, word)
         elif word in _STORIES:
+            # A footnote is written inside of the paragraph that refers to it, but does not inherit its looks.
             state.story, state.to, state.marks = _Story(_STORIES[word]), "", ()
             state.is_hidden = state.is_deleted = False
             self._format(state, "pard", 0)
@@ -427,6 +440,7 @@ class _Reader:
         match word:
             case "plain":
                 state.font, state.is_hidden, state.is_deleted = self._default_font, False, False
+                # A link is of the field around the text, not of its font: \plain does not end it.
                 state.marks = tuple(each for each in state.marks if each[0] is Mark.LINK)
             case "nosupersub":
                 state.marks = _marked(_marked(state.marks, Mark.SUPERSCRIPT, False), Mark.SUBSCRIPT, False)
@@ -472,6 +486,7 @@ class _Reader:
                 instruction = "".join(state.field)
                 own = tuple(each for each in state.marks if each[0] is not Mark.LINK)
                 state.marks = (*own, *field_link(instruction))
+                # A field whose instruction holds its text shows that when it ends: the result would be a copy.
                 state.to = "skip" if self._field_text(instruction) else state.to
             case "upr":  # the same text in Unicode follows
                 state.to = "skip"
@@ -520,8 +535,11 @@ class _Reader:
             each.set(f"{_MATH}val", looks[number] if number is not None and 0 <= number < len(looks) else "")
 
     def _unicode(self, state: _State, code: int) -> None:
+        # After \u come as many characters (\uc) for programs that do not know Unicode; they would repeat the text.
         self._to_skip = state.fallback
+        # The number is a signed 16-bit one: characters from U+8000 on are written as negative numbers.
         code = code & 0xFFFF if code < 0x10000 else min(code, 0x10FFFF)
+        # Characters beyond 16 bits are two words, a surrogate each; the first one waits in `_high` for the second.
         if 0xDC00 <= code < 0xE000:
             code = 0x10000 + (self._high - 0xD800 << 10) + code - 0xDC00 if self._high else 0xFFFD
             self._high = 0
@@ -535,6 +553,7 @@ class _Reader:
         if not self._bytes:
             return
         raw, self._bytes = bytes(self._bytes), bytearray()
+        # Bytes are in the code page of their font: one paragraph may mix several. The document's own is the fallback.
         page = self._pages.get(self._state.font) or self._page
         if page == "symbols":
             self._say(_of_symbols((chr(code if code < 0x80 else 0xF000 + code) for code in raw), self._font_name()))
@@ -614,6 +633,7 @@ class _Reader:
             block = Inline(text if name == "gtextUNICODE" else "").block()
             state.story.beside += [block] if block else []
         elif kind == "pict" and state.to not in ("listtext", "pntext"):
+            # Hexadecimal digits are broken into lines. An odd last one is of a file that was cut off.
             digits = _NO_HEX.sub("", text)
             data = self._binary or bytes.fromhex(digits[: len(digits) // 2 * 2])
             picture = Picture(data, self._said.get("wzDescription", ""))
@@ -711,6 +731,7 @@ class _Reader:
 
     def _end_row(self, state: _State) -> None:
         story = state.story
+        # A row may end without the \cell of its last cell.
         if story.inline.text.strip() or story.lines or story.nested or story.inner:
             self._end_cell(state)
         story.inline = Inline()
@@ -733,10 +754,12 @@ class _Reader:
 
     def _end_story(self, old: _State, parent: _Story) -> None:
         self._finish(old)
+        # `beside` is the list itself, which grows at the end: what goes there follows the paragraph around the story.
         label, beside = old.story.label or Label.TEXT, parent.beside
         author = self._said.pop("atnauthor", "") if label is Label.ASIDE_TEXT else ""
         text, others = Inline(f"{author}: " if author else ""), []
         for each in old.story.blocks:
+            # A header, footer or note becomes one block, of a paragraph a line; a text box keeps its blocks.
             if label is not Label.TEXT and each.label in (Label.TEXT, Label.DOC_TITLE, Label.PARAGRAPH_TITLE):
                 text.add("\n" if text.last not in ("", " ") else "")
                 text.extend(Inline(each.content or "", each.spans, each.content_format is ContentFormat.MARKDOWN))
@@ -745,6 +768,7 @@ class _Reader:
         is_running = label in (Label.HEADER, Label.FOOTER)
         block = text.block(label=label, furniture=Furniture.PROVEN if is_running else None)
         if is_running:
+            # Headers come once per section and kind of page, mostly with the same text: one of each is kept.
             beside = self._running
             block = None if block and block.content in self._heard else block
             self._heard.add(text.text.strip())
@@ -800,6 +824,8 @@ def _grid(rows: list[tuple[_Row, list[Inline]]]) -> Iterator[Cell]:
     """The cells of a table, in the columns that the edges of all rows make together."""
     columns: list[int] = []
     said = {id(row): row for row, _ in rows}.values()
+    # Each row has its own edges, in twentieths of a point, and programs round them differently: edges within 0.7 mm are
+    # one. Rows share a definition until the next \trowd, so each definition is looked at once.
     for at in sorted({at for row in said for at in (row.left, *(each.at for each in row.edges))}):
         columns += [at] if not columns or at - columns[-1] > _SAME_EDGE else []
     columns = columns if len(columns) <= _MOST_COLUMNS else []
@@ -811,6 +837,7 @@ def _grid(rows: list[tuple[_Row, list[Inline]]]) -> Iterator[Cell]:
             if at >= len(row.edges) > 0 and not text.last:  # LibreOffice ends more cells than there are
                 continue
             edge = row.edges[at] if at < len(row.edges) else _Edge(left, False, False)
+            # Every cell gets a column of its own, also where edges run backwards in a damaged file.
             start = max(column, bisect_right(columns, left) - 1)
             column, left = max(bisect_right(columns, edge.at) - 1, start + 1), edge.at
             up = above.get(start)
@@ -847,4 +874,4 @@ _WORDS = {
 _WORDS |= {
     word.encode(): word for word in ("trowd", "trleft", "trhdr", "clmrg", "clvmrg", "cellx", "htmltag", "htmlrtf")
 }
-"""All that mean something in every place."""
+"""Words with a meaning outside of formulas and of groups that begin with \\*. Others are skipped."""

@@ -88,6 +88,7 @@ def paragraphs(text: str) -> Iterator[Block]:
 def read_separated(path: Path, password: str | None = None) -> Document:
     """One table; the separator is what the first lines use alike."""
     found = decoded(path)
+    # Of the process, not of the reader. Python's own limit is 128 KiB, which a cell of text exceeds.
     csv.field_size_limit(_LONGEST_FIELD)
     try:
         return found.told(Document(parts=list(in_parts(_table(found.text, path.suffix.lower())))))

@@ -221,7 +221,7 @@ _TRANSLATED: dict[str, Callable[[Conversion, Any], None]] = {
 
 
 def flag(name: str, value: Any) -> bool:
-    """A truth value, also as a text of a form.
+    """A boolean, also as the text of a form field.
 
     Raises:
         UsageError: It is none.

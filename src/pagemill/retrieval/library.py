@@ -174,7 +174,7 @@ class Library:
         if not query.strip():
             raise UsageError("the query is empty", remedy="Give words to look for.")
         if not 1 <= top <= DEPTH:
-            raise UsageError(f"the limit is {top}; it can be 1 to {DEPTH:,}")
+            raise UsageError(f"the limit is {top}; it must be 1 to {DEPTH:,}")
         asked = EmbeddingInput(role=Role.QUERY, text=query)
         vectors = {IndexPart.TEXT: normalised(self._engine().embed([asked]))[0]}
         with self._reading() as view, view.moment():

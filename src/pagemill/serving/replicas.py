@@ -198,7 +198,7 @@ def _log_folder(given: Path | None, *, make: bool) -> Path:
 
 
 def _changed(path: Path) -> float:
-    """When a file was changed; 0 if another process has just deleted it."""
+    """Modification time of a file; 0 if another process has just deleted it."""
     with suppress(FileNotFoundError):
         return path.stat().st_mtime
     return 0.0

@@ -27,8 +27,6 @@ APPLICATION_ID = 0x504D494C
 """``PMIL``: marks an SQLite file as the database of a run."""
 FORMAT = 3
 """Version of the tables; no two have the same."""
-EARLIER_FORMAT = 2
-"""Also read, and upgraded when it is written: it lacks the last three tables."""
 PAGE_SIZE = 1024
 """Bytes. Records of 22 KB made of random words take 0.29 of their lines in the database, with pages of 4096 bytes 0.36;
 a page costs the same time."""
@@ -84,7 +82,6 @@ CREATE TABLE about (        -- data: metadata of the document, as JSON; name: as
     name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
 """
 _STATEMENTS = [statement.strip() for statement in TABLES.split(";\n") if statement.strip()]
-_ADDED = _STATEMENTS[-3:]
 
 
 @contextlib.contextmanager
@@ -219,8 +216,6 @@ class Database:
             self._create(_STATEMENTS, APPLICATION_ID, FORMAT)
         if self._trial:
             connection.execute("BEGIN")
-        if version_of(connection) == (APPLICATION_ID, EARLIER_FORMAT):
-            self._create(_ADDED, APPLICATION_ID, FORMAT)
 
     def _create(self, statements: Sequence[str], application: int, version: int) -> None:
         """Create tables, and mark the file as one of an application, in a format."""
@@ -324,10 +319,10 @@ def _recognize(connection: sqlite3.Connection, path: Path) -> None:
         OutputError: It is from another program, or another version of pagemill.
     """
     application, version = version_of(connection)
-    if application == APPLICATION_ID and version in (FORMAT, EARLIER_FORMAT):
+    if (application, version) == (APPLICATION_ID, FORMAT):
         return
     # Our tables under another number: the header is damaged.
-    if application == 0 or _statements_of(connection) in ([], _STATEMENTS, _STATEMENTS[: -len(_ADDED)]):
+    if application == 0 or _statements_of(connection) in ([], _STATEMENTS):
         raise DamagedRunError(f"{path} is not an intact database of a run", remedy=REPAIR)
     if application != APPLICATION_ID:
         raise OutputError(f"{path} is not from pagemill", remedy="Choose another directory with -o.")

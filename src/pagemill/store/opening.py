@@ -161,9 +161,6 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
                 raise OutputError(f"{out} holds no run to resume", remedy=_START)
             return None
         before = run.summary.identity
-        # An earlier version did not store which model describes: such a run is resumed with the one that is named now.
-        if "describe" not in before and _describes(run.summary.settings):
-            before = before | {name: value for name, value in identity.items() if name.startswith("describe")}
         if trial:
             before = {name: before.get(name) for name in identity}
         differences = list(_differences(before, identity))
@@ -177,11 +174,6 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
             return None
         opened.pop_all()
         return run
-
-
-def _describes(settings: Mapping[str, Any]) -> bool:
-    """Whether a run describes elements, by the settings of its last invocation."""
-    return bool(settings.get("parse", {}).get("describing", {}).get("kinds"))
 
 
 def discard(out: Path) -> None:

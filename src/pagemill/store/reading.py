@@ -238,12 +238,12 @@ class RunReader(Database):
         raise DamagedRunError(f"the record of page {page_id} is missing", remedy=REPAIR)
 
     def record(self, number: int | None) -> Iterator[PageResult]:
-        """The record of a number as it is stored; nothing where it is not there any more."""
+        """The record of a number as it is stored; nothing if it was removed."""
         return self._records("p.record = ?", (number,), stored=True)
 
     def info(self, doc_id: str) -> DocumentInfo:
         """The metadata of a document."""
-        data = self._has_facts and self.one("SELECT data FROM about WHERE name = ?", (doc_id.casefold(),))
+        data = self.one("SELECT data FROM about WHERE name = ?", (doc_id.casefold(),))
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(data or b"{}", type=DocumentInfo)
         return DocumentInfo()
@@ -266,8 +266,6 @@ class RunReader(Database):
 
     def overlay(self, document: int) -> Overlay:
         """The structure of a document by its number in the database; see :mod:`pagemill.document.structure`."""
-        if not self._has_facts:
-            return Overlay()
         if self.structures is Structures.KEPT:
             data = self.one("SELECT data FROM overlays WHERE document = ?", (document,))
             with suppress(msgspec.DecodeError):
@@ -301,7 +299,7 @@ class RunReader(Database):
     def wrong_overlays(self) -> Iterator[str]:
         """Ids of documents whose stored structure is not the one that is derived from their pages."""
         kept = "SELECT document, doc_id, digest, data FROM overlays JOIN documents USING (document) ORDER BY document"
-        for document, doc_id, digest, data in self.each(kept) if self._has_facts else ():
+        for document, doc_id, digest, data in self.each(kept):
             found = self._evidence(document)
             # A structure of an earlier state has another digest: it is not used, and replaced when it is needed.
             is_of_now = found is not None and found[0] == digest
@@ -335,13 +333,8 @@ class RunReader(Database):
 
     def has_facts_of(self, record: int, page: PageResult) -> bool:
         """Whether the facts of a record match its page. Missing facts and those of another version are accepted."""
-        data = self._has_facts and self.one("SELECT data FROM facts WHERE record = ?", (record,))
+        data = self.one("SELECT data FROM facts WHERE record = ?", (record,))
         return not data or not is_current(data) or data == facts_of(page)
-
-    @cached_property
-    def _has_facts(self) -> bool:
-        """Whether the database has the tables for structure: one of an earlier version has none."""
-        return bool(self.one("SELECT 1 FROM sqlite_master WHERE name = 'about'"))
 
     @cached_property
     def _overlays(self) -> OrderedDict[int, tuple[bytes, Overlay]]:

@@ -210,8 +210,7 @@ class RunDatabase(RunReader):
         connection.execute(
             "UPDATE documents SET written = 0 WHERE name = ? AND written = 1", (plain(page.doc_id).casefold(),)
         )
-        if page.is_structured:
-            connection.execute("INSERT INTO facts VALUES (?, ?)", (number, facts_of(page)))
+        connection.execute("INSERT INTO facts VALUES (?, ?)", (number, facts_of(page)))
         if preview is not None:
             connection.execute("INSERT INTO previews VALUES (?, ?)", (number, preview))
         connection.executemany(

@@ -156,7 +156,8 @@ def _split_stacked(cells: Sequence[GridCell], text_height: float) -> list[GridCe
 def _too_coarse(cells: Sequence[GridCell], text_height: float) -> bool:
     """Whether many cells hold text in several columns, or rules leave whole columns of rows in single cells."""
     filled = [cell for cell in cells if cell.words]
-    # Where a rule parts the rows below the head, two figures in a cell are two, as times of a day are.
+    # Only one row of the grid is below the head: no rules separate its rows, so two stacked figures are two rows. Where
+    # rules do, two figures may belong together, such as two times of a day; three are rows.
     least = 2 if max((cell.row + cell.row_span for cell in cells), default=0) < 3 else 3
     coarse = 0
     for cell in filled:

@@ -107,8 +107,8 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
 def _labelled_groups(rows: list[TextRow]) -> tuple[list[TextRow], list[tuple[Piece, int, int]]]:
     """Rows, those of a label alone left out, and the labels with their first row and number of rows.
 
-    Labels of several rows stand in their middle: on the middle row, or between the two. No labels are returned where
-    some rows have none that does: these are as they are.
+    The label of several rows is in their middle: on the middle row, or between the two. If one row has no such label,
+    all rows are returned unchanged, without labels.
     """
     kept: list[TextRow] = []
     labels: list[tuple[Piece, int, int]] = []

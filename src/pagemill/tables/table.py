@@ -62,7 +62,7 @@ class Table:
     caption: str = ""
     """The ``caption`` of its HTML, as plain text on one line."""
     line_indices: tuple[int, ...] = ()
-    """Which of the lines handed to recognition stand in the table, ascending."""
+    """Indices of the lines, as passed to recognition, that the table holds; ascending."""
     method: str = ""
     """How its structure was found: by ``rules``, by the ``text``'s places, or the name of a model."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +71,6 @@ def test_settings_are_shown_as_on_the_command_line(store) -> None:
     with pytest.raises(DifferentRunError) as caught:
         store.open(identity={"crops": False, "size": 4, "box": [1, 3]})
     assert "box was [1,2] and is [1,3]; crops was on and is off; size was 3 and is 4" in caught.value.message
-
-
-@pytest.mark.parametrize(("kinds", "opens"), [(["charts"], True), ([], False)])
-def test_a_run_that_does_not_say_who_describes_is_resumed_if_it_describes(store, kinds: list[str], opens: bool) -> None:
-    """As those of earlier versions; its settings tell whether it does."""
-    with store.open(settings={"parse": {"describing": {"kinds": kinds}}}) as run:
-        run.write_page(store.page(1))
-    identity = {"lang": ["en"], "describe": ["charts"], "describe_model": "generic"}
-    with nullcontext() if opens else pytest.raises(DifferentRunError, match="describe was the default and is charts"):
-        store.open(identity=identity, mode=OpenMode.RESUME).close()
 
 
 def test_a_refusal_changes_nothing(store) -> None:

@@ -1,4 +1,4 @@
-"""Structure of documents in a run directory: facts with the records, what is derived of them, older runs."""
+"""Structure of documents in a run directory: facts with the records, what is derived of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from page_layouts import STYLES, heading, page, prose
 
 from pagemill.document.labels import Label
 from pagemill.document.page import DocumentInfo, OutlineEntry, PageResult
-from pagemill.document.structure import facts_of
 from pagemill.store.reading import RunReader
 from pagemill.store.repair import repair
 from pagemill.store.verify import Kind, verify
 
 INFO = DocumentInfo(title="Mills", outline=(OutlineEntry(title="Paper", level=1, page=2),))
-ADDED = ("facts", "overlays", "about")
 
 
 def pages(store: Any, **fields: Any) -> list[PageResult]:
@@ -133,23 +131,6 @@ def test_a_wrong_structure_is_found_and_repaired(store, damage):
     _, done = repair(store.out, exporters=store.exporters)
     assert not done.left.damaged
     assert levels(store) == [1, 2, 2, 3]
-
-
-def test_a_run_of_an_earlier_version_is_read_page_by_page_and_goes_on(store):
-    old = pages(store, schema_version="1.6")
-    write(store, old[:2])
-    with sqlite3.connect(store.out / ".pagemill" / "run.sqlite") as connection:
-        for table in ADDED:
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("PRAGMA user_version = 2")
-    connection.close()
-    assert levels(store) == [2, 2, 1]
-    assert not verify(store.out, exporters=store.exporters).damaged
-    write(store, pages(store)[2:])
-    assert levels(store)[:3] == [2, 2, 1]
-    with RunReader.open(store.out) as reader:
-        assert reader.query("SELECT data FROM facts") == [(facts_of(pages(store)[2]),)]
-    assert not verify(store.out, exporters=store.exporters).damaged
 
 
 def test_facts_of_another_version_are_made_anew(store):

@@ -16,7 +16,7 @@ from pagemill.document.structure.facts import Facts, facts_from, facts_of, is_cu
 from pagemill.document.structure.furniture import mark_furniture
 from pagemill.document.structure.headings import mark_headings
 from pagemill.document.structure.joins import join
-from pagemill.document.structure.overlay import Overlay, RegionOverlay, apply, as_shown, decode_overlay, encode_overlay
+from pagemill.document.structure.overlay import Overlay, RegionOverlay, apply, decode_overlay, encode_overlay
 from pagemill.late import re
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Facts",
     "Overlay",
     "apply",
-    "as_shown",
     "decode_overlay",
     "derive",
     "encode_overlay",

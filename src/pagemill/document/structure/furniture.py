@@ -47,6 +47,7 @@ def mark_furniture(book: Book) -> None:
     candidates = [draft for position in range(len(book.pages)) for draft in _at_margins(book, position)]
     for draft in candidates:
         places[_key(draft)].setdefault(draft.page, []).append(draft)
+    # By the difference to the page's number: page numbers have the same one on all pages, other numbers do not.
     counts: dict[int, dict[int, list[Draft]]] = defaultdict(lambda: defaultdict(list))
     for draft in book.each():
         if _is_inside(draft, _NUMBER_MARGIN):
@@ -55,6 +56,7 @@ def mark_furniture(book: Book) -> None:
     proofs = ((draft, _proof(book, draft, places[_key(draft)], counts)) for draft in candidates)
     proven = {draft: proof for draft, proof in proofs if proof and not _begins_part(book, draft, places[_key(draft)])}
     for draft in candidates:
+        # Of a deck of slides or a form, all text may repeat: such a page would be empty without it.
         says_all = not any(each.is_content and each not in proven for each in book.drafts[draft.page])
         if draft not in proven or (says_all and draft.label not in FURNITURE_LABELS):
             continue  # what a page says alone is no furniture

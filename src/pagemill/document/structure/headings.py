@@ -72,6 +72,7 @@ whether they are centred. Not the family: it changes with the script."""
 
 def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
     """Mark the regions that are headings, and set their levels."""
+    # In order of trust: tags name headings one by one, an outline only their titles; numbers and styles are indirect.
     tags = _tagged(book)
     entries = {} if tags else _outlined(book, outline)
     depths = tags or entries
@@ -93,6 +94,7 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
         _set_levels(book, headings, tiers, depths or numbers)
     source = "tags" if tags else "outline" if entries else "numbers" if numbers else "style"
     log.info("%s: first of %d headings, levels by %s", book.name(headings[0]), len(headings), source)
+    # A book may have thousands of headings: no names are made for lines that nobody sees.
     for draft in headings if log.isEnabledFor(logging.DEBUG) else ():
         by = source if draft in (depths or numbers) else "style"
         log.debug("%s: heading of level %s by %s: %s", book.name(draft), draft.level, by, draft.facts.head)
@@ -206,6 +208,7 @@ def _promote_spaced(book: Book) -> None:
             short = draft.facts.length <= _SHORT and not _ENDS.search(draft.facts.tail) and _could_be(draft)
             if heads and short and 0 <= gap <= apart - _SET_OFF:
                 found.append(draft)
+    # At least three, and no more than paragraphs: else short lines are verse or an address, not headings.
     if _MARKED <= len(found) <= len(long):
         for draft in found:
             draft.label = Label.PARAGRAPH_TITLE

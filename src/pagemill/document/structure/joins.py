@@ -34,6 +34,7 @@ _PASSED_OVER = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
 
 def join(book: Book) -> None:
     """Join regions to the region of the page before that they continue."""
+    # Edges of the text over all pages: a page that ends early would otherwise look full to its last line.
     tops = [draft.facts.box[1] for draft in book.each() if draft.is_content]
     bottoms = [draft.facts.box[3] for draft in book.each() if draft.is_content]
     top, bottom = min(tops, default=0), max(bottoms, default=1000)
@@ -133,6 +134,7 @@ def _is_one_table(book: Book, last: Draft, first: Draft) -> bool:
             return False
     if not is_known:
         return True
+    # Empty cells have no text and so no edge: the row with fewer edges is looked up in the other.
     few, many = sorted((ours.foot_edges, [edge - shift for edge in edges]), key=len)
     same = sum(any(abs(one - other) <= _SAME_EDGE for other in many) for one in few)
     return same >= _SAME_EDGES * len(few)

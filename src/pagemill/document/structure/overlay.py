@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pagemill.document.labels import FURNITURE_LABELS, Label
+from pagemill.document.labels import Label
 from pagemill.document.page import Furniture, Mark, PageResult, Region, Span
 from pagemill.late import re
 
@@ -54,21 +54,10 @@ def apply(page: PageResult, overlay: Overlay) -> PageResult:
 
     The Markdown is that of the page alone: who shows it writes it again.
     """
-    if not page.is_structured:
-        return as_shown(page)
     given = overlay.pages.get(page.page_id, {})
     regions = [_region(region, given.get(region.index), overlay.links) for region in page.regions]
     if all(new is old for new, old in zip(regions, page.regions, strict=True)):
         return page
-    return msgspec.structs.replace(page, regions=regions)
-
-
-def as_shown(page: PageResult) -> PageResult:
-    """A record that is too old to tell evidence, with what was left out of texts then: by the label alone."""
-    regions = [
-        msgspec.structs.replace(region, furniture=Furniture.PROVEN) if region.label in FURNITURE_LABELS else region
-        for region in page.regions
-    ]
     return msgspec.structs.replace(page, regions=regions)
 
 

@@ -39,7 +39,7 @@ class Detections:
 
 
 class PostProcessor:
-    """Turns raw outputs into regions by one set of settings. Thread-safe.
+    """Converts raw model outputs to regions. Thread-safe.
 
     Args:
         settings: Thresholds, merging, growth.

@@ -16,7 +16,7 @@ from pagemill.late import re
 from pagemill.parsing.lists import marker
 from pagemill.parsing.typography.drawn import Drawn, rule_between
 from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, rows_of_pieces, same_size
-from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, Slot, extent, span_of, table_rows
+from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, Slot, extent, span_of, table_cells
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.tables.columns import find_separators
 from pagemill.tables.grid import GridCell
@@ -303,7 +303,7 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     if len(columns) < 2 or not _are_cells(cut, columns) or (not ruled and _run_on(cut)):
         return None
     size = median(piece.size for piece in pieces)
-    table = build_table(_cells(table_rows(rows, cut, columns, drawn, leading), size), range(len(pieces)))
+    table = build_table(_cells(table_cells(rows, cut, columns, drawn, leading), size), range(len(pieces)))
     if table.columns < 2 or table.rows < 2:
         return None
     return FoundTable(union_box(piece.line.box for piece in pieces), replace(table, method="text"), pieces)
@@ -465,10 +465,10 @@ def _run_on(cut: Sequence[Sequence[CellPieces]]) -> bool:
 def _cells(slots: dict[Slot, CellPieces], size: float) -> list[Cell]:
     """Cells of the text in them; spans that overlap in a row become one."""
     merged: list[tuple[Slot, CellPieces]] = []
-    for slot, pieces in sorted(slots.items(), key=lambda item: (item[0][0], item[0][2], item[0])):
-        (row, rows, first, last), other = merged[-1] if merged else ((-1, 0, 0, 0), [])
-        if row == slot[0] and slot[2] <= last:
-            merged[-1] = (row, min(rows, slot[1]), first, max(last, slot[3])), other + pieces
+    for slot, pieces in sorted(slots.items(), key=lambda item: (item[0].row, item[0].first, item[0])):
+        (row, rows, first, last), other = merged[-1] if merged else (Slot(-1, 0, 0, 0), [])
+        if row == slot.row and slot.first <= last:
+            merged[-1] = Slot(row, min(rows, slot.rows), first, max(last, slot.last)), other + pieces
         else:
             merged.append((slot, pieces))
     grid = [GridCell(row, first, rows, last - first + 1, words_of(text)) for (row, rows, first, last), text in merged]

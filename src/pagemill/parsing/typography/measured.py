@@ -11,6 +11,7 @@ import numpy as np
 
 from pagemill.document.geometry import Box, split_when
 from pagemill.document.page import Mark, Span, TextLine, Word
+from pagemill.imaging.transforms import ink_mask
 from pagemill.imaging.types import Flags, Pixels
 from pagemill.late import cv2
 from pagemill.parsing.lines import line_size, weighted_median
@@ -134,10 +135,7 @@ def _measure(line: TextLine, grey: np.ndarray, without: Sequence[_Word] = ()) ->
     crop = grey[y1 : int(line.box[3]) + 1, x1 : int(line.box[2]) + 1].copy()
     if min(crop.shape, default=0) < 4 or int(crop.max()) - int(crop.min()) < SCANNED.contrast:
         return fallback
-    level, _ = cv2.threshold(crop, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
-    ink: Flags = crop <= level
-    if ink.mean() > 0.5:
-        ink = ~ink
+    ink = ink_mask(crop)
     ink[:, ink.mean(axis=0) >= SCANNED.rule] = False
     ink[ink.mean(axis=1) >= SCANNED.rule] = False
     # Underlines of some words: longer than any stroke of a letter.

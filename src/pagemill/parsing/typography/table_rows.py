@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
@@ -70,11 +71,18 @@ class _Pair(msgspec.Struct, frozen=True):
     """Whether they are surely of different rows of the table."""
 
 
-Slot = tuple[int, int, int, int]
-"""Row of the table, rows, first and last column of a cell."""
+class Slot(NamedTuple):
+    """Where a cell is in its table."""
+
+    row: int
+    rows: int
+    """Number of rows that it spans."""
+    first: int
+    last: int
+    """Its columns."""
 
 
-def table_rows(
+def table_cells(
     rows: Sequence[PageRow],
     cut: Sequence[Sequence[CellPieces]],
     columns: Sequence[tuple[float, float]],
@@ -113,31 +121,32 @@ def table_rows(
                 first, last = (begin, last + first - begin)
             if any(column in taken[row] for row in others if first <= row <= last for column in range(start, end + 1)):
                 first = last = number.get(place, first)
-            slots.setdefault((first, last - first + 1, start, end), []).extend(cell)
+            slots.setdefault(Slot(first, last - first + 1, start, end), []).extend(cell)
     return _with_wide_heads(slots, columns)
 
 
 def _with_wide_heads(slots: dict[Slot, CellPieces], columns: Sequence[tuple[float, float]]) -> dict[Slot, CellPieces]:
     """The cells where heads of heads are over all of these: those in whose middle they are."""
-    head = [slot for slot in slots if slot[0] == 0]
-    if not any(rows == 2 for _, rows, _, _ in head):
+    head = [slot for slot in slots if slot.row == 0]
+    if not any(slot.rows == 2 for slot in head):
         return slots
-    free = {slot[2] for slot in slots if slot[0] == 1 and slot[2] == slot[3]}
+    free = {slot.first for slot in slots if slot.row == 1 and slot.first == slot.last}
     for slot in head:
-        free -= {*range(slot[2], slot[3] + 1)} if slot[1] > 1 else set()
+        free -= {*range(slot.first, slot.last + 1)} if slot.rows > 1 else set()
     wide: dict[Slot, Slot] = {}
-    for row, rows, start, end in head:
-        if rows > 1:
+    for slot in head:
+        if slot.rows > 1:
             continue
+        start, end = slot.first, slot.last
         others = {column for _, _, x, y in head if (x, y) != (start, end) for column in range(x, y + 1)}
-        first, last, middle = start, end, sum(extent(slots[row, rows, start, end])) / 2
+        first, last, middle = start, end, sum(extent(slots[slot])) / 2
         while first - 1 in free - others:
             first -= 1
         while last + 1 in free - others:
             last += 1
         reach = [(x, y) for x in range(first, start + 1) for y in range(end, last + 1)]
         x, y = min(reach, key=lambda ends: abs((columns[ends[0]][0] + columns[ends[1]][1]) / 2 - middle))
-        wide[row, rows, start, end] = row, rows, x, y
+        wide[slot] = slot._replace(first=x, last=y)
     return {wide.get(slot, slot): cell for slot, cell in slots.items()}
 
 

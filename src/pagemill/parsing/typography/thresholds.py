@@ -161,8 +161,6 @@ class TypographyThresholds:
     """Most distance of two lines of a cell that were written one after the other. Not measured."""
     ended = 0.1
     """Share of pairs of lines, with room for the next word, above which they are those of different cells."""
-    least_picture = 2.0
-    """Least side of a picture; smaller ones are icons and bullets."""
 
 
 TYPOGRAPHY = TypographyThresholds()

@@ -64,13 +64,6 @@ def test_facts_of_another_version_or_of_damage_are_none():
     assert (is_current(other), facts_from(other), facts_from(b"\x91"), facts_from(b"")) == (False, None, None, None)
 
 
-def test_older_records_leave_out_what_they_left_out():
-    old = page(1, msgspec.structs.replace(heading("Mills", 40), label=Label.HEADER), prose(), schema_version="1.6")
-    assert [each.furniture for each in apply(old, derive([None])).regions] == [Furniture.PROVEN, None]
-    assert (old.is_structured, PAGES[0].is_structured) == (False, True)
-    assert page(1, schema_version="1.10").is_structured
-
-
 def test_text_that_utf8_cannot_hold():
     assert facts_from(facts_of(page(1, prose(text="a \ud800 mill")))) is not None
 
