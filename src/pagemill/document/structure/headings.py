@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise, permutations
 
 from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
@@ -42,6 +42,9 @@ _LARGE = 1.09
 _SET_OFF, _WIDE_GAP = 2, 60
 """Space above headings beyond that of paragraphs from which they can be told apart, in thousandths of the page's
 height; wider gaps are those of pictures and ends of chapters."""
+_EDGE, _INDENT = 10, 90
+"""Thousandths of the page's width within which two texts begin at one edge, and up to which one is indented; what is
+farther is in another column."""
 _SHORT = 60
 """Characters of a heading that only spaces set off. Not measured."""
 _MOST_COMPARED = 60
@@ -271,16 +274,31 @@ def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
     if body is None or body.bold:
         return
     extra = _extra_space(book)
-    bold = [draft for draft in book.each() if draft.is_heading and draft not in depths and _is_bold_body(book, draft)]
-    larger = sum(draft.is_heading and book.size(draft) > _LARGER for draft in book.each())
+    texts = [draft for draft in book.each() if _is_paragraph(book, draft)]
+    headings = [draft for draft in book.each() if draft.is_heading]
+    long = Counter(style.colour for draft in texts if draft.facts.rows > 1 and (style := book.style(draft)))
+    long.subtract(style.colour for draft in headings if (style := book.style(draft)))
+    colours = {body.colour, *(colour for colour, count in long.items() if count > 0)}
+    bold = [draft for draft in headings if draft not in depths and _is_bold_body(book, draft, colours)]
+    others = [draft for draft in headings if _is_marked(book, draft, colours)]
     set_off = sum(extra.get(draft, 0) >= _SET_OFF for draft in bold)
-    if larger < _MARKED and set_off < _MARKED:
+    paragraphs = min((draft.facts.box[0] for draft in texts), default=0)
+    hanging = {draft for draft in bold if draft.facts.box[0] < paragraphs - _EDGE}  # as those of manual pages
+    if max(len(others), len(hanging), set_off) < _MARKED:
         return
     if any("." in match[0] for draft in book.each() if draft.is_heading and (match := _NUMBER.match(draft.facts.head))):
         return  # the last of several levels, which its numbers tell
     usual = _median(extra[draft] for draft in bold if draft in extra)
-    least = 1 if usual is not None and usual > 0 else _SET_OFF
+    coloured = len(others) >= _MARKED and not any((book.style(draft) or body).colour in colours for draft in others)
+    # Gaps are rounded: one thousandth more tells where it is the rule.
+    least = 1 if usual is not None and usual > 0 and len(bold) >= _MARKED and not coloured else _SET_OFF
+    edges = {draft.facts.box[0] for draft in others}
     for draft in bold:
+        if draft in hanging:
+            continue
+        if len(hanging) >= _MARKED or _is_indented(draft, book.drafts[draft.page], edges):
+            draft.label, draft.level = Label.TEXT, None
+            continue
         unknown = 0 if usual is None or not set_off or _ENDS.search(draft.facts.tail) else least
         if usual is not None and extra.get(draft, unknown) < least:
             draft.label, draft.level = Label.TEXT, None
@@ -310,10 +328,33 @@ def _demote_below_title(book: Book, depths: Mapping[Draft, int]) -> None:
             draft.label, draft.level = Label.TEXT, None
 
 
-def _is_bold_body(book: Book, draft: Draft) -> bool:
-    style, body = book.style(draft), book.body
-    alike = style is not None and body is not None and style.colour == body.colour and not style.fixed_pitch
+def _is_marked(book: Book, draft: Draft, colours: Container[int]) -> bool:
+    """Whether more than weight and space tell that a text is a heading: its size, or a colour that paragraphs lack."""
+    style = book.style(draft)
+    return book.size(draft) > _LARGER or (style is not None and style.colour not in colours)
+
+
+def _is_indented(draft: Draft, drafts: Sequence[Draft], edges: Iterable[int]) -> bool:
+    """Whether a text begins as paragraphs and quotations do: right of the other headings, or of what is below it."""
+    left = draft.facts.box[0]
+    below = next((other for other in drafts[draft.index + 1 :] if other.is_content), None)
+    if below is None or below.label not in TEXTS or below.facts.box[0] > left + _EDGE or _is_centred(draft, drafts):
+        return False
+    nearest = max((edge for edge in edges if edge <= left + _EDGE), default=left)
+    return any(_EDGE < left - edge < _INDENT for edge in (nearest, below.facts.box[0]))
+
+
+def _is_bold_body(book: Book, draft: Draft, colours: Container[int]) -> bool:
+    style = book.style(draft)
+    alike = style is not None and style.colour in colours and not style.fixed_pitch
     return alike and style is not None and style.bold and book.size(draft) <= _LARGER
+
+
+def _is_paragraph(book: Book, draft: Draft) -> bool:
+    """Whether a region is a paragraph of running text: no list, and no row of inline code."""
+    style = book.style(draft)
+    is_code = style is not None and style.fixed_pitch
+    return draft.label is Label.TEXT and not (draft.facts.is_list or draft.facts.depth or is_code)
 
 
 def _extra_space(book: Book) -> dict[Draft, int]:
@@ -326,7 +367,7 @@ def _extra_space(book: Book) -> dict[Draft, int]:
                 gaps[above.label].append((draft, gap))
     extra: dict[Draft, int] = {}
     for found in gaps.values():
-        usual = _median(gap for draft, gap in found if draft.label is Label.TEXT)
+        usual = _median(gap for draft, gap in found if _is_paragraph(book, draft))
         if usual is not None:
             extra.update((draft, gap - usual) for draft, gap in found)
     return extra
@@ -334,7 +375,7 @@ def _extra_space(book: Book) -> dict[Draft, int]:
 
 def _median(values: Iterable[int]) -> int | None:
     ordered = sorted(values)
-    return ordered[len(ordered) // 2] if ordered else None
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
 
 
 def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:

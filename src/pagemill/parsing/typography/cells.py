@@ -10,7 +10,7 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from pagemill.document.geometry import Box, union_box
+from pagemill.document.geometry import Box, split_when, union_box
 from pagemill.document.page import Mark
 from pagemill.late import re
 from pagemill.parsing.lists import marker
@@ -287,9 +287,11 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
         leading: Of the text.
         ruled: Whether rules draw where the table begins and ends.
     """
-    full = [row for row in rows if len(_extents(row)) > 1]
-    most = max((len(_extents(row)) for row in full), default=0)
-    if most < 2 or len(full) < (1 if ruled else 2 if most > 2 else 3):
+    level = split_when(rows, lambda _, row: row.pitch >= TYPOGRAPHY.beside * row.size)  # with those of taller cells
+    cells = [_side_by_side([extent for row in group for extent in _extents(row)]) for group in level]
+    full = max(sum(count > 1 for count in cells), sum(len(_extents(row)) > 1 for row in rows))
+    most = max((len(_extents(row)) for row in rows), default=0) if full else 0
+    if most < 2 or full < (1 if ruled else 2 if most > 2 else 3):
         return None
     pieces = [piece for row in rows for piece in row.pieces]
     rows, starts = _parted_at_starts(rows)
@@ -307,6 +309,15 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     if table.columns < 2 or table.rows < 2:
         return None
     return FoundTable(union_box(piece.line.box for piece in pieces), replace(table, method="text"), pieces)
+
+
+def _side_by_side(extents: Sequence[tuple[float, float]]) -> int:
+    """How many cells the texts are of, those above each other in one."""
+    count, right = 0, -float("inf")
+    for x1, x2 in sorted(extents):
+        count += x1 >= right
+        right = max(right, x2)
+    return count
 
 
 def _parted_at_starts(rows: Sequence[PageRow]) -> tuple[Sequence[PageRow], list[float]]:

@@ -246,13 +246,19 @@ def _aligned_share(left: Sequence[PageRow], right: Sequence[PageRow]) -> float:
 
 def _aligned(rows: Sequence[PageRow], others: Sequence[PageRow]) -> int:
     """How many rows have another one on the same baseline."""
-    baselines = sorted(row.baseline for row in others)
+    others = sorted(others, key=lambda row: row.baseline)
     aligned = 0
     for row in rows:
-        place = bisect(baselines, row.baseline)
-        near = baselines[max(0, place - 1) : place + 1]
-        aligned += any(abs(row.baseline - other) < TYPOGRAPHY.common_baseline * row.size for other in near)
+        place = bisect(others, row.baseline, key=lambda other: other.baseline)
+        near = others[max(0, place - 1) : place + 1]
+        aligned += any(is_level(row, other) for other in near)
     return aligned
+
+
+def is_level(row: PageRow, other: PageRow) -> bool:
+    """Whether two rows stand on one baseline, or in the middle of one row of a table."""
+    most = TYPOGRAPHY.common_baseline * row.size + TYPOGRAPHY.lowered * abs(row.size - other.size)
+    return abs(row.baseline - other.baseline) < most
 
 
 def _is_table_cut(side: Sequence[PageRow], other: Sequence[PageRow]) -> bool:

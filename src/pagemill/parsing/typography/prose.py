@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import inf
 from statistics import median
 
-from pagemill.document.geometry import Box, union_box
+from pagemill.document.geometry import Box, split_when, union_box
 from pagemill.document.page import Mark, Style
 from pagemill.document.structure.headings import TEXT_TAGS
 from pagemill.late import re
@@ -100,6 +100,8 @@ class Column:
     """Whether rows of code have letters of another font."""
     spaced: Mapping[int, float] = field(init=False)
     """Distance between rows that are set with more space than others in their font size, by ``id`` of the row."""
+    narrow: Mapping[int, float] = field(init=False)
+    """Where rows of narrower paragraphs end, such as quotations, by ``id`` of the row."""
     entry_end: float | None = field(init=False)
     """Where the page numbers of entries end; None in a column without such."""
     has_tagged_headings: bool = field(init=False)
@@ -134,6 +136,24 @@ class Column:
                 looks.add((row.size, row.bold))
         self.code_looks = frozenset(looks)
         self.spaced = spaced_of(self.rows, self.leading, self.right)
+        self.narrow = self._narrow()
+
+    def _narrow(self) -> dict[int, float]:
+        """Where rows of narrower paragraphs end: of runs of rows that are full if the longest of them is."""
+        ends: dict[int, float] = {}
+        for run in split_when(self.rows, lambda above, row: not self._is_solid(above, row)):
+            end = max(row.x2 for row in run)
+            least = TYPOGRAPHY.column_width * run[0].size
+            narrower = len(run) >= TYPOGRAPHY.column_rows and run[0].x1 + least < end < self.right - run[0].size
+            if narrower and not any(_has_room(above, row, end) for above, row in pairwise(run)):
+                ends |= {id(row): end for row in run}
+        return ends
+
+    def _is_solid(self, above: PageRow, row: PageRow) -> bool:
+        """Whether a row is set as the one above it, right below it."""
+        alike = same_size(above.size, row.size) and above.bold == row.bold and not row.fixed and not above.fixed
+        close = row.above is above and row.pitch <= TYPOGRAPHY.looser * self.usual(row)
+        return alike and close and abs(row.x1 - above.x1) < TYPOGRAPHY.aligned * row.size
 
     def is_coloured(self, row: PageRow) -> bool:
         """Whether a row has another colour than running text, and is no link."""
@@ -214,18 +234,23 @@ def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
 def _with_run_ins(rows: Sequence[PageRow], column: Column) -> list[PageRow]:
     """Rows with headings that run in parted from their text: bold, set off above, and an em quad before the text."""
     parted: list[PageRow] = []
-    low, high = TYPOGRAPHY.quad
     for place, row in enumerate(rows):
-        head, *rest = row.pieces
-        set_off = row.pitch > TYPOGRAPHY.heading_gap * column.usual(row) and not _ENDS.search(head.text)
-        plain = bool(rest) and head.bold and not rest[0].bold and not (row.bullet or row.number or marker(row.text))
-        if set_off and plain and low < (rest[0].x1 - head.x2) / row.size < high:
-            parted.append(PageRow([head], above=row.above, parted=row.parted))
-            row = PageRow(rest, above=parted[-1], panel=row.panel, joint=row.joint)
+        set_off = row.pitch > TYPOGRAPHY.heading_gap * column.usual(row)
+        at = _run_in(row) if set_off and not (row.bullet or row.number or marker(row.text)) else 0
+        if at and not _ENDS.search(row.pieces[at - 1].text):
+            parted.append(PageRow(row.pieces[:at], above=row.above, parted=row.parted))
+            row = PageRow(row.pieces[at:], above=parted[-1], panel=row.panel, joint=row.joint)
             if place + 1 < len(rows):
                 rows[place + 1].above = row
         parted.append(row)
     return parted
+
+
+def _run_in(row: PageRow) -> int:
+    """The number of pieces of a heading that runs in, its number among them; 0 where there is none."""
+    low, high = TYPOGRAPHY.quad
+    at = next((at for at, piece in enumerate(row.pieces) if not piece.bold), 0)
+    return at if at and low < (row.pieces[at].x1 - row.pieces[at - 1].x2) / row.size < high else 0
 
 
 def _wraps_entry(last: Passage, row: PageRow, column: Column) -> bool:
@@ -250,6 +275,7 @@ def _is_code(row: PageRow, last: Passage | None, after: PageRow | None, column: 
         return True
     above = last.rows[-1]
     continues = row.pitch <= TYPOGRAPHY.looser * column.usual(above) and not above.fixed
+    continues = continues and row.bold == above.bold
     return not (continues and any(piece.share(Mark.CODE) > 0 for piece in above.pieces) and above.x2 > 0.8 * row.x2)
 
 
@@ -316,7 +342,8 @@ def _item(
         return item
     indented = row.x1 > column.left + 0.8 * row.size
     bold_item = indented and row.size < TYPOGRAPHY.larger * column.body  # with a paragraph or code below it
-    if ((_heads(row, column) and not bold_item) or _TAG_HEADING.match(row.tag)) and sign[0].isdecimal():
+    heads = _heads(row, column) or (column.is_coloured(row) and column.is_emphatic(row))
+    if ((heads and not bold_item) or _TAG_HEADING.match(row.tag)) and sign[0] not in _DASHES:
         return None
     followed = sign[0] not in _DASHES and _follower(row, start, column)
     if start.kind == "A." and start.value == 1 and not followed:
@@ -392,10 +419,14 @@ def _text_x(row: PageRow, sign: str) -> float:
 
 def _ended(above: PageRow, row: PageRow, column: Column) -> bool:
     """Whether a row was ended on purpose: the first word of the next one had room beside it."""
-    room = column.right - above.x2
+    return _has_room(above, row, column.narrow.get(id(above), column.right))
+
+
+def _has_room(above: PageRow, row: PageRow, right: float) -> bool:
+    """Whether the first word of a row had room beside the row above it, whose column ends at ``right``."""
     goes_on = row.text[0].islower() and (above.text[-1].isalpha() or above.text[-1] == ",")
     fits = TYPOGRAPHY.word_fits + (TYPOGRAPHY.narrower if goes_on else 0.0)
-    return room > row.first_chunk() + (0.25 + fits) * row.size
+    return right - above.x2 > row.first_chunk() + (0.25 + fits) * row.size
 
 
 def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column) -> bool:
@@ -435,8 +466,9 @@ def _goes_on(last: Passage, row: PageRow, after: PageRow | None, column: Column)
     first = len(last.rows) == 1
     low, high = TYPOGRAPHY.indent
     outdent, indent = above.x1 - row.x1, row.x1 - above.x1
-    if first and low * em <= outdent <= high * em:
-        return True  # the first row is indented
+    runs_in = above.pitch < TYPOGRAPHY.same_baseline * em
+    if first and low * em <= outdent and (runs_in or outdent <= high * em):
+        return True  # the first row is indented, or begins behind its heading
     sign = marker(above.text)
     if first and sign and abs(row.x1 - _text_x(above, sign)) < near:
         return True  # the number of a reference hangs

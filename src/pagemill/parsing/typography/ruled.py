@@ -143,8 +143,11 @@ def open_tables(pieces: Sequence[Piece], drawn: Drawn, size: float) -> list[Foun
             if run and below is not None and below.position - above.position < 0.5 * size:
                 continue  # two lines, or the edge of a shade at a line
             rows = _rows_between(pieces, above, below, size) if below is not None else []
+            head = [] if run else _head(pieces, above)
+            if not rows and below is not None and (run or head):
+                rows = _below_heads(_inside(pieces, above, below), (run or head)[0], above, below)
             if rows:
-                run += [*title, *rows] if run else [*_head(pieces, above), *rows]
+                run += [*title, *rows] if run else [*head, *rows]
                 title = []
                 continue
             if run and below is not None and not title and below.position - above.position < 2 * size:
@@ -222,6 +225,23 @@ def _rows_between(pieces: Sequence[Piece], above: Rule, below: Rule, body: float
         return []  # a paragraph below a table whose head alone has a line
     largest = max(size, body)
     return rows if all(same_size(row.size, largest) or row.size < largest for row in rows) else []
+
+
+def _below_heads(rows: Sequence[PageRow], head: PageRow, above: Rule, below: Rule) -> list[PageRow]:
+    """Rows that fill what is between two rules, if each has text below a single head: their other cells are empty."""
+    starts = [cell[0].x1 for cell in cells_of(head)]
+    if not rows or len(starts) < 2 or head.fixed:
+        return []
+    edges = [(above.position, rows[0].box[1]), *((a.box[3], b.box[1]) for a, b in pairwise(rows))]
+    edges.append((rows[-1].box[3], below.position))
+    if any(low - high > rows[0].size for high, low in edges):
+        return []  # a heading between two tables
+    for row in rows:
+        near = TYPOGRAPHY.aligned * row.size
+        place = bisect(starts, row.x1 + near)
+        if place == 0 or any(x < row.x2 + near for x in starts[place:]):
+            return []  # it reaches below another head
+    return [*rows]
 
 
 def _inside(pieces: Sequence[Piece], above: Rule, below: Rule) -> list[PageRow]:

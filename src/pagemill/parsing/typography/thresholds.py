@@ -25,6 +25,8 @@ class TypographyThresholds:
     common_baseline, aligned_rows = 0.12, 0.6
     """Distance of two baselines within which they are one, and share of such rows on both sides of a gutter from which
     it may be that of a table."""
+    lowered = 0.25
+    """Share of the difference of two font sizes by which baselines differ where cells are centred."""
     full_rows = 0.35
     """Share of rows that fill a column of running text; cells of a table seldom do."""
     fills = 0.8

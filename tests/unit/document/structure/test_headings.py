@@ -249,3 +249,68 @@ def test_centred_lines_below_the_title_are_none():
     for each in pages:
         each.styles = (BODY, light, LARGE, HUGE)
     assert [text for text, _ in levels(pages)] == ["Moss", "Water", "Wheels"]
+
+
+@pytest.mark.parametrize(("left", "below"), [(100, 100), (130, 130), (130, 100)])
+def test_bold_lines_that_are_indented_as_quotations_and_paragraphs_are_none(left, below):
+    bold = Style("Serif", 11.0, bold=True, characters=20)
+    pages = []
+    for number, name in enumerate(("Water", "Wheels", "Rags"), 1):
+        lead_in = heading("Mind the gate", 350, left=left, right=300)
+        lead_in.style = 4
+        regions = heading(name, 50), prose(100), prose(220), lead_in, prose(385, left=below)
+        pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, bold)))
+    assert ("Mind the gate" in dict(levels(pages))) is (left == 100)
+
+
+def test_where_headings_hang_in_the_margin_bold_lines_above_paragraphs_are_none():
+    bold = Style("Serif", 11.0, bold=True, characters=20)
+    pages = []
+    for number, name in enumerate(("Water", "Wheels", "Rags"), 1):
+        own, lead_in = heading(name, 220, left=100, right=200), heading("Mind the gate", 360, left=150, right=300)
+        own.style = lead_in.style = 4
+        regions = prose(100, left=150), own, prose(240, left=150), lead_in, prose(380, left=150)
+        pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, bold)))
+    assert [text for text, _ in levels(pages)] == ["Water", "Wheels", "Rags"]
+
+
+def test_lists_and_rows_of_code_tell_no_space_between_paragraphs():
+    bold = Style("Serif", 11.0, bold=True, characters=20)
+    mono = Style("Mono", 9.0, fixed_pitch=True, characters=20)
+    pages = []
+    for number, name in enumerate(("Water", "Wheels", "Rags"), 1):
+        own = heading("The gate", 310)
+        own.style = 4
+        steps = [region(Label.TEXT, "1. Open it", 200 + 45 * at, BODY, list_item=True) for at in range(2)]
+        row = region(Label.TEXT, "open --gate", 280, BODY)
+        row.style = 5
+        regions = heading(name, 50), prose(80, high=20), prose(105, high=80), *steps, row, own, prose(330)
+        pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, bold, mono)))
+    assert "The gate" in dict(levels(pages))
+
+
+@pytest.mark.parametrize("colour", [0, 0x446688])
+def test_bold_lines_in_the_colour_of_the_text_are_none_where_headings_are_coloured(colour):
+    bold = Style("Serif", 11.0, bold=True, characters=20)
+    own = Style("Serif", 14.0, bold=True, colour=colour, characters=20)
+    pages = []
+    for number, name in enumerate(("Water", "Wheels", "Rags"), 1):
+        title, lead_in = heading(name, 50), heading("Mind the gate", 341)
+        title.style, lead_in.style = 5, 4
+        regions = title, prose(100), prose(220), lead_in, prose(376)
+        pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, bold, own)))
+    assert ("Mind the gate" in dict(levels(pages))) is (colour == 0)
+
+
+def test_a_bold_quotation_in_a_colour_of_quotations_is_none():
+    grey = Style("Serif", 11.0, colour=0x555555, characters=100)
+    bold = Style("Serif", 11.0, bold=True, colour=0x555555, characters=20)
+    line = TextLine(text="The water", box=(0.0, 0.0, 1.0, 1.0))
+    pages = []
+    for number, name in enumerate(("Water", "Wheels", "Rags"), 1):
+        said, quoted, more = heading("Mind the gate", 340), prose(375), prose(495)
+        said.style, quoted.style, more.style = 5, 4, 4
+        quoted.lines = more.lines = [line] * 3
+        regions = heading(name, 50), prose(100), prose(220), said, quoted, more
+        pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, grey, bold)))
+    assert [text for text, _ in levels(pages)] == ["Water", "Wheels", "Rags"]

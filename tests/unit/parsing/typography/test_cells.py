@@ -492,3 +492,49 @@ def test_answers_right_behind_labels_are_no_column(tmp_path):
         sheet.put(72, 110 + 24 * place, label)
         sheet.put(92 + sheet.stringWidth(label, "Helvetica", 10), 110 + 24 * place, answer)
     assert not rows_of(markdown(sheet, tmp_path))
+
+
+@pytest.mark.parametrize("column", [0, 2])
+def test_a_table_between_rules_may_have_text_in_one_column_alone(tmp_path, column):
+    sheet = Sheet()
+    sheet.prose(72, 80, 450)
+    xs = (90, 250, 350)
+    for x, head in zip(xs, ("Use case", "Validator", "Serializer"), strict=True):
+        sheet.put(x, 200, head)
+    for place in range(3):
+        sheet.put(xs[column], 220 + 14 * place, f"The gate {place}")
+    for y in (188, 205, 254):
+        sheet.line(80, 842 - y, 450, 842 - y)
+    sheet.prose(72, 290, 450)
+    table = rows_of(markdown(sheet, tmp_path))
+    assert table[0] == ["Use case", "Validator", "Serializer"] if column else ["Use case", "Validator Serializer"]
+    assert " ".join(row[column] for row in table[1:]) == "The gate 0 The gate 1 The gate 2"
+
+
+def test_a_heading_between_the_rules_of_two_tables_is_in_neither(tmp_path):
+    sheet = Sheet()
+    for top, name in ((100, "Water"), (200, "Wheels")):
+        sheet.put(72, top - 30, name, "Helvetica-Bold", 13)
+        for place, row in enumerate((("Gate", "Hours"), ("east", "seven"), ("west", "nine"))):
+            for x, cell in zip((80, 250), row, strict=True):
+                sheet.put(x, top + 20 * place, cell)
+            sheet.line(72, 842 - top - 20 * place - 6, 400, 842 - top - 20 * place - 6)
+    text = markdown(sheet, tmp_path)
+    assert [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")] == ["Water", "Wheels"]
+
+
+def test_lines_of_a_cell_beside_one_in_its_middle_are_a_row(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    for x, cell in ((80, "Mode"), (250, "What it does")):
+        sheet.put(x, y, cell, "Helvetica-Bold")
+    for x, cell in ((80, "alone"), (250, "It writes a line, and ends")):
+        sheet.put(x, y + 17, cell)
+    sheet.put(80, y + 34, "in a loop (gate")
+    sheet.put(250, y + 40.5, "It does so again and again, until it rains")
+    sheet.put(80, y + 47, "open)")
+    table = rows_of(markdown(sheet, tmp_path))
+    assert table == [
+        *(["Mode", "What it does"], ["alone", "It writes a line, and ends"]),
+        ["in a loop (gate open)", "It does so again and again, until it rains"],
+    ]

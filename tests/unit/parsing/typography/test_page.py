@@ -849,3 +849,53 @@ def test_an_amount_stays_behind_its_label_and_a_formula_in_capitals_is_no_headin
     text = markdown(sheet, tmp_path)
     assert "# F" not in text
     assert "Total due" in next(line for line in text.splitlines() if "1,200.00" in line)
+
+
+def test_headings_may_begin_with_letters_and_numbers_as_items_do(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450)
+    for sign in ("A)", "b.", "3)"):
+        sheet.put(72, y + 20, f"{sign} The gate", "Helvetica-Bold", 13)
+        y = sheet.prose(72, y + 40, 450)
+    text = markdown(sheet, tmp_path)
+    assert [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")] == [
+        *("A) The gate", "b. The gate", "3) The gate")
+    ]
+
+
+def test_a_numbered_heading_runs_in_and_the_rest_of_its_text_follows(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 100, 450) + 14
+    x = 72.0
+    for piece in ("1.2.1", "Hours of the pond"):
+        sheet.put(x, y, piece, "Helvetica-Bold")
+        x += sheet.stringWidth(piece, "Helvetica-Bold", 11) + 11
+    sheet.put(x, y, "They are painted on a board beside the gate, and nobody may swim")
+    sheet.put(72, y + 13.75, "in the pond at any other hour of the day, whatever the weather is like.")
+    sheet.prose(72, y + 48, 450)
+    text = markdown(sheet, tmp_path)
+    assert "# 1.2.1 Hours of the pond\n\nThey are" in text
+    assert "swim in the pond at any other hour" in text
+
+
+def test_a_narrow_quotation_with_ragged_rows_is_one_paragraph(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 10
+    y = sheet.prose(110, y, 300) + 10
+    sheet.prose(72, y, 450)
+    paragraphs = [part for part in markdown(sheet, tmp_path).split("\n\n") if part.strip()]
+    assert len(paragraphs) == 3
+
+
+def test_code_right_below_a_heading_with_code_in_it_is_none_of_the_heading(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 80, "Use of the gate", "Helvetica-Bold", 16)
+    sheet.put(72, 110, "Use of ", "Helvetica-Bold")
+    x = 72 + sheet.stringWidth("Use of ", "Helvetica-Bold", 11)
+    sheet.put(x, 110, "open", "Courier-Bold")
+    sheet.put(x + 30, 110, "in the same mill", "Helvetica-Bold")
+    for place, row in enumerate(("const gate = {", "  type: 'lock',", "  open: true", "}")):
+        sheet.put(72, 124 + 12 * place, row, "Courier", 9)
+    text = markdown(sheet, tmp_path)
+    assert "const gate = {\n" in text.split("```")[1]
+    assert "`open` in the same mill" in next(line for line in text.splitlines() if line.startswith("## "))
