@@ -1,7 +1,5 @@
 """``pagemill parse`` as a process, for a user with bad luck: what it says, how it ends, and that nothing is lost."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

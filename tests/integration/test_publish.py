@@ -1,7 +1,5 @@
 """What ``pagemill publish`` makes of a run, and what it refuses."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tarfile

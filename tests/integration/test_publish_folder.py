@@ -1,7 +1,5 @@
 """``pagemill publish --to``: a folder, brought up to date, interrupted, of somebody else."""
 
-from __future__ import annotations
-
 import pytest
 from published_run import publish, run_to_publish
 

@@ -1,7 +1,5 @@
 """``pagemill publish --repo`` as a process: to a small Hub on this machine, through the real client."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

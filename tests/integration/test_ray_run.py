@@ -1,7 +1,5 @@
 """``pagemill parse --ray``: the same pages as on one machine. Starts Ray on this machine."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,16 +1,11 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from synthetic_report import failed_page, preview_of, synthetic_page, synthetic_report
 
 from chromium_pipe import CHROMIUM, Chromium
 from pagemill.document.page import ContentFormat, PageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.integration,

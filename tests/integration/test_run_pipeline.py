@@ -1,7 +1,5 @@
 """``pagemill run`` from page images to a published dataset, with a vLLM that answers and a Hub on this machine."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -10,9 +8,9 @@ import shlex
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -25,8 +23,6 @@ from pagemill.errors import ExitCode
 
 pytest.importorskip("aiohttp")
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [
     pytest.mark.integration,

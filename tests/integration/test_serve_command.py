@@ -1,7 +1,5 @@
 """``pagemill serve`` as a process: its address, its end, connections that stall, errors on the way."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The disk of the REST server fills up under a job: no more are accepted, and those that were wait for space."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

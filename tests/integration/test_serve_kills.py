@@ -1,7 +1,5 @@
 """The REST server is killed again and again under a load of uploads and jobs: what it acknowledged finishes, once."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

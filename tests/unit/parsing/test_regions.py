@@ -1,7 +1,5 @@
 """A page read region by region: order, what a reader gets, the record, errors, when pixels are let go."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """What each format's reader makes of a document: the cells of the table in docs/documents.md."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tables ruled across alone, on pages drawn here."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 

@@ -1,7 +1,5 @@
 """What an answer about a whole page holds: labels, places, contents, nothing lost, nothing trusted."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
