@@ -14,12 +14,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
-        yield chromium
-
-
 @pytest.fixture(autouse=True)
 def quiet_console(browser: Chromium) -> Iterator[None]:
     browser.resize(1440, 900)

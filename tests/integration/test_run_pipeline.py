@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from local_hub import TOKEN, LocalHub
-from pagemill_process import PATIENCE_S, install_engines, wait_for
+from pagemill_process import PATIENCE_S, wait_for
 from run_pipeline import PAGES, Mill
 from stub_process import StubProcess
 
@@ -32,24 +32,6 @@ pytestmark = [
 
 REPO = "mills/pages"
 PUBLISHED = ("--hf-repo", REPO, "--licence", "cc-by-4.0")
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_engines(tmp_path_factory.mktemp("packages"))
-
-
-@pytest.fixture
-def mill(tmp_path: Path, packages: Path) -> Iterator[Mill]:
-    mill = Mill(tmp_path, packages)
-    yield mill
-    mill.clear()
-
-
-@pytest.fixture
-def hub() -> Iterator[LocalHub]:
-    with LocalHub() as hub:
-        yield hub
 
 
 @contextmanager
