@@ -102,12 +102,6 @@ def test_nothing_is_lost(text: str, expected: list[tuple[Label, str | None]]):
     assert told(text) == expected
 
 
-def test_a_few_words_beside_a_table_are_its_caption():
-    (element,) = read(ref("table", f"Table 1. Rice\n{TABLE}")).elements
-    assert element.label is Label.TABLE
-    assert "<caption>Table 1. Rice</caption>" in (element.content or "")
-
-
 def test_an_answer_without_places_is_one_text_and_told():
     answer = read("# All of it\n\nin words")
     assert [(e.label, e.boxes, e.content) for e in answer.elements] == [(Label.TEXT, (), "# All of it\n\nin words")]
