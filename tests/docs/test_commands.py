@@ -1,7 +1,5 @@
 """Every `pagemill ...` line of the documentation names commands, options and choices that exist."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

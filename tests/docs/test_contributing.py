@@ -1,7 +1,5 @@
 """The engine that CONTRIBUTING.md shows works as it is printed there."""
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib

@@ -1,7 +1,5 @@
 """The scripts in examples/ run on samples/, as they are."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

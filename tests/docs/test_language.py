@@ -1,7 +1,5 @@
 """The documentation says things in the standard terms."""
 
-from __future__ import annotations
-
 import re
 
 from markdown_pages import PAGES, ROOT, name

@@ -1,7 +1,5 @@
 """Links of the pages outside of the site; those within it are checked by ``mkdocs build --strict``."""
 
-from __future__ import annotations
-
 import re
 
 from markdown_pages import PAGES, ROOT, name

@@ -1,7 +1,5 @@
 """The notebook of the examples runs, cell by cell, and is kept without its outputs."""
 
-from __future__ import annotations
-
 import ast
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Python in the documentation is valid, and imports names of pagemill that exist."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 

@@ -1,7 +1,5 @@
 """Code blocks of the documentation that are marked as runnable do run, page by page and in order."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

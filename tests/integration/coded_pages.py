@@ -4,21 +4,16 @@
 images carry their number as cells of black and white.
 """
 
-from __future__ import annotations
-
 import io
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fault_engines import BAND, CELL_COUNT, CELLS, FAULT_BITS, GREY_STEP, PICTURE, Fault
 from PIL import Image, ImageDraw
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 WIDTH, HEIGHT = 150, 200
 """Of a PDF page, in points."""

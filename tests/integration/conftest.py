@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pagemill_process import OPTIONS, environment, install_engines, run
+from pagemill_process import OPTIONS, environment, install_engines
+from pagemill_process import run as run_pagemill
 
 from pagemill.errors import ExitCode
 
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from coded_pages import Corpus
+    from local_hub import LocalHub
     from run_pipeline import Mill
+
+    from chromium_pipe import Chromium
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +43,35 @@ def mill(tmp_path: Path, packages: Path) -> Iterator[Mill]:
     mill.clear()
 
 
+@pytest.fixture
+def hub() -> Iterator[LocalHub]:
+    from local_hub import LocalHub
+
+    with LocalHub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small run to be published."""
+    from published_run import run_to_publish
+
+    return run_to_publish(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    from chromium_pipe import Chromium
+
+    with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
+        yield chromium
+
+
 @pytest.fixture(scope="module")
 def undisturbed(corpus: Corpus, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run over the module's ``corpus`` that nothing happened to."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
-    assert run(["parse", *corpus.paths, "-o", out, *OPTIONS], surroundings, out.with_name("log")) == ExitCode.OK
+    assert (
+        run_pagemill(["parse", *corpus.paths, "-o", out, *OPTIONS], surroundings, out.with_name("log")) == ExitCode.OK
+    )
     return out

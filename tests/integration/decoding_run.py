@@ -1,13 +1,12 @@
 """Runs that only decode: real sources, real decoding, a real run directory, and no engines. Shards to damage."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +18,11 @@ from pagemill.app.parse import parse_into
 from pagemill.document.page import PageError, PageResult, Status
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.parsing.page import ParsedPage
+from pagemill.runtime.flight import Ticket
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.runtime.services import Services
 from pagemill.sources import SourceOptions
-from pagemill.sources.base import ReadPart
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.runtime.flight import Ticket
-    from pagemill.sources.base import PageRef
+from pagemill.sources.base import PageRef, ReadPart
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 

@@ -1,7 +1,5 @@
 """Small PDFs, and the Markdown that typography alone makes of them."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path

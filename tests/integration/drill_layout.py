@@ -1,16 +1,10 @@
 """A layout engine of an imaginary package: the same eight regions for every page."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pagemill.document.labels import Label
+from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.imaging.types import Pixels
 
 REGIONS = (
     *(Label.DOC_TITLE, Label.TEXT, Label.TABLE, Label.TEXT),

@@ -4,15 +4,14 @@ A program: each line of its standard input, ``AT FAULT DIRECTORY``, is a life in
 ended. The tests do not fork themselves: their process has threads, whose locks nobody would release in the child.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sqlite3
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 from small_run import page_of
@@ -23,9 +22,6 @@ from pagemill.errors import NoSpaceError
 from pagemill.store import database
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEAD, NO_SPACE, OTHER = 99, 28, 70
 """How a life ends."""

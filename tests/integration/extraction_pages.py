@@ -1,7 +1,5 @@
 """Pages and a model's answers, for the tests of extraction."""
 
-from __future__ import annotations
-
 import json
 
 from pagemill.document.labels import Label

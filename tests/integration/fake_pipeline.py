@@ -1,7 +1,5 @@
 """A pipeline that needs no engines: it gives the pages that it was made with."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import ClassVar
 

@@ -5,27 +5,21 @@ embedded ones (:func:`pagemill_process.install_engines` puts their entry points 
 few milliseconds. What a page does to its engines is drawn on it, see :class:`Fault`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os
 import signal
 import time
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pagemill.document.labels import Label
+from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.imaging.types import Pixels
 
 
 class Fault(IntEnum):

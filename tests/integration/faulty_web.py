@@ -1,7 +1,5 @@
 """A web server that serves the files of a folder, and fails where it is told to."""
 
-from __future__ import annotations
-
 import re
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path

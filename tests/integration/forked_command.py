@@ -4,8 +4,6 @@ A command has its own environment, working directory, streams, session and exit 
 Where a fresh interpreter matters (its streams, what it imports, kills while it starts), tests use :mod:`subprocess`.
 """
 
-from __future__ import annotations
-
 import atexit
 import multiprocessing
 import os
@@ -13,14 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from multiprocessing import forkserver
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from unittest import mock
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from multiprocessing.context import ForkServerProcess
 
 PATIENCE_S = 300.0
 _CONTEXT = multiprocessing.get_context("forkserver")

@@ -1,12 +1,7 @@
 """PDFs of one page with form fields and annotations, built from their objects: every state that a viewer knows."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HIDDEN, NO_VIEW = 2, 32
 MULTI_LINE, PASSWORD, RADIO, COMBO, COMB = 1 << 12, 1 << 13, 1 << 15, 1 << 17, 1 << 24

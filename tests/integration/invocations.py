@@ -1,7 +1,5 @@
 """Streams of several invocations: files of made-up sources, and a catalogue that remembers what of them has ended."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Small PDFs by hand, sound ones and liars."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 PAGE = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Resources<<>>>>"

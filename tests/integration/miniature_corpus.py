@@ -3,8 +3,6 @@
 A page's id is ``FILE_PAGE``, pages from 0; the id of a question is that of the page that answers it.
 """
 
-from __future__ import annotations
-
 import io
 from enum import StrEnum
 from pathlib import Path

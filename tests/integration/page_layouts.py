@@ -1,17 +1,13 @@
 """Documents to derive a structure from, drawn in thousandths of a page."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.page import DocumentInfo, PageResult, Region, Style
 from pagemill.document.structure import structured
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BODY = Style("Serif", 11.0, characters=1000)
 SMALL = Style("Sans", 12.0, bold=True, characters=20)

@@ -3,23 +3,19 @@
 It is forked, see :mod:`forked_command`.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil
 import signal
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import fault_engines
 from forked_command import start
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 PATIENCE_S = 300.0
 """After this long whatever is waited for is taken for lost."""

@@ -1,7 +1,5 @@
 """``pagemill parse`` as a process with the real engines, and small files for it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

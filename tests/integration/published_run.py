@@ -1,7 +1,5 @@
 """A small run to be published, and ``pagemill publish`` as a process."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A Ray cluster of several nodes on this machine, whose processes can be found and killed. Linux."""
 
-from __future__ import annotations
-
 import os
 import random
 import secrets
@@ -9,16 +7,14 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 from pagemill_process import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 """Of modules whose tests start Ray; nothing is imported for it while tests are collected."""

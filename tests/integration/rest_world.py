@@ -1,7 +1,5 @@
 """A REST server in the test's own process, with engines that take no time, and a client for it."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

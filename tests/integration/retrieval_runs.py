@@ -1,25 +1,18 @@
 """Run directories with vectors that say what they are of."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from synthetic_run import page, region
 
 from pagemill.document.labels import Label
-from pagemill.document.page import Furniture
+from pagemill.document.page import Furniture, PageResult
 from pagemill.embedding.base import EngineIdentity, normalised
 from pagemill.embedding.contents import contents
 from pagemill.embedding.vectors import FOLDER, Part, VectorPaths, VectorsInfo
 from pagemill.embedding.writing import VectorWriter
 from pagemill.store.reading import RunReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pagemill.document.page import PageResult
 
 DIMENSION = 64
 IDENTITY = EngineIdentity(engine="test", model="letters", dimension=DIMENSION)

@@ -1,14 +1,10 @@
 """What a finished run directory holds, to compare two runs over the same input."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 VOLATILE = ("timings", "attempts")
 """Fields of a record in which two runs over the same input may differ."""

@@ -1,18 +1,14 @@
 """What the tests of ``pagemill run`` share: pages, a vLLM that answers, a Hub, and the command as a process. Linux."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from local_hub import TOKEN, LocalHub
 from pagemill_process import PagemillProcess, environment
 from PIL import Image, ImageDraw
 from serving_world import World, own_ports
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGES = 6
 REGIONS = 2

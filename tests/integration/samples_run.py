@@ -1,17 +1,11 @@
 """A run over all samples, with vectors and an index: it takes a minute, and several modules read it."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from forked_command import run_forked
 from shared_runs import made_once
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pytest
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

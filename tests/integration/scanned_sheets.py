@@ -1,7 +1,5 @@
 """Drawn pages as scans, with their lines as recognition would give them: the text is right, the boxes are rough."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

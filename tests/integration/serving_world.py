@@ -1,7 +1,5 @@
 """A fake vLLM, the servers made of it, and a look at which of their processes are left. Linux."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -10,8 +8,9 @@ import secrets
 import stat
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fake_vllm
 from pagemill_process import PATIENCE_S, POLL_S, _all_pids, _environment_of, kill, wait_for
@@ -20,9 +19,6 @@ from pagemill.inference.exchange import Exchange
 from pagemill.serving.addresses import free_port, is_free
 from pagemill.serving.server import complaint
 from pagemill.serving.spec import Event, Patience, ServerSpec, What
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MARK = "FAKE_VLLM_WORLD"
 QUICK = Patience(

@@ -1,16 +1,11 @@
 """What is costly to make, and read by many tests: made once, also where several processes run the tests."""
 
-from __future__ import annotations
-
 import fcntl
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    import pytest
+import pytest
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

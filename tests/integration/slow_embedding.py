@@ -1,7 +1,5 @@
 """An embedding engine for tests: slow enough to be killed, its vectors tell the text. Installed as a package."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

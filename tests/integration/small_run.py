@@ -1,12 +1,11 @@
 """A run directory of made-up documents, written and resumed as a run does it but without parsing anything."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import random
 import sqlite3
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from pagemill.app.exporters import default_exporters
 from pagemill.document.identity import PageKey
@@ -15,10 +14,6 @@ from pagemill.document.names import crop_path
 from pagemill.document.page import ImageCrop, PageError, PageResult, Region, Status
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 DOCUMENTS: Mapping[str, int] = {"alpha": 7, "beta": 1, "gamma": 12}
 """Documents by name, with their number of pages."""

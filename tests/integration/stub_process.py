@@ -1,18 +1,14 @@
 """The stub server as a process of its own, so that its computing time is not that of what is measured."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
 import urllib.request
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 import msgspec
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _PATIENCE_S = 60.0
 

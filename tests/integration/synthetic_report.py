@@ -1,10 +1,9 @@
 """Reports of made-up pages: text drawn into an image at the place the record says, so that overlays can be judged."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from PIL import Image, ImageDraw
@@ -13,9 +12,6 @@ from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, PageError, PageResult, Region, Status, TextLine
 from pagemill.export.report import report_html
 from pagemill.store.summary import RunSummary
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WIDTH, HEIGHT = 800, 1130
 

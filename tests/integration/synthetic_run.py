@@ -1,9 +1,9 @@
 """Run directories made of given pages, through the store itself."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,10 +15,6 @@ from pagemill.document.page import ContentFormat, Furniture, ImageCrop, PageErro
 from pagemill.store.opening import OpenMode
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 JPEG = b"\xff\xd8 a picture"
 TABLE = (

@@ -1,11 +1,10 @@
 """An embedding engine whose vectors tell what was embedded, and ``pagemill embed`` with it."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from pagemill.app.embed import EmbedOptions, embed
 from pagemill.app.options import ImageSources
 from pagemill.embedding.base import EmbeddingInput, EngineIdentity, Modality, Role
 from pagemill.embedding.outcome import EmbedOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 DIMENSION = 16
 

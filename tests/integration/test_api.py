@@ -1,7 +1,5 @@
 """``pagemill.parse`` and ``pagemill.stream`` as a user's script sees them."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

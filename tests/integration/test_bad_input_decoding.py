@@ -1,7 +1,5 @@
 """The decoding service with real processes: crashes, hangs, bad PDFs, and that nothing is left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """Inputs of all kinds, good and bad, through sources and the decoding service with real processes."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """PDFs whose page tree lies, and PDFs that only a repaired copy makes readable."""
 
-from __future__ import annotations
-
 import gc
 import io
 import tempfile

@@ -1,7 +1,5 @@
 """Sources that break midway: what they cannot give is a failure that no page read from them removes."""
 
-from __future__ import annotations
-
 import io
 import re
 import struct

@@ -1,7 +1,5 @@
 """Two processes on one output directory: the second is refused; a lock whose owner is dead stops nobody."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run that is killed at any instant and resumed ends as one that nobody disturbed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

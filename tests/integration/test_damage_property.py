@@ -3,8 +3,6 @@
 ``PAGEMILL_DAMAGE_EXAMPLES=500`` tries more damage than the daily tests do.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -3,8 +3,6 @@
 The samples of this repository have theirs in test_samples_accuracy.py.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,19 +1,18 @@
 """The second pass over a document of 12 pages: beside the first one, with bad answers, killed midway and resumed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
 import sqlite3
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jsonschema
 import msgspec
 import numpy as np
 import pytest
+from aiohttp.web import BaseRequest, StreamResponse
 from pagemill_process import kill_when_written, run
 from PIL import Image
 from reportlab.lib.utils import ImageReader
@@ -34,11 +33,6 @@ from pagemill.runtime.services import Services
 from pagemill.store.paths import DESCRIPTIONS
 from pagemill_bench.testing.stub_answers import Fault
 from pagemill_bench.testing.stub_server import StubServer, StubSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aiohttp.web import BaseRequest, StreamResponse
 
 pytestmark = [
     pytest.mark.slow,

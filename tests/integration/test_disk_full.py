@@ -1,7 +1,5 @@
 """A disk that is full, or may not be written: the run says so, ends with its exit code, and goes on when it can."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

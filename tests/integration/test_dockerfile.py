@@ -1,7 +1,5 @@
 """The Dockerfile, as far as it can be run without Docker."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

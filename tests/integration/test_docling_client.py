@@ -1,7 +1,5 @@
 """Docling's own service client against the server, over a socket: files, URLs, several at once."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import signal

@@ -1,7 +1,5 @@
 """Office, Hangul, web and text files through the doors: command line, Python, REST, docling's API, MCP."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

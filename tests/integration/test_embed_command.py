@@ -1,7 +1,5 @@
 """``pagemill embed`` as a process: killed at many moments, two at once, and what it says."""
 
-from __future__ import annotations
-
 import os
 import random
 import secrets

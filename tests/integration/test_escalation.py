@@ -1,7 +1,5 @@
 """``--escalate``: a scan whose regions a stub reads again; a run that is repeated asks nothing more."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Deeper tests of a command have a file of their own; here it is run as its users do, on what the commands before it made.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

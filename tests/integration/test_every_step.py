@@ -4,14 +4,13 @@ A step is a change to the directory: a file made, written, cut, renamed, deleted
 PAGEMILL_TEST_LARGE=1 tries each of them; else every eleventh.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import every_step
 import pytest
@@ -20,9 +19,6 @@ from small_run import records_of
 
 from pagemill.store.reading import RunReader
 from pagemill.store.verify import verify
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
 

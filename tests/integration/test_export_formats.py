@@ -1,7 +1,5 @@
 """``pagemill export`` and ``pagemill status`` as processes: of a parsed run, one being written, and a killed one."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

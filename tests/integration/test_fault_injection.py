@@ -1,7 +1,5 @@
 """Pages that crash, hang or confuse their engines fail alone; all others complete."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

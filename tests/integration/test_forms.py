@@ -1,7 +1,5 @@
 """Filled-in forms from the PDF to the Markdown, with real engines: every value that a viewer shows is there, once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

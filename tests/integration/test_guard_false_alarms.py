@@ -1,7 +1,5 @@
 """Real answers and real documents: none is called a loop, empty or broken that is not."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

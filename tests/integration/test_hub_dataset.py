@@ -1,7 +1,5 @@
 """A dataset on the Hub, read by the real client from a small local stand-in for the Hub's HTTP API."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,14 +1,12 @@
 """``pagemill models`` as a process, with a Hub on this machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from forked_command import run_forked
@@ -20,8 +18,6 @@ from pagemill.errors import ExitCode
 
 pytest.importorskip("huggingface_hub")
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 

@@ -1,7 +1,5 @@
 """Nothing is collected behind the user's back."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,12 +1,11 @@
 """A page's record does not depend on what else is read: its neighbours, their order, or the number of threads."""
 
-from __future__ import annotations
-
 import io
 import random
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,6 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pagemill.config.machine import RuntimeSettings
 from pagemill.config.settings import ParseSettings
+from pagemill.imaging.types import Pixels
 from pagemill.parsing.page import ParsedPage
 from pagemill.recognition import rapidocr_engine
 from pagemill.recognition.rapidocr_engine import RapidOcrRecognizer
@@ -23,11 +23,6 @@ from pagemill.recognition.tesseract_engine import TesseractRecognizer, installed
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.runtime.services import Services
 from pagemill.sources import SourceOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pagemill.imaging.types import Pixels
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

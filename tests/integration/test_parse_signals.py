@@ -1,7 +1,5 @@
 """Runs that are stopped, or whose processes are killed: what they say, how they end, and that nothing is lost."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -3,13 +3,11 @@
 PAGEMILL_POWER_CUTS sets the number of random cuts of each kind; the seeds are 0, 1, 2 and so on.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from small_run import DOCUMENTS, records_of, write_run
@@ -17,12 +15,7 @@ from small_run import DOCUMENTS, records_of, write_run
 from pagemill.app.exporters import default_exporters
 from pagemill.errors import DamagedRunError
 from pagemill.store.repair import repair
-from pagemill.store.verify import verify
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.store.verify import Verdict
+from pagemill.store.verify import Verdict, verify
 
 CUTS = int(os.environ.get("PAGEMILL_POWER_CUTS", "100" if os.environ.get("PAGEMILL_TEST_LARGE") else "10"))
 JOURNAL = ".pagemill/run.sqlite-wal"

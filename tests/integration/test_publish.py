@@ -1,7 +1,5 @@
 """What ``pagemill publish`` makes of a run, and what it refuses."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tarfile
@@ -9,8 +7,7 @@ import tarfile
 import pyarrow.parquet as pq
 import pytest
 import synthetic_run
-from local_hub import LocalHub
-from published_run import REPO, publish, run_to_publish, to_hub
+from published_run import REPO, publish, to_hub
 from synthetic_run import page, region, write_run
 
 from pagemill.document.labels import Label
@@ -23,17 +20,6 @@ from pagemill.publishing.options import BuildOptions, Shape
 from pagemill.store.reading import RunReader
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
-
-
-@pytest.fixture
-def hub():
-    with LocalHub() as hub:
-        yield hub
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    return run_to_publish(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(

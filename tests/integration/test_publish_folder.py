@@ -1,9 +1,7 @@
 """``pagemill publish --to``: a folder, brought up to date, interrupted, of somebody else."""
 
-from __future__ import annotations
-
 import pytest
-from published_run import publish, run_to_publish
+from published_run import publish
 
 from pagemill.errors import ExitCode
 from pagemill.publishing.build import LOCK, STAGING
@@ -12,11 +10,6 @@ from pagemill.publishing.storage import StoredDataset
 from pagemill.store.lock import RunLock
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    return run_to_publish(tmp_path, monkeypatch)
 
 
 def test_a_folder_and_reading_it_back(run, tmp_path):

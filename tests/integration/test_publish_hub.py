@@ -1,7 +1,5 @@
 """``pagemill publish --repo`` as a process: to a small Hub on this machine, through the real client."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -10,8 +8,8 @@ import signal
 import pyarrow.parquet as pq
 import pytest
 from forked_command import ForkedCommand
-from local_hub import TOKEN, LocalHub, Repository
-from published_run import REPO, environment, publish, run_to_publish, to_hub
+from local_hub import TOKEN, Repository
+from published_run import REPO, environment, publish, to_hub
 
 from pagemill.errors import ExitCode
 from pagemill.publishing.build import STAGING
@@ -19,17 +17,6 @@ from pagemill.publishing.build import STAGING
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 EMBEDDINGS = b"pagemill.embeddings"
-
-
-@pytest.fixture
-def hub():
-    with LocalHub() as hub:
-        yield hub
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    return run_to_publish(tmp_path, monkeypatch)
 
 
 def test_made_uploaded_and_verified(run, hub):

@@ -1,7 +1,5 @@
 """``pagemill publish --page-images``: the images of pages, from their sources once more."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from types import SimpleNamespace

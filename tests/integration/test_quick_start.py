@@ -1,7 +1,5 @@
 """``pagemill run`` as its documentation begins: without INPUT and licence, on a Hub with the miniature corpus."""
 
-from __future__ import annotations
-
 import miniature_corpus
 import numpy as np
 import pytest

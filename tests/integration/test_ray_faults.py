@@ -1,7 +1,5 @@
 """A run on a cluster whose machine is taken away with notice, and ones that lose what they need. Starts Ray."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,24 +1,17 @@
 """``pagemill parse --ray``: the same pages as on one machine. Starts Ray on this machine."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
 from coded_pages import CorpusMaker
 from fault_engines import BATCH_VARIABLE, Fault
-from pagemill_process import OPTIONS, PagemillProcess, environment, install_engines
+from pagemill_process import OPTIONS, PagemillProcess, environment
 from ray_cluster_nodes import SmallCluster, needs_ray
 from ray_drill import RayDrill, Victim
 from run_contents import contents, differences
 
 pytestmark = [pytest.mark.integration, needs_ray]
 SCALE = 2 if os.environ.get("PAGEMILL_TEST_LARGE") else 1
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory):
-    return install_engines(tmp_path_factory.mktemp("packages"))
 
 
 def run(arguments, packages, log, state=None):

@@ -1,7 +1,5 @@
 """A dataset in an S3-compatible object store is parsed on a cluster, and the run published there."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Model servers that actors start on a cluster: one for each place, restarted when they die, gone with the cluster."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Real engines on pages made here: what they read, in which languages, and how turned pages come upright."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Whole runs whose regions a server reads: killed and resumed, without a server, with other settings."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

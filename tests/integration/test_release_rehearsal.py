@@ -1,7 +1,5 @@
 """A rehearsal of the release: the three wheels, built, installed without the tree and without a compiler, and used."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Stored readings of GLM-OCR's own pipeline become its Markdown, but for differences that the guide defends."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from synthetic_report import failed_page, preview_of, synthetic_page, synthetic_report
@@ -8,21 +7,11 @@ from synthetic_report import failed_page, preview_of, synthetic_page, synthetic_
 from chromium_pipe import CHROMIUM, Chromium
 from pagemill.document.page import ContentFormat, PageError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
-        yield chromium
 
 
 @pytest.fixture(autouse=True)

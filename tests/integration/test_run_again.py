@@ -1,7 +1,5 @@
 """``pagemill run`` given once more: what has nothing left to do starts no server. Linux."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 

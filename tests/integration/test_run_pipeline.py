@@ -1,7 +1,5 @@
 """``pagemill run`` from page images to a published dataset, with a vLLM that answers and a Hub on this machine."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -10,14 +8,14 @@ import shlex
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from local_hub import TOKEN, LocalHub
-from pagemill_process import PATIENCE_S, install_engines, wait_for
+from pagemill_process import PATIENCE_S, wait_for
 from run_pipeline import PAGES, Mill
 from stub_process import StubProcess
 
@@ -25,8 +23,6 @@ from pagemill.errors import ExitCode
 
 pytest.importorskip("aiohttp")
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [
     pytest.mark.integration,
@@ -36,24 +32,6 @@ pytestmark = [
 
 REPO = "mills/pages"
 PUBLISHED = ("--hf-repo", REPO, "--licence", "cc-by-4.0")
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_engines(tmp_path_factory.mktemp("packages"))
-
-
-@pytest.fixture
-def mill(tmp_path: Path, packages: Path) -> Iterator[Mill]:
-    mill = Mill(tmp_path, packages)
-    yield mill
-    mill.clear()
-
-
-@pytest.fixture
-def hub() -> Iterator[LocalHub]:
-    with LocalHub() as hub:
-        yield hub
 
 
 @contextmanager

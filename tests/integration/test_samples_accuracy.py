@@ -1,14 +1,12 @@
 """Hold what the samples must reach: characters, tables, reading order, structure."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections import Counter
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from rapidfuzz import fuzz
@@ -16,15 +14,13 @@ from samples_run import samples_run
 
 import pagemill
 from pagemill.document.labels import Label
+from pagemill.document.page import PageError, PageResult
+from pagemill.export.document import Document
 from pagemill.store.reading import RunReader
 from pagemill_eval.reading_order import reading_order
 from pagemill_eval.teds import teds
 from pagemill_eval.text import character_error_rate, normalise
 from sample_truth import BAR, FIGURES, FURNITURE, SAMPLES, body, is_body, region_text, true_body, truth_of
-
-if TYPE_CHECKING:
-    from pagemill.document.page import PageError, PageResult
-    from pagemill.export.document import Document
 
 pytestmark = pytest.mark.integration
 

@@ -1,7 +1,5 @@
 """A pale receipt, a little askew, through the real engines: labels and values stay in one row."""
 
-from __future__ import annotations
-
 import pytest
 from drawn_sheets import Sheet
 from PIL import Image

@@ -3,8 +3,6 @@
 Pages are drawn; a script is skipped where Debian's font for it is not installed, or Pillow cannot shape it.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import subprocess

@@ -6,8 +6,6 @@ samples ("how much fibre is lost at each step of the work", "rag bought and pape
 same report first that is not the one they mean. The test holds what was reached.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

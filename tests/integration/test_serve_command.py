@@ -1,7 +1,5 @@
 """``pagemill serve`` as a process: its address, its end, connections that stall, errors on the way."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -19,6 +17,9 @@ from serving_world import own_ports
 
 pytestmark = pytest.mark.integration
 
+NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # servers are killed between two requests
+# One for all: httpx.get() reads the CA certificates anew, which takes 20 ms.
+HTTP = httpx.Client(limits=NO_REUSE)
 STOPPING = "stopping when the pages in flight are finished; unfinished jobs go on with the next start"
 
 
@@ -45,12 +46,12 @@ def server(tmp_path, surroundings):
 
 def send(server: PagemillProcess, *pages: CodedPage) -> str:
     """Send a job; its id."""
-    answer = httpx.post(f"{server.url}/v1/jobs", files=[("files", ("a.pdf", pdf_bytes(list(pages))))])
+    answer = HTTP.post(f"{server.url}/v1/jobs", files=[("files", ("a.pdf", pdf_bytes(list(pages))))])
     return answer.json()["id"]
 
 
 def job_of(server: PagemillProcess, id: str) -> dict:
-    return httpx.get(f"{server.url}/v1/jobs/{id}", timeout=PATIENCE_S).json()
+    return HTTP.get(f"{server.url}/v1/jobs/{id}", timeout=PATIENCE_S).json()
 
 
 def wait_for_pages(server: PagemillProcess, id: str, count: int) -> None:
@@ -60,14 +61,14 @@ def wait_for_pages(server: PagemillProcess, id: str, count: int) -> None:
 def is_ready(process: PagemillProcess) -> bool:
     assert process.exit_code is None, process.log.read_text()
     with suppress(httpx.TransportError):
-        return httpx.get(f"{process.url}/readyz").status_code == 200
+        return HTTP.get(f"{process.url}/readyz").status_code == 200
     return False
 
 
 @pytest.mark.slow
 def test_jobs_over_a_socket_a_worker_that_dies_and_an_orderly_end(server):
     content = pdf_bytes([CodedPage(1), CodedPage(2)])
-    sent = httpx.post(f"{server.url}/v1/jobs", files=[("files", ("a.pdf", content))], timeout=PATIENCE_S).json()
+    sent = HTTP.post(f"{server.url}/v1/jobs", files=[("files", ("a.pdf", content))], timeout=PATIENCE_S).json()
     with httpx.stream("GET", f"{server.url}/v1/jobs/{sent['id']}/events", timeout=PATIENCE_S) as answer:
         kinds = [line.partition(": ")[2] for line in answer.iter_lines() if line.startswith("event: ")]
     assert kinds.count("page") == 2
@@ -99,7 +100,7 @@ def test_a_head_that_does_not_come_is_waited_for_ten_seconds(server):
 def test_thousands_of_event_streams_are_refused_politely_and_others_are_served(server):
     """As many connections at once as this process may open; each is answered, and the server still serves."""
     endless = pdf_bytes([CodedPage(1, Fault.HANG)])  # the job does not end, and so does no stream
-    id = httpx.post(f"{server.url}/v1/jobs", files=[("files", ("a.pdf", endless))], timeout=PATIENCE_S).json()["id"]
+    id = HTTP.post(f"{server.url}/v1/jobs", files=[("files", ("a.pdf", endless))], timeout=PATIENCE_S).json()["id"]
     server_log_before = len(server.log.read_text())
     refused = 0
     for _ in range(3):
@@ -156,7 +157,7 @@ def test_a_job_that_the_end_of_the_server_cuts_short_goes_on_with_the_next_start
     lines = server.data / "jobs" / id / "run" / "ocr_results.jsonl"
     assert 0 < len(lines.read_text().splitlines()) < len(pages)
     with serving(tmp_path, surroundings) as server:
-        job = httpx.get(f"{server.url}/v1/jobs/{id}?wait=60", timeout=90).json()
+        job = HTTP.get(f"{server.url}/v1/jobs/{id}?wait=60", timeout=90).json()
     assert (job["state"], job["pages"]) == ("finished", {"total": 60, "finished": 60, "failed": 0})
     assert len(lines.read_text().splitlines()) == len(pages)
 

@@ -1,7 +1,5 @@
 """The REST server is killed again and again under a load of uploads and jobs: what it acknowledged finishes, once."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -21,6 +19,9 @@ from serving_world import own_ports
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
+NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # servers are killed between two requests
+# One for all: httpx.get() reads the CA certificates anew, which takes 20 ms.
+HTTP = httpx.Client(limits=NO_REUSE)
 KILLS = 100 if os.environ.get("PAGEMILL_TEST_LARGE") else 8
 CLIENTS = 3
 WORKER_KILLS = 2
@@ -51,7 +52,7 @@ class ServerProcess:
         assert self.process is not None
         assert self.process.exit_code is None, self._log.read_text()[-3000:]
         with suppress(httpx.TransportError):
-            return httpx.get(f"{self.url}/readyz", timeout=2).status_code == 200
+            return HTTP.get(f"{self.url}/readyz", timeout=2).status_code == 200
         return False
 
     def kill(self, target: Target) -> None:
@@ -83,9 +84,7 @@ class Load:
             files = [("files", (path.name, path.read_bytes())) for path in self.files[:count]]
             while not self.enough.is_set():
                 try:
-                    answer = httpx.post(
-                        f"{self.url}/v1/jobs", files=files, headers={"Idempotency-Key": key}, timeout=10
-                    )
+                    answer = HTTP.post(f"{self.url}/v1/jobs", files=files, headers={"Idempotency-Key": key}, timeout=10)
                 except httpx.TransportError:
                     time.sleep(0.02)
                     continue
@@ -100,8 +99,8 @@ class Load:
 
 def records_of(url: str, id: str) -> list[dict]:
     """All records of a job but what may differ between two runs."""
-    pages = httpx.get(f"{url}/v1/jobs/{id}/pages?limit=500", timeout=PATIENCE_S).json()["pages"]
-    found = [httpx.get(f"{url}/v1/jobs/{id}/pages/{page['n']}", timeout=PATIENCE_S).json() for page in pages]
+    pages = HTTP.get(f"{url}/v1/jobs/{id}/pages?limit=500", timeout=PATIENCE_S).json()["pages"]
+    found = [HTTP.get(f"{url}/v1/jobs/{id}/pages/{page['n']}", timeout=PATIENCE_S).json() for page in pages]
     return [{key: value for key, value in record.items() if key not in VOLATILE} for record in found]
 
 
@@ -110,7 +109,7 @@ def finished(url: str, id: str) -> dict:
     jobs: list[dict] = []
 
     def is_ended() -> bool:
-        jobs.append(httpx.get(f"{url}/v1/jobs/{id}?wait=30", timeout=60).json())
+        jobs.append(HTTP.get(f"{url}/v1/jobs/{id}?wait=30", timeout=60).json())
         return jobs[-1]["finished"] is not None
 
     wait_for(is_ended, f"job {id} to end")
@@ -152,7 +151,7 @@ def test_what_was_acknowledged_finishes_once_however_often_the_server_is_killed(
         expected: dict[int, list[dict]] = {}
         for count in JOB_FILES:  # by the server as it is now, which nothing happens to any more
             content = [("files", (path.name, path.read_bytes())) for path in files[:count]]
-            id = httpx.post(f"{server.url}/v1/jobs", files=content, timeout=PATIENCE_S).json()["id"]
+            id = HTTP.post(f"{server.url}/v1/jobs", files=content, timeout=PATIENCE_S).json()["id"]
             assert finished(server.url, id)["state"] == "finished"
             expected[count] = records_of(server.url, id)
         for id, count in load.acknowledged.values():

@@ -1,13 +1,12 @@
 """``pagemill serve-model`` as a process, with a vLLM of our own. Linux."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from pagemill_process import PATIENCE_S, wait_for
@@ -15,10 +14,6 @@ from serving_world import World, own_ports
 
 from pagemill.errors import ExitCode
 from pagemill.serving.addresses import is_free
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
 

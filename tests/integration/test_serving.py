@@ -1,17 +1,15 @@
 """The life of a server, with a vLLM of our own: every way to begin, to go wrong and to end. Linux."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
 import signal
 import sys
 import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from pagemill_process import PATIENCE_S, POLL_S
@@ -22,9 +20,6 @@ from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.process import ServerProcess
 from pagemill.serving.servers import ModelServers
 from pagemill.serving.spec import What
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 

@@ -1,7 +1,5 @@
 """The embedded table model on a table drawn here."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """Engines of another package, found through its entry points alone, as docs/engines.md tells."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Servers that fail, hang, loop and die, through ``pagemill parse``: no page is lost, no flaw is kept quiet."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -33,12 +33,6 @@ KEYS = ("the-key-of-the-first-user", "the-key-of-the-second-user")
 ATTACK = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
-        yield chromium
-
-
 @pytest.fixture(autouse=True)
 def quiet_console(browser: Chromium) -> Iterator[None]:
     """No exception, no message, and no violation of the content security policy in any test."""

@@ -1,7 +1,5 @@
 """Whole runs whose pages a model reads as a whole: what comes out, killed and resumed, cut off, without places."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """Drawn PDF pages with words in regions that are not running text: each word is in the record."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

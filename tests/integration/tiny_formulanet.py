@@ -1,7 +1,5 @@
 """A formula model in a file: input, output and tokenizer as in PP-FormulaNet's ONNX files, and a fixed answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiny checkpoints of recognition models as generators, and requests for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A recognizer in a file: inputs, outputs and dictionary like those of the PP-OCR models, and a rule inside."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 The recognition models answer with words, as those for vLLM do (``tests/vllm/tiny_checkpoints.py``).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

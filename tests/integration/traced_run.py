@@ -1,7 +1,5 @@
 """The trace of a run that never was, and its profile."""
 
-from __future__ import annotations
-
 from pagemill.profiling.profile import Profile, make_profile
 from pagemill.profiling.trace import Trace
 from pagemill.tracing import INPUT, Span

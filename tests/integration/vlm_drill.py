@@ -1,13 +1,12 @@
 """A run with regions read by stub servers that fail: what is drawn, what is done to it, what became of it. Linux."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import drill_layout
 import numpy as np
@@ -20,10 +19,6 @@ from pagemill.document.labels import Label
 from pagemill.errors import ExitCode
 from pagemill.imaging.encode import encode_jpeg
 from pagemill_bench.testing.drawn_pages import draw_page
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 SIZE = (800, 1100)
 MODEL = "glm-ocr"

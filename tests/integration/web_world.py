@@ -1,17 +1,18 @@
 """A REST server with scripted engines on a port of its own, and jobs whose records are given. For browser tests."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math
 import socket
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import uvicorn
 from PIL import Image
 from synthetic_run import write_run
@@ -19,20 +20,13 @@ from synthetic_run import write_run
 from pagemill.config.machine import RuntimeSettings
 from pagemill.document.jobs import JobState
 from pagemill.document.labels import Label
+from pagemill.document.page import PageResult
 from pagemill.layout.base import DetectedRegion
 from pagemill.recognition.base import DetectedLine, RecognizedText, RecognizerOffer
 from pagemill.rest.app import create_app
 from pagemill.rest.jobs import JobFile, JobTable
 from pagemill.rest.settings import ServeSettings
 from pagemill.runtime import engines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    import pytest
-
-    from pagemill.document.page import PageResult
 
 WIDTH, HEIGHT = 240, 320
 BOX = (20.0, 40.0, 220.0, 80.0)

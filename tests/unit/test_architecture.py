@@ -1,7 +1,5 @@
 """The rooms of docs/architecture.md: imports point one way, and the light entry points stay light."""
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

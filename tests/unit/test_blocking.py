@@ -1,7 +1,5 @@
 """Coroutines for synchronous callers: what is interrupted is cancelled, and what is open is closed before the end."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

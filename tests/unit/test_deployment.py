@@ -1,7 +1,5 @@
 """The files of ``examples/deploy/``: their schemas, and that they say what the server and its image do."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

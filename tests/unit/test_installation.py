@@ -1,7 +1,5 @@
 """The commands that add to an installation, by how pagemill came there."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Modules and patterns that are made when they are first used."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

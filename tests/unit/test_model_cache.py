@@ -1,7 +1,5 @@
 """Each model is loaded once a process."""
 
-from __future__ import annotations
-
 import gc
 import os
 import threading

@@ -1,7 +1,5 @@
 """What other packages add, by metadata as installers leave it."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path

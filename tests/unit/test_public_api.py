@@ -1,7 +1,5 @@
 """The public interface changes on purpose only."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("fastapi")

@@ -1,7 +1,5 @@
 """What a release needs besides the code: metadata, policies, workflows, licences."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

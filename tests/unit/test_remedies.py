@@ -1,7 +1,5 @@
 """Remedies are sentences: what the user is told to do begins with a capital letter."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

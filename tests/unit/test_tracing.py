@@ -1,7 +1,5 @@
 """Spans of work, told to whoever listens."""
 
-from __future__ import annotations
-
 import functools
 import threading
 

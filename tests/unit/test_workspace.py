@@ -1,7 +1,5 @@
 """The three distributions: one version, one lock, and what the core does not ask for."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,16 +1,15 @@
 """Vectors of a run: each one belongs to its page and region, whatever happened to the run in between."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sqlite3
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,9 +31,6 @@ from pagemill.embedding.writing import VectorWriter
 from pagemill.errors import DifferentRunError, ExitCode, LockedError, NetworkError, UsageError
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def check_texts(out: Path, dtype_tolerance: float = 1e-6) -> None:

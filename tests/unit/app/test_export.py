@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,9 +19,6 @@ from pagemill.errors import InputError, OutputError, UsageError
 from pagemill.export.formats import format_names
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

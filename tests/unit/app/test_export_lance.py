@@ -1,7 +1,5 @@
 """Runs in a Lance table: each page once, with its vectors, whatever was exported before."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Searchable PDFs of a run: pages come from their sources, wherever these are now."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """The licence of pages, from the cards of the datasets that they come from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Page images once more, embedded: each one of its page, wherever the sources lie now."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

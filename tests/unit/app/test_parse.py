@@ -1,7 +1,5 @@
 """A run over a pipeline that needs no engines: exit codes, what is written when it ends early, signals."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

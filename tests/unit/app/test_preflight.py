@@ -1,7 +1,5 @@
 """Questions about a run before it starts."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from pathlib import Path

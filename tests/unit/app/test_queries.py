@@ -1,7 +1,5 @@
 """The queries that come with a dataset are found beside its pages, in every layout in which datasets lie."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,10 +1,8 @@
 """``pagemill rebuild``: structure derived by this version over the records of another one."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -21,9 +19,6 @@ from pagemill.document.structure.overlay import RegionOverlay
 from pagemill.errors import OutputError
 from pagemill.store.paths import DATABASE
 from pagemill.store.verify import verify
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

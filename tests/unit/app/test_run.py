@@ -1,21 +1,16 @@
 """The steps of the pipeline, as far as they need no process."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
 import pytest
 
 from pagemill.app.run import Done, PlannedStep, Step, StepRunner
 from pagemill.errors import ExitCode, OutputError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
 
 PATIENCE_S = 30
 

@@ -1,8 +1,8 @@
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -25,11 +25,6 @@ from pagemill.retrieval.building import build_index
 from pagemill.runtime import engines
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 
 COLOURS = {"mill_1": (255, 0, 0), "mill_2": (0, 0, 255)}
 

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,9 +14,6 @@ from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def status_of(out: Path) -> RunStatus:

@@ -1,17 +1,13 @@
 """The accuracy benchmark: its options, its rows and its tables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from accuracy import interval, score, summary
 from pages.draw import Page
 from pages.layouts import Block
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = "The harbour office measured a rise in daily traffic."
 

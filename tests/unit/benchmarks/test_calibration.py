@@ -1,7 +1,5 @@
 """The fit of confidence tables, and the trade-off of escalation, on figures whose answer is known."""
 
-from __future__ import annotations
-
 import pytest
 
 from calibration import Line, fitted

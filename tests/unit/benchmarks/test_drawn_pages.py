@@ -1,10 +1,8 @@
 """Drawn pages: the same by seed, and what their truth says is what is drawn."""
 
-from __future__ import annotations
-
 from collections import Counter
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pypdfium2
@@ -18,9 +16,6 @@ from pages.draw import PRESS_SEEDS, Press, composition
 from pages.languages import FONTS, LANGUAGES, language
 from pages.layouts import COMMON, LAYOUTS, build
 from pages.tables import make_table, true_html
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 drawn = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 

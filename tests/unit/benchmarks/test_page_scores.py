@@ -1,7 +1,5 @@
 """Scores of drawn pages: what is right scores full marks, and each kind of mistake costs what it should."""
 
-from __future__ import annotations
-
 import pytest
 
 from page_scores import latex_text, locate, nearest, normalise_formula, plain_text, score_page

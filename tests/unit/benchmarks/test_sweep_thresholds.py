@@ -1,18 +1,12 @@
 """The sweep over thresholds: numbers are found, changed and put back, and remembered results depend on them."""
 
-from __future__ import annotations
-
 import asyncio
-from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import sweep_thresholds
 from sweep_thresholds import Number, Remembered, Sweep, Watched, changed, noted
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 class _Thresholds:

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pyarrow.parquet as pq
@@ -11,9 +9,6 @@ from synthetic_run import open_run, sample_pages, start, write, write_run
 
 from pagemill.cli import cli
 from pagemill.errors import ExitCode, InputError, OutputError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

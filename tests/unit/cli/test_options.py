@@ -1,7 +1,5 @@
 """Options: made from their declarations, grouped in the help, and refused where they do not go together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

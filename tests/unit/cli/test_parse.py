@@ -1,7 +1,5 @@
 """The options of ``pagemill parse`` that need no run, and what its parent process imports."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Progress and summary: readable at 80 columns, bounded, harmless to the terminal, and never the end of a run."""
 
-from __future__ import annotations
-
 import io
 import os
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Log records on the console."""
 
-from __future__ import annotations
-
 import io
 import logging
 

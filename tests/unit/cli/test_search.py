@@ -1,7 +1,5 @@
 """How hits are shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

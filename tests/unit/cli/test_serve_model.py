@@ -1,7 +1,5 @@
 """The command line of ``pagemill serve-model``."""
 
-from __future__ import annotations
-
 from click.testing import CliRunner
 
 from pagemill.cli.serve_model import command

@@ -1,10 +1,9 @@
-from __future__ import annotations
-
 import io
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,9 +16,6 @@ from pagemill.cli.status import command, show, status_lines
 from pagemill.document.page import PageError
 from pagemill.errors import OutputError
 from pagemill.store.reading import FailedPage, FailureKind
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 

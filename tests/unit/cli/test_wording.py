@@ -1,7 +1,5 @@
 """How the command line says numbers."""
 
-from __future__ import annotations
-
 from pagemill.cli.wording import shares
 
 

@@ -1,7 +1,5 @@
 """The client against the server, and against servers that fail."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the user is told of a cluster that does not start, and of servers that wait for their places."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

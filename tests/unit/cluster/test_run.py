@@ -1,7 +1,5 @@
 """What becomes of each page of a run on a cluster. Workers, exchange and Ray are played by the test."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import queue

@@ -1,7 +1,5 @@
 """What a worker makes of a unit when its machine gives out. Ray and the pipeline are played by the test."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import logging

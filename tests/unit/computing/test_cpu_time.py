@@ -1,7 +1,5 @@
 """Limits of computation count CPU time; what makes no progress has the same limit by the clock."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

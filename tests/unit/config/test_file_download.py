@@ -1,7 +1,5 @@
 """Files whose hash is known, from a server on this machine."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

@@ -1,15 +1,10 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from pagemill.config.hardware import Device, Dtype, Fp8, load_profile, profile_names, profile_text
 from pagemill.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_machines_that_are_promised_have_profiles():

@@ -1,7 +1,5 @@
 """Options are declared once: what a declaration says, and how settings are built from values."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from dataclasses import dataclass

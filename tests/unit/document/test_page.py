@@ -1,7 +1,5 @@
 """Records as data: what earlier versions wrote can still be read."""
 
-from __future__ import annotations
-
 import msgspec
 
 from pagemill.document.page import SCHEMA_VERSION, ContentFormat, PageResult

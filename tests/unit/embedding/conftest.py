@@ -1,7 +1,5 @@
 """Vectors that say what they are of, and files of them to play with."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

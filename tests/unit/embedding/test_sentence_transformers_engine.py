@@ -1,7 +1,5 @@
 """A model of that library, tiny and random, from a folder."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The engine that asks servers, with a server that writes down what it is asked."""
 
-from __future__ import annotations
-
 import base64
 import http.server
 import io

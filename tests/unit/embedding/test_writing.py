@@ -1,7 +1,5 @@
 """Files of vectors: rows bound to what they are of, whatever ends the process."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

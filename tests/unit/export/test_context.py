@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, Region
 from pagemill.export.context import LONGEST_HEADING, Sections, heading_level

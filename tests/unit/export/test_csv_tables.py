@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import csv
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,9 +13,6 @@ from pagemill.export.csv_tables import INDEX_COLUMNS, write_tables
 from pagemill.tables.frames import inert
 from pagemill.tables.html import parse_table
 from pagemill.tables.table import Cell, Table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def rows_of(path: Path) -> list[list[str]]:

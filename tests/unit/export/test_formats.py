@@ -1,7 +1,5 @@
 """Every format of ours can be written, and one of another package appears wherever documents are offered."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from lxml import etree
 from synthetic_run import page, region, sample_pages
 

@@ -1,7 +1,5 @@
 """Inline marks and blocks inside list items, in the formats for readers."""
 
-from __future__ import annotations
-
 from markdown_it import MarkdownIt
 from synthetic_run import page, region
 

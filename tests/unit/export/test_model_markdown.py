@@ -1,7 +1,5 @@
 """Markdown that models write: a browser runs none of it, what is good in it stays, and what is plain is plain."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from time import process_time

@@ -1,7 +1,5 @@
 """Plain text, DocTags and COCO boxes of drawn-up pages."""
 
-from __future__ import annotations
-
 import io
 import json
 

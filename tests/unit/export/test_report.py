@@ -1,12 +1,11 @@
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,9 +17,6 @@ from pagemill.document.page import ContentFormat, PageError, PageResult, Region,
 from pagemill.export import report
 from pagemill.export.report import report_html
 from pagemill.store.summary import RunSummary
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WEBP = b"RIFF\0\0\0\0WEBPVP8 data"
 

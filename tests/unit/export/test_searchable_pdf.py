@@ -1,7 +1,5 @@
 """PDFs with invisible text, read by PDFium: another program than the one that wrote them."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pagemill.extraction.merging import merged, plain, tree_of
 from pagemill.extraction.result import Source
 

@@ -1,7 +1,5 @@
 r"""What LaTeX renders, and LaTeX of plain text."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 r"""LaTeX from symbols by where they stand. The places are those of TeX at ten units an em."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

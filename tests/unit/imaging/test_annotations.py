@@ -1,7 +1,5 @@
 """Form fields and annotations in the text layer, with real PDFium; the values that a viewer shows, and no others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which pages need no look at their pixels."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Glyphs made here, as PDFium would give them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

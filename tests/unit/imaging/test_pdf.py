@@ -1,10 +1,9 @@
 """Pages of odd sizes, content that PDFium leaves out, portfolios: what is read, and what a warning says."""
 
-from __future__ import annotations
-
 import io
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pikepdf
@@ -14,12 +13,8 @@ from pikepdf import Array, Dictionary, Name
 from pagemill.errors import TooLargeError
 from pagemill.imaging import pdf, pdf_damage, text_layer
 from pagemill.imaging.limits import DecodeLimits
+from pagemill.imaging.page import DecodedPage, PdfInfo
 from pagemill.imaging.pdf import describe, iso_date, open_pdf, render_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.imaging.page import DecodedPage, PdfInfo
 
 WORDS = "(The mill by the river) Tj"
 NOISE = np.random.default_rng(0).integers(0, 255, (90, 100), np.uint8)

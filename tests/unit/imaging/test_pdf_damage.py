@@ -1,7 +1,5 @@
 """Damage that PDFium does not tell of: cut content, pages beyond the count."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import io
@@ -9,8 +7,9 @@ import re
 import struct
 import time
 import zlib
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pikepdf
 import pytest
@@ -21,10 +20,6 @@ from pagemill.imaging import pdf_damage, stream_check
 from pagemill.imaging.jbig2_check import is_whole_jbig2
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.imaging.pdf import describe, open_pdf, render_page
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 LINES = b"\n".join(b"BT /F1 12 Tf 72 %d Td (line %d) Tj ET" % (700 - 12 * i, i * 7919) for i in range(50))
 

@@ -1,7 +1,5 @@
 """What is told as a photograph of a page, and its light evened."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Right-to-left lines as PDF producers display them, and in logical order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Symbols of pages with formulas, from PDFs drawn here."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Text layers of small PDFs made here, with real PDFium."""
 
-from __future__ import annotations
-
 import ctypes
 import io
 

@@ -1,7 +1,5 @@
 """Letters of fonts without a name: which of them are thickened."""
 
-from __future__ import annotations
-
 from pagemill.imaging.thickened import thickened
 
 PLAIN, THICK, THICK_TOO, NAMED = 11, 12, 13, 0

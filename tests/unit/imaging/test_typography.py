@@ -1,7 +1,5 @@
 """Styles, inline marks, drawn lines, tags and artifacts of text layers, from PDFs drawn here."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

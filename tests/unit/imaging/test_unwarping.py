@@ -1,7 +1,5 @@
 """The flat page of a photograph: its pixels and places agree, and what is no page is left alone."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Columns of vertical writing, as glyphs one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Text that nobody sees, and watermarks, in PDFs drawn here."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

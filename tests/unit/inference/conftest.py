@@ -1,7 +1,5 @@
 """A client without its delays, and servers that answer as they please."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections import Counter

@@ -1,7 +1,5 @@
 """Chat completions from untrusted JSON."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given

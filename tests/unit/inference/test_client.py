@@ -1,7 +1,5 @@
 """The client: how many requests at once, and what servers serve."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 

@@ -1,7 +1,5 @@
 """Servers that end, die and return, or are not there at all."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Servers that take none of our requests: they are asked no more, and the run ends with the last of them."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

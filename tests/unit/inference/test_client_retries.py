@@ -1,7 +1,5 @@
 """Requests that fail: tried again, elsewhere if there is an elsewhere, or given up."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 

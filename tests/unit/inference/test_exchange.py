@@ -1,7 +1,5 @@
 """One HTTP exchange: keys, proxies, redirects, and how failures are told."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import traceback

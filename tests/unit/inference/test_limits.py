@@ -1,7 +1,5 @@
 """The adaptive limit against models of servers: it finds their capacity and never leaves its bounds."""
 
-from __future__ import annotations
-
 import heapq
 import random
 from collections.abc import Callable

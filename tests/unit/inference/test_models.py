@@ -1,7 +1,5 @@
 """Which of the served models is meant."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill.errors import UsageError

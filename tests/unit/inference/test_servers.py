@@ -1,7 +1,5 @@
 """Who is given which server, and who waits."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

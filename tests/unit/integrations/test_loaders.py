@@ -1,7 +1,5 @@
 """The loaders with their packages, and what they say without them."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

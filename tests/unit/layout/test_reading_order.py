@@ -17,12 +17,6 @@ def test_one_column() -> None:
     assert order((10, 50, 90, 60), (10, 10, 90, 20), (10, 30, 90, 40)) == [1, 2, 0]
 
 
-def test_two_columns_with_uneven_blocks() -> None:
-    left = [(10, 10, 48, 60), (10, 62, 48, 120)]
-    right = [(52, 10, 90, 30), (52, 33, 90, 90), (52, 92, 90, 120)]
-    assert order(*right, *left) == [3, 4, 0, 1, 2]
-
-
 def test_elements_across_the_columns_part_them() -> None:
     title, wide = (20, 2, 80, 8), (10, 60, 90, 70)
     boxes = [(10, 75, 48, 120), wide, (52, 10, 90, 55), (52, 75, 90, 120), title, (10, 10, 48, 55)]

@@ -1,7 +1,5 @@
 """The tools over a server."""
 
-from __future__ import annotations
-
 import asyncio
 import zipfile
 from collections.abc import AsyncIterator

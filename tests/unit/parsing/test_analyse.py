@@ -1,7 +1,5 @@
 """What layout missed, found in pages drawn here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import cv2

@@ -1,7 +1,5 @@
 """A page from regions and lines: what is where, in which order, and what it says."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """A page with more lines than layout can compare is given in rows, and says so."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Straightening: the angle, and boxes that come back to where the ink is."""
 
-from __future__ import annotations
-
 import math
 
 import cv2

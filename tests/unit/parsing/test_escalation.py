@@ -1,7 +1,5 @@
 """A second reading: which regions are sent, whose reading stays, and what happens when no server answers."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Filled-in fields: joined to their labels, and in the Markdown whatever layout takes them for."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill.document.labels import Label

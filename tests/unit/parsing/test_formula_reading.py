@@ -1,7 +1,5 @@
 """Formulas of pictures: what of an engine's answer gets into the record, and what is said where nothing does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

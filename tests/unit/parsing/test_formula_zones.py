@@ -1,7 +1,5 @@
 """Display and inline formulas found by the symbols of a text layer."""
 
-from __future__ import annotations
-
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine, Word
 from pagemill.document.symbols import Symbol

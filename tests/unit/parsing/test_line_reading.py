@@ -1,7 +1,5 @@
 """Pages made of their text lines: what becomes of a text layer, and what is said about the text."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

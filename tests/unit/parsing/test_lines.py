@@ -1,7 +1,5 @@
 """Rows of lines: upside down, and those that end inside a Korean word."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill.document.page import Mark, Span, TextLine, Word

@@ -1,7 +1,5 @@
 """Program listings."""
 
-from __future__ import annotations
-
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion

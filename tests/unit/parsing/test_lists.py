@@ -1,7 +1,5 @@
 """How list items are marked, which lines are items, and how deep they are nested."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill.document.labels import Label

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from pagemill.document.page import TextLine, Word

@@ -1,7 +1,5 @@
 """One page through fake services: what its time limit covers, and how failures are told."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from dataclasses import replace

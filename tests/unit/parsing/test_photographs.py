@@ -1,7 +1,5 @@
 """What was found on a flat page, put back into the photograph that the page was made of."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What is said of a page's text: confidence, signals, and that review and the warnings are one truth."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.unit.parsing.test_page import REF, Services

@@ -1,7 +1,5 @@
 """A page read region by region: order, what a reader gets, the record, errors, when pixels are let go."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref
@@ -366,18 +364,6 @@ async def test_paragraphs_go_on_in_the_next_column(first, second, between, joine
     assert record.regions[0].continues is joined
     if joined:
         assert record.markdown == ("waterwheel" if first == "water-" else f"{first} {second}")
-
-
-async def test_without_a_region_engine_no_reader_is_asked_for():
-    class Lines(Services):
-        async def read(self, pixels, languages):
-            raise EngineError("lines are read")
-
-        async def region_reader(self):
-            raise AssertionError
-
-    page = await parse_page(REF, Lines([], Reader()), ParseSettings())
-    assert page.record.errors[0].message == "lines are read"
 
 
 async def test_footnotes_are_read_and_stand_at_the_end_unless_they_are_not_wanted():

@@ -1,7 +1,5 @@
 """Scans of ordinary documents: their lines measured on the pixels, and structured as those of a text layer are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from drawn_sheets import PROSE, Sheet

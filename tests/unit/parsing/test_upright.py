@@ -1,7 +1,5 @@
 """Pages whose text runs sideways."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

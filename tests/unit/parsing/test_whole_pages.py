@@ -1,7 +1,5 @@
 """A page that a model reads as a whole: the request, the record, places, pictures, what is kept and what is let go."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import io

@@ -1,7 +1,5 @@
 """The use of GPUs, with a driver that is made up."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

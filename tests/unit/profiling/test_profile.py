@@ -1,7 +1,5 @@
 """The figures of a profile add up, and name what holds the run up."""
 
-from __future__ import annotations
-
 import pytest
 from traced_run import profile, traced
 

@@ -1,7 +1,5 @@
 """OpenTelemetry spans, only where the user has configured them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The record of a run's work."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

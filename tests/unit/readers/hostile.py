@@ -1,7 +1,5 @@
 """Damaged and hostile files: bytes changed in a document, and members of its package replaced."""
 
-from __future__ import annotations
-
 import random
 import zipfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Documents for tests: made by the libraries that write them, and a HWPX by hand, which is a ZIP of XML."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

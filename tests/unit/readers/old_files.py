@@ -1,7 +1,5 @@
 """Files of HWP 5 and of PowerPoint and Excel before 2007, byte by byte: no permissive library writes them."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

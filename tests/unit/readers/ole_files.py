@@ -1,7 +1,5 @@
 """OLE files (MS-CFB) for tests: no library of Python writes them."""
 
-from __future__ import annotations
-
 import struct
 from itertools import pairwise
 

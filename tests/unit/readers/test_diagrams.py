@@ -1,7 +1,5 @@
 """Diagrams of Office: their texts in order, in Word and on slides."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each cell of the table in docs/documents.md: what a document with everything shows, or does not."""
 
-from __future__ import annotations
-
 import base64
 import re
 import zipfile

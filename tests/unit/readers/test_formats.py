@@ -1,7 +1,5 @@
 """What each format's reader makes of a document: the cells of the table in docs/documents.md."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Callable
@@ -306,7 +304,7 @@ def test_large_sheets_are_read_whole(tmp_path: Path):
     book = Workbook(write_only=True)
     sheet = book.create_sheet("Large")
     for row in range(20_000):
-        sheet.append([f"{row}", "a", "b", "c", 1, 2, 3, 4, 5, 6])
+        sheet.append([f"{row}", "a", 1])
     book.save(tmp_path / "a.xlsx")
     found = read(tmp_path / "a.xlsx", "hangul:read")
     assert not found.parts[0].warnings

@@ -1,7 +1,5 @@
 """Messages of the Internet and of Outlook, and their attachments."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from datetime import UTC, datetime

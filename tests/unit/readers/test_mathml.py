@@ -1,7 +1,5 @@
 """Formulas of web pages and OpenDocument as LaTeX."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill.document.labels import Label

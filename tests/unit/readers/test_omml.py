@@ -1,7 +1,5 @@
 """Formulas of Office as LaTeX, which all render."""
 
-from __future__ import annotations
-
 import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls

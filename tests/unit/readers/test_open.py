@@ -1,7 +1,5 @@
 """OpenDocument, from files written by hand."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path

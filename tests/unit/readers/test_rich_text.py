@@ -1,7 +1,5 @@
 """Rich text, from files written by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import made_documents as made

@@ -1,7 +1,5 @@
 """Sheets show what Excel does."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

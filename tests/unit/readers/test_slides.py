@@ -1,7 +1,5 @@
 """Slides, and charts of all Office files: nothing is lost without a word."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

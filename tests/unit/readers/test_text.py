@@ -1,7 +1,5 @@
 """Text in encodings that nobody names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Web pages, Markdown and books: nothing is lost without a word."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Word documents: nothing is lost, and nothing is said twice."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from pathlib import Path

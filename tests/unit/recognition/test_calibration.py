@@ -1,7 +1,5 @@
 """The stated meaning of a confidence: tables that rise, and one for engines that nobody has measured."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill.recognition.calibration import OTHER, expected_right, tables

@@ -1,7 +1,5 @@
 """Recognizers that were downloaded: found, preferred to others, and read with. The files are tiny ones of our own."""
 
-from __future__ import annotations
-
 import string
 
 import pytest

@@ -1,7 +1,5 @@
 """The embedded formula engine: a model in a file is found, loaded and asked. The files are tiny ones of our own."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

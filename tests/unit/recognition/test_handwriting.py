@@ -1,7 +1,5 @@
 """Handwriting told from print by shapes of ink that have no twin."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

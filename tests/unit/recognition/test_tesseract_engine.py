@@ -1,7 +1,5 @@
 """Where language data is found, the library's instances, and the program's time limit, which counts its CPU time."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The engine `vlm` as the runtime sees it, against stub servers."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

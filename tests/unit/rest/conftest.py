@@ -1,7 +1,5 @@
 """Engines that take no time, for all tests of the server."""
 
-from __future__ import annotations
-
 import pytest
 from rest_world import FastEngines, rest_world
 

@@ -1,7 +1,5 @@
 """Who may do what: addresses, keys, hosts, origins; and what answers carry."""
 
-from __future__ import annotations
-
 import logging
 import re
 

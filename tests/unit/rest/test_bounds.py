@@ -1,7 +1,5 @@
 """What one client may take: sizes, counts, time, connections; and that a refusal leaves nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import zipfile

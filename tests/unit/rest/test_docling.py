@@ -1,7 +1,5 @@
 """docling-serve's API, with the requests of its clients."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

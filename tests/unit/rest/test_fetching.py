@@ -1,7 +1,5 @@
 """URLs that clients name: public addresses only, also after redirects and when a name changes its address."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor

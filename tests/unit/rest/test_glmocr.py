@@ -1,7 +1,5 @@
 """The API of GLM-OCR's server."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs over HTTP: accepted, parsed, watched, cancelled, removed; results page by page."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

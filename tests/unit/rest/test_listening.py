@@ -1,7 +1,5 @@
 """The address of the server."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """Search over jobs."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """What a server survives: folders that are not its own, full disks, cancelled requests, its own end."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re

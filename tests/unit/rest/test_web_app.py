@@ -1,7 +1,5 @@
 """The files of the web app: how they are served, and what a browser is not needed to check."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """The border to the engines: what is refused, what is mended, and how it is said."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """The decoding service: its time limits, with a process that a test plays; a process that is forked."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

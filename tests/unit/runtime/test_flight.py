@@ -1,7 +1,5 @@
 """Flight control: bounds hold, order is kept, nothing waits for ever."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The formula service: which engine reads, in batches, and what becomes of an engine that fails."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

@@ -1,7 +1,5 @@
 """What a run's identity says of its records, and which layout model it names."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The microbatcher: batches fill by themselves, one bad item costs nobody else."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

@@ -1,7 +1,5 @@
 """Lazy loading: made once, for all who ask; those who wait share a failure."""
 
-from __future__ import annotations
-
 import asyncio
 
 from pagemill.runtime.once import Once

@@ -1,7 +1,5 @@
 """A pipeline over engines that misbehave: only their pages fail, what hangs is found alone, and the end is quick."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import io

@@ -1,7 +1,5 @@
 """The border to region engines: what they answer is checked, what they raise is the region's, and they load once."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The retry policy: bad attempts are repeated alone, as often as allowed, and every page ends exactly once."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections import Counter

@@ -1,7 +1,5 @@
 """Schedules order the stages of pages as their names say; none loses a page or stands still."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import aclosing
 

@@ -1,7 +1,5 @@
 """Several streams on one set of services: a fair share for each, and isolation that holds up nobody for long."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from types import SimpleNamespace

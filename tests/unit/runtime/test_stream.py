@@ -1,7 +1,5 @@
 """The page stream: nothing lost, back-pressure holds, errors surface, leaving early cleans up, stopping drains."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import ClassVar
 

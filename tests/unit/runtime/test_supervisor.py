@@ -1,20 +1,15 @@
 """The supervisor with small works that die in all the ways there are; each in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

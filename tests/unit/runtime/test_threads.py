@@ -1,7 +1,5 @@
 """Computing threads: results and errors come back, what hangs is left behind, nothing waits for it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

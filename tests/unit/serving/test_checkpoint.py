@@ -1,16 +1,11 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pagemill.config.model_cards import Architecture
 from pagemill.errors import UsageError
 from pagemill.serving.memory import architecture_of, read_weights
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = {
     "num_hidden_layers": 16,

@@ -1,7 +1,5 @@
 """The arithmetic of runs on clusters."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill.config.cluster import ClusterOptions

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +10,6 @@ from pagemill.inference.exchange import Exchange
 from pagemill.inference.models import Served
 from pagemill.serving.addresses import base_url, free_port, is_free
 from pagemill.serving.server import complaint, served_models
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The plan beside the published figures: the table in docs/vllm.md says what the code computes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

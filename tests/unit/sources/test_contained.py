@@ -1,7 +1,5 @@
 """Documents inside of archives and of mail, each of them an input of its own."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from email.message import EmailMessage

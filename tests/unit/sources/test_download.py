@@ -1,7 +1,5 @@
 """Copies of datasets: what of one is here."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Addresses of datasets on the Hub, and the files that configurations and splits consist of."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Streams of several invocations: what ended is not given again, nothing is left out, ids stay."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import shutil

@@ -1,10 +1,8 @@
 """A source that is changed while it is read is no mixture of two files under one digest."""
 
-from __future__ import annotations
-
 import io
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,12 +12,8 @@ from PIL import Image
 from pagemill.errors import ChangedInputError, MissingInputError
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.sources import SourceOptions
+from pagemill.sources.base import PageRef
 from pagemill.sources.stream import InputStream
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pagemill.sources.base import PageRef
 
 
 class Probe:

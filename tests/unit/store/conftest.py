@@ -1,14 +1,13 @@
 """A run directory to play with: pages, ways to read it back, and what must always be true of it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
 import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -25,9 +24,6 @@ from pagemill.store.records import decompress
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.summary import Counters
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 
 def report(

@@ -1,7 +1,5 @@
 """What the database tells sources."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import hypothesis.strategies as st

@@ -1,7 +1,5 @@
 """Derived files: up to date when a run ends in order, and on demand."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a failing disk leaves of the page that was being written: nothing."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sqlite3

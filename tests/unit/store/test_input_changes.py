@@ -1,7 +1,5 @@
 """Pages and sources that this process finds or does not find in its input: new, gone, changed, tried again."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill.document.identity import text_digest

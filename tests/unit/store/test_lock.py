@@ -1,7 +1,5 @@
 """One process at a time works on a run directory."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Starting a run, going on with one, and when neither is done."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Reading a run, also while it is written."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from pathlib import Path

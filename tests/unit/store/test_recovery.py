@@ -1,7 +1,5 @@
 """What is cleaned up when a directory is opened: after kills, power cuts, with a lost database."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,9 +1,9 @@
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,10 +17,6 @@ from pagemill.errors import DamagedRunError, LockedError, OutputError
 from pagemill.store.repair import Repairs, repair
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import Kind, verify
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 EXPORTERS = default_exporters()
 RESULTS = "ocr_results.jsonl"

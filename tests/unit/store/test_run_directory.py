@@ -1,7 +1,5 @@
 """Writing a run: pages, documents, the end."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

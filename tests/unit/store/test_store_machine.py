@@ -1,7 +1,5 @@
 """Any order of pages, syncs, kills and power cuts: nothing is lost that was safe, nothing is there twice."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Structure of documents in a run directory: facts with the records, what is derived of them."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 from typing import Any

@@ -1,11 +1,11 @@
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import shutil
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,10 +22,6 @@ from pagemill.store.repair import repair
 from pagemill.store.rows import Place
 from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import Kind, verify
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 EXPORTERS = default_exporters()
 RESULTS = "ocr_results.jsonl"

@@ -1,7 +1,5 @@
 """Drawn tables whose lines of text are known, and texts of recognized ones."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Which of several grids is taken: what rules draw, what the text's places tell, what a (fake) model predicts."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

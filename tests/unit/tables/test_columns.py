@@ -1,7 +1,5 @@
 """Borders between columns without vertical rules."""
 
-from __future__ import annotations
-
 from pagemill.tables.columns import find_separators
 from pagemill.tables.words import TableWord
 

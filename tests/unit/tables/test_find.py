@@ -1,7 +1,5 @@
 """Tables ruled across alone, on pages drawn here."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 
@@ -39,14 +37,6 @@ def test_rows_between_rules_are_a_table() -> None:
     page, lines = page_with(*ruled_rows(4))
     (box,) = find_tables(page, lines)
     assert np.allclose(box, (60, 100, 820, 300), atol=4)
-
-
-def test_a_cell_of_two_lines_keeps_the_row() -> None:
-    texts, rules = ruled_rows(2)
-    texts += [("kind 2", 70, 212), ("first line of it", 400, 212), ("second line", 400, 240)]
-    page, lines = page_with(texts, [*rules, (275, 60, 820)])
-    (box,) = find_tables(page, lines)
-    assert np.allclose(box, (60, 100, 820, 275), atol=4)
 
 
 def test_text_between_rules_without_a_second_column_is_no_table() -> None:

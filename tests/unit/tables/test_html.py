@@ -124,11 +124,3 @@ def test_many_empty_rows_under_many_spans() -> None:
     table = parse_table("<table><tr>" + "<td rowspan=999999>x" * 1000 + "<tr>" * 100_000 + "<tr><td>y</table>")
     assert table is not None
     assert (table.rows, table.columns) == (2, 1001)
-
-
-def test_head_and_body() -> None:
-    html = "<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>b</td></tr></tbody></table>"
-    table = parse_table(html)
-    assert table is not None
-    assert table.header_rows == 1
-    assert table.to_html() == html

@@ -1,7 +1,5 @@
 """Tables that a page break cut apart."""
 
-from __future__ import annotations
-
 from pagemill.tables.html import parse_table
 from pagemill.tables.joining import join_tables
 from pagemill.tables.table import Table

@@ -1,7 +1,5 @@
 """Running text against the text of tables."""
 
-from __future__ import annotations
-
 from drawn_tables import line_at
 
 from pagemill.tables.prose import prose_share

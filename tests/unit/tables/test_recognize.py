@@ -1,7 +1,5 @@
 """Drawn tables whose lines of text are known: what is tested is the grid alone."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Rules of tables, drawn here."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 

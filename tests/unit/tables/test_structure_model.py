@@ -1,7 +1,5 @@
 """What the table model's output becomes, whatever it holds; the model's file."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

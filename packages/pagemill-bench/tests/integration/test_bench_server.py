@@ -1,13 +1,13 @@
 """``pagemill bench server`` and ``pagemill bench sweep`` as processes, with servers whose service laws are known."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from forked_command import run_forked
@@ -17,10 +17,6 @@ from stub_process import StubProcess
 
 from pagemill.config.hardware import load_profile
 from pagemill.errors import ExitCode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
 

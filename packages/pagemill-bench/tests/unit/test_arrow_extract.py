@@ -1,16 +1,11 @@
 """Extraction from shards, on small pages."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pagemill_bench import arrow_extract
 from pagemill_bench.arrow_extract import RECODED, extraction_rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_stored_bytes_stay_the_same_and_encoding_again_changes_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

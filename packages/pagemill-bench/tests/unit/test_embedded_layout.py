@@ -1,7 +1,5 @@
 """The embedded layout engine is measured without PyTorch."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill_bench import layout

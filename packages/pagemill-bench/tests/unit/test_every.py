@@ -1,7 +1,5 @@
 """All benchmarks at once: what is written, and what is compared."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The busy share of a GPU that is not there."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Plots: well-formed, with every point inside, whatever the figures are."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

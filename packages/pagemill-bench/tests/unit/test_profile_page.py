@@ -1,7 +1,5 @@
 """A profile as people see it: in a terminal and in a browser."""
 
-from __future__ import annotations
-
 from traced_run import profile, traced
 
 from pagemill.profiling.profile import Freed

@@ -1,7 +1,5 @@
 """The tables and sentences about levels and sweeps."""
 
-from __future__ import annotations
-
 import msgspec
 
 from pagemill.config.hardware import load_profile

@@ -1,11 +1,10 @@
 """Saturation in virtual time: servers with known service laws, whose knees and figures are known exactly."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,9 +28,6 @@ from pagemill_bench.saturation import (
 from pagemill_bench.streaming import TimedAnswer
 from pagemill_bench.testing.stub_answers import Fault
 from pagemill_bench.testing.stub_server import StubServer, StubSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 LEVELS = [2**power for power in range(10)]
 GLM = load_card("glm-ocr")

@@ -1,9 +1,7 @@
 """Streamed chat completions: their times, their tokens, and what is no answer."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
@@ -13,9 +11,6 @@ from pagemill.inference.exchange import AttemptFailedError, Cause, Exchange, Req
 from pagemill_bench.server_metrics import decode_metrics, read_metrics
 from pagemill_bench.streaming import TimedAnswer, ask_timed
 from pagemill_bench.testing.stub_server import StubServer, StubSettings
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 BODY = b'{"model":"stub","stream":true,"messages":[]}'
 

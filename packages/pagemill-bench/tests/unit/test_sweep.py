@@ -1,7 +1,5 @@
 """Sweeps: which settings are tried, which is the best, what goes into a profile, and why a start failed."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

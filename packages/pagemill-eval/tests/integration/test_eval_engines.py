@@ -1,7 +1,5 @@
 """``pagemill eval run`` with pagemill's own engines, on small benchmarks that are made here."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from pagemill_eval.kie import field_scores, parse_fields

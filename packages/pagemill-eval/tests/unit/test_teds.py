@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +11,6 @@ from rapidfuzz.distance import Levenshtein
 from pagemill.errors import TooLargeError
 from pagemill_eval import teds as teds_module
 from pagemill_eval.teds import reference_teds, teds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROW = "<tr><td>a</td><td>b</td></tr>"
 TABLE = f"<table>{ROW}{ROW}</table>"

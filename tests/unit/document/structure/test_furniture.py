@@ -1,7 +1,5 @@
 """Running heads, running feet and page numbers."""
 
-from __future__ import annotations
-
 import pytest
 from page_layouts import BODY, HUGE, PROSE, SMALL, heading, page, prose, read, region
 

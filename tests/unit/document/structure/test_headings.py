@@ -1,7 +1,5 @@
 """Headings of a document and their levels."""
 
-from __future__ import annotations
-
 import pytest
 from page_layouts import BODY, HUGE, LARGE, SMALL, heading, levels, page, prose, read, region
 

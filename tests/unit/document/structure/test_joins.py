@@ -1,7 +1,5 @@
 """Paragraphs, lists and tables over page breaks."""
 
-from __future__ import annotations
-
 import pytest
 from page_layouts import heading, page, prose, read, region
 

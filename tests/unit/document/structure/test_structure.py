@@ -1,7 +1,5 @@
 """The structure of a document as a whole: a function of its facts, laid over its records."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given

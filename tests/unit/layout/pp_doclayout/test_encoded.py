@@ -1,7 +1,5 @@
 """Encoded pages to the model's input: which decoder takes which page, and what a broken one does."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Whatever stands on a page: the rules end, and no letter is lost."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given, settings

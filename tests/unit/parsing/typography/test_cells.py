@@ -1,7 +1,5 @@
 """Tables without a full grid: aligned texts, labels and values, cells of several lines."""
 
-from __future__ import annotations
-
 import pytest
 from drawn_sheets import Sheet, markdown
 

@@ -1,7 +1,5 @@
 """Ordinary documents by their fonts and places: titles, headings, furniture, lists, code, columns."""
 
-from __future__ import annotations
-
 import pytest
 from drawn_sheets import PROSE, Sheet, markdown, records
 from PIL import Image

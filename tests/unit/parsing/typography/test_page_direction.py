@@ -1,7 +1,5 @@
 """From which side the text of a page is read."""
 
-from __future__ import annotations
-
 import msgspec
 
 from pagemill.document.page import Mark, Span, TextLine, Word

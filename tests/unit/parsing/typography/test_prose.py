@@ -1,7 +1,5 @@
 """Rows of prose and code."""
 
-from __future__ import annotations
-
 import re
 from math import inf
 

@@ -1,7 +1,5 @@
 """Rows and their pieces."""
 
-from __future__ import annotations
-
 from pagemill.document.page import Mark, Span, TextLine
 from pagemill.parsing.typography.rows import Piece, give_body_size
 

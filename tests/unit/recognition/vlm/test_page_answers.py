@@ -1,7 +1,5 @@
 """What an answer about a whole page holds: labels, places, contents, nothing lost, nothing trusted."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,12 +100,6 @@ def test_the_caption_of_a_table_may_come_between_it_and_its_cells():
 )  # fmt: skip
 def test_nothing_is_lost(text: str, expected: list[tuple[Label, str | None]]):
     assert told(text) == expected
-
-
-def test_a_few_words_beside_a_table_are_its_caption():
-    (element,) = read(ref("table", f"Table 1. Rice\n{TABLE}")).elements
-    assert element.label is Label.TABLE
-    assert "<caption>Table 1. Rice</caption>" in (element.content or "")
 
 
 def test_an_answer_without_places_is_one_text_and_told():

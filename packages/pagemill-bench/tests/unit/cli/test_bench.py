@@ -1,10 +1,9 @@
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -14,9 +13,6 @@ from pagemill_bench import arrow_extract, layout
 from pagemill_bench.cli.bench import command
 from pagemill_bench.table import FigureTable, show
 from pagemill_bench.testing import random_layout_model
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def run(*arguments: str) -> str:

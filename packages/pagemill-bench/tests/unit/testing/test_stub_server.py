@@ -1,7 +1,5 @@
 """The stub server answers as vLLM does, and does what it is told to do wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from base64 import b64decode, b64encode

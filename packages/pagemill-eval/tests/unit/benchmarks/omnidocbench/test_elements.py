@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from pagemill_eval.benchmarks.omnidocbench.elements import Category, elements_of

@@ -1,7 +1,5 @@
 """Lines of display formulas, by the rules of OmniDocBench v1.7."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill_eval.benchmarks.omnidocbench.formula_lines import lines_of, rows_of, with_arrays

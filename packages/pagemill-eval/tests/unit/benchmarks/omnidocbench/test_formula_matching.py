@@ -1,7 +1,5 @@
 """Second matching of display formulas, by the rules of OmniDocBench v1.7."""
 
-from __future__ import annotations
-
 from pagemill_eval.benchmarks.omnidocbench.elements import Category, Element
 from pagemill_eval.benchmarks.omnidocbench.formula_matching import match_formulas
 from pagemill_eval.benchmarks.omnidocbench.v17 import V17

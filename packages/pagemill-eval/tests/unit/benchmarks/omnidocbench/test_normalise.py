@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from pagemill_eval.benchmarks.omnidocbench.normalise import latex_to_text, normal_formula, normal_table, normal_text

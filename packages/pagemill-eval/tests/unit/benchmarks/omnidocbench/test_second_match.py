@@ -1,7 +1,5 @@
 """Second matching of titles and texts, by the rules of OmniDocBench v1.7."""
 
-from __future__ import annotations
-
 from pagemill_eval.benchmarks.omnidocbench.elements import Category, Element
 from pagemill_eval.benchmarks.omnidocbench.matching import Match
 from pagemill_eval.benchmarks.omnidocbench.second_match import as_text, matched_again

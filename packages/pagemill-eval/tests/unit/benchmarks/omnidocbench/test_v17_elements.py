@@ -1,7 +1,5 @@
 """Elements of predictions, by the rules of OmniDocBench v1.7."""
 
-from __future__ import annotations
-
 import pytest
 
 from pagemill_eval.benchmarks.omnidocbench.v17_elements import LaterReader
