@@ -42,8 +42,8 @@ class TypographyThresholds:
     most_turned = 0.2
     """Share of a page's characters in turned lines from which pixels decide."""
     least_slant, head_to_column = 20.0, 3.0
-    """Least angle of turned heads of columns, in degrees, and how far below them the columns may begin, in font sizes. Not
-    measured."""
+    """Least angle of turned heads of columns, in degrees, and how far below them the columns may begin, in font sizes.
+    Not measured."""
 
     # Paragraphs.
     parted_gap, centred_inset = 6.0, 4.0
