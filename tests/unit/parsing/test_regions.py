@@ -100,7 +100,7 @@ class Services:
     async def decode_with_regions(self, payload):
         return None
 
-    async def read(self, pixels, languages):
+    async def read(self, pixels, languages, *, bends=False):
         raise AssertionError("no lines are read here")
 
     async def detect_regions(self, pixels):
@@ -370,7 +370,7 @@ async def test_paragraphs_go_on_in_the_next_column(first, second, between, joine
 
 async def test_without_a_region_engine_no_reader_is_asked_for():
     class Lines(Services):
-        async def read(self, pixels, languages):
+        async def read(self, pixels, languages, *, bends=False):
             raise EngineError("lines are read")
 
         async def region_reader(self):
