@@ -37,6 +37,7 @@ import numpy as np
 import pypdfium2
 
 from page_scores import differences, plain_text, score_page
+from pages.camera import SCENES
 from pages.draw import CACHE, DPI, HELD_BACK, Page, Press, composition
 from pages.languages import LANGUAGES
 from pages.layouts import LAYOUTS, Block
@@ -59,12 +60,13 @@ def seeds_of(text: str) -> list[int]:
 
 
 def severities_of(text: str) -> list[str]:
-    """``digital`` and numbers from 0 to 1, as they stand in the results."""
+    """``digital`` and numbers from 0 to 1, also with a scene of the camera, as they stand in the results."""
     names = []
     for part in text.split(","):
-        if part != DIGITAL and not 0 <= float(part) <= 1:
-            raise argparse.ArgumentTypeError("a severity is digital, or between 0 and 1")
-        names.append(part if part == DIGITAL else f"{float(part):g}")
+        number, colon, scene = part.partition(":")
+        if part != DIGITAL and not (0 <= float(number) <= 1 and (scene in SCENES if colon else True)):
+            raise argparse.ArgumentTypeError("a severity is digital, or between 0 and 1, with a scene if wanted")
+        names.append(part if part == DIGITAL else f"{float(number):g}{colon}{scene}")
     return names
 
 
@@ -72,7 +74,8 @@ def file_of(page: Page, severity: str) -> Path:
     """The file to parse."""
     if severity == DIGITAL:
         return page.pdf
-    return page.scan if float(severity) == 0 else page.photograph(float(severity))
+    number, _, scene = severity.partition(":")
+    return page.scan if number == "0" and not scene else page.photograph(float(number), scene)
 
 
 def parse(
@@ -310,7 +313,8 @@ def main() -> None:
     parser.add_argument("--scripts", metavar="CODES", help=f"only these languages, of {','.join(LANGUAGES)}")
     parser.add_argument("--layouts", metavar="NAMES", help=f"only these layouts, of {','.join(LAYOUTS)}")
     parser.add_argument("--severity", type=severities_of, default="digital,0,0.5", metavar="LIST",
-                        help="digital, and severities from 0 (a clean scan) to 1 (default digital,0,0.5)")  # fmt: skip
+                        help="digital, and severities from 0 (a clean scan) to 1 (default digital,0,0.5), also as "
+                        f"0.5:SCENE, of {', '.join(SCENES)}")  # fmt: skip
     parser.add_argument("--tree", type=Path, help="source tree whose pagemill is scored (default: the one installed)")
     parser.add_argument("--lang", default="auto", help="--lang of pagemill parse (default auto)")
     parser.add_argument("--jobs", type=int, default=2, help="compute threads (default 2)")

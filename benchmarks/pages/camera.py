@@ -2,6 +2,7 @@
 
 The page is a bent sheet on a table top. Curl bends it about one axis, folds and creases lift it; a pinhole camera above
 looks at it from a slant. Light falls from a side, lamps and shadows lie over it; lens, sensor and JPEG do the rest.
+A scene adds what people do with pages: `SCENES`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 _GRID = (161, 121)
 """Nodes of the sheet's displacement, rows and columns."""
+SCENES = ("book", "creases", "hand", "pattern", "screen")
+"""A page beside the gutter of a thick book; a sheet that was crumpled; one held in front of a room; one far away on a
+patterned ground; a page on the display of a computer."""
 _ROUNDS = 12
 """Fixed-point rounds that invert the displacement; it is a contraction, so a few suffice."""
 
@@ -66,27 +70,32 @@ class Photograph:
         return self.map([(float(x), float(y)) for x, y in points])
 
 
-def photograph(page: NDArray[Any], severity: float, seed: int) -> Photograph:
+def photograph(page: NDArray[Any], severity: float, seed: int, scene: str = "") -> Photograph:
     """Photograph a page.
 
     Args:
         page: Its pixels, uint8, shape (height, width, 3), BGR.
         severity: 0 hardly disturbs it (flat, straight from above, even light); 1 is as bad as photographs get that a
             person still reads. Text detection and recognition should survive 0.5.
-        seed: The same page, severity and seed make the same bytes.
+        seed: The same page, severity, seed and scene make the same bytes.
+        scene: One of `SCENES`; empty for a page on a table top.
 
     Raises:
-        ValueError: The severity is not between 0 and 1.
+        ValueError: The severity is not between 0 and 1, or the scene is unknown.
     """
     if not 0 <= severity <= 1:
         raise ValueError("severity is between 0 and 1")
+    if scene not in ("", *SCENES):
+        raise ValueError(f"a scene is one of {', '.join(SCENES)}")
     random = np.random.default_rng((seed, 7919))
+    of_scene = np.random.default_rng((seed, 104729, SCENES.index(scene))) if scene else random  # draws nothing without
     height, width = page.shape[:2]
     aspect = height / width
-    displacement, shade = _bend(random, severity, aspect)
+    displacement, shade = _bend(random, severity, aspect, _lift(of_scene, severity, aspect, scene), scene != "screen")
     out_height = int(max(height, width) * 1.12)
     out_width = int(out_height * (0.75 if aspect > 1 else 4 / 3))
-    homography = _view(random, severity, aspect, out_width, out_height)
+    closeness = of_scene.uniform(0.7, 0.85) if scene in ("hand", "pattern") else 1.0
+    homography = _view(random, severity, aspect, out_width, out_height, closeness)
     mapping = _inverse(homography, displacement, out_width, out_height)
 
     # Pixels of the page; outside of it the table top shows, with the page's shadow beside its edge.
@@ -98,20 +107,36 @@ def photograph(page: NDArray[Any], severity: float, seed: int) -> Photograph:
     sheet *= _sample(shade[..., None], mapping)
     inside = _inside(mapping, width)
     table = _table_top(random, out_width, out_height)
+    if scene in _GROUNDS:
+        table = _GROUNDS[scene](of_scene, out_width, out_height)
+    if scene == "screen":
+        sheet *= _subpixels(of_scene, severity, mapping, width)
     dark = cv2.GaussianBlur(np.roll(inside, (6, 8), (0, 1)), (0, 0), 9)
-    scene = table * (1 - 0.45 * dark[..., None])
-    scene += (sheet - scene) * inside[..., None]
+    seen = table * (1 - 0.45 * dark[..., None])
+    seen += (sheet - seen) * inside[..., None]
+    if scene == "hand":
+        _hold(of_scene, seen, homography, aspect)
 
-    scene *= _light(random, severity, out_width, out_height)
-    scene = _lens(random, severity, scene)
+    seen *= _light(random, severity, out_width, out_height)
+    seen = _lens(random, severity, seen)
     quality = int(95 - 50 * severity * random.uniform(0.6, 1))
-    done, data = cv2.imencode(".jpg", np.clip(scene, 0, 255).astype(np.uint8), [cv2.IMWRITE_JPEG_QUALITY, quality])
+    done, data = cv2.imencode(".jpg", np.clip(seen, 0, 255).astype(np.uint8), [cv2.IMWRITE_JPEG_QUALITY, quality])
     assert done
     return Photograph(bytes(data), (out_width, out_height), homography, displacement)
 
 
-def _bend(random: np.random.Generator, severity: float, aspect: float) -> tuple[Floats, Floats]:
-    """Displacement of the sheet's points as seen from above, in fractions; and its shading."""
+def _bend(
+    random: np.random.Generator, severity: float, aspect: float, more: Floats | float, bends: bool
+) -> tuple[Floats, Floats]:
+    """Displacement of the sheet's points as seen from above, in fractions; and its shading.
+
+    Args:
+        random: Decides.
+        severity: Of the photograph.
+        aspect: Height of the page over its width.
+        more: Added to its lift.
+        bends: Whether it is of paper.
+    """
     rows, columns = _GRID
     x, y = np.meshgrid(np.linspace(0, 1, columns), np.linspace(0, aspect, rows))  # width is 1
     lift = np.zeros_like(x)
@@ -142,6 +167,7 @@ def _bend(random: np.random.Generator, severity: float, aspect: float) -> tuple[
     # Waves of damp or handled paper.
     waves = cv2.resize(random.normal(0, 1, (6, 5)), (columns, rows), interpolation=cv2.INTER_CUBIC)
     lift += 0.016 * severity * waves
+    lift = lift * bends + more
 
     slope_y, slope_x = np.gradient(lift, aspect / (rows - 1), 1 / (columns - 1))
     # A bent sheet keeps its length, so its points move together; in the direction of the slope.
@@ -167,7 +193,27 @@ def _bend(random: np.random.Generator, severity: float, aspect: float) -> tuple[
     return displacement, cv2.GaussianBlur(shade.astype(np.float32), (3, 3), 0)
 
 
-def _view(random: np.random.Generator, severity: float, aspect: float, width: int, height: int) -> Floats:
+def _lift(random: np.random.Generator, severity: float, aspect: float, scene: str) -> Floats | float:
+    """How far a scene lifts the points of the sheet beyond what a table top does."""
+    rows, columns = _GRID
+    x, y = np.meshgrid(np.linspace(0, 1, columns), np.linspace(0, aspect, rows))
+    if scene == "book":  # steep at the gutter, flat at the other edge
+        from_gutter = (x if random.random() < 0.5 else 1 - x) + random.normal(0, 0.02) * (y - aspect / 2)
+        steep = random.uniform(0.12, 0.2)
+        return np.asarray(0.3 * severity * np.exp(-from_gutter / steep) * (1 + 0.4 * from_gutter), dtype=np.float32)
+    if scene == "creases":  # the facets of a crumpled sheet
+        lift = np.zeros_like(x)
+        for _ in range(14):
+            angle = random.uniform(0, np.pi)
+            across = (x - random.random()) * np.cos(angle) + (y - aspect * random.random()) * np.sin(angle)
+            lift += np.abs(across) * random.uniform(-0.12, 0.12) * severity
+        return np.asarray(lift - lift.mean(), dtype=np.float32)
+    return 0.0
+
+
+def _view(
+    random: np.random.Generator, severity: float, aspect: float, width: int, height: int, closeness: float
+) -> Floats:
     """Homography from fractions of the page to pixels of the photograph: slant, rotation, place."""
     tilt_x, tilt_y = severity * random.uniform(-0.55, 0.55), severity * random.uniform(-0.55, 0.55)
     roll = severity * random.normal(0, 0.12)
@@ -177,6 +223,7 @@ def _view(random: np.random.Generator, severity: float, aspect: float, width: in
     seen = seen[:, :2] / (2.2 + seen[:, 2:]) * 2.2
     low, high = seen.min(axis=0), seen.max(axis=0)
     scale = random.uniform(0.93, 0.98) * min(width / (high[0] - low[0]), height / (high[1] - low[1]))
+    scale *= closeness
     if severity == 0:
         scale *= 0.99
     room = np.array([width, height]) - scale * (high - low)
@@ -227,6 +274,76 @@ def _table_top(random: np.random.Generator, width: int, height: int) -> Floats:
     grain = cv2.resize(random.normal(0, 1, shape).astype(np.float32), (width, height), interpolation=cv2.INTER_CUBIC)
     strength = {0: 14, 1: 9, 2: 12}[int(kind)]
     return np.asarray(base, dtype=np.float32) + grain[..., None] * strength
+
+
+def _pattern(random: np.random.Generator, width: int, height: int) -> Floats:
+    """Checked or striped cloth, tiles, or floorboards."""
+    first, second, third = random.uniform(40, 230, (3, 3)).astype(np.float32)
+    angle, pitch = random.uniform(0, np.pi), width / random.uniform(9, 26)
+    x, y = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+    u, v = ((x * np.cos(angle) + y * np.sin(angle)) / pitch, (y * np.cos(angle) - x * np.sin(angle)) / pitch)
+    kind = random.integers(4)
+    if kind == 0:  # gingham
+        share = ((u % 1 < 0.5).astype(np.float32) + (v % 1 < 0.5)) / 2
+    elif kind == 1:  # stripes
+        share = (u % 1 < 0.5).astype(np.float32)
+    elif kind == 2:  # tiles with joints
+        share = ((u % 2 < 0.08) | (v % 2 < 0.08)).astype(np.float32)
+    else:  # boards of unequal colour
+        board = np.floor(u / 2) * 31 + np.floor((v + u // 2) / 9)
+        share = random.random(4096).astype(np.float32)[board.astype(int) % 4096]
+    ground = first + (second - first) * share[..., None]
+    dots = ((u % 3 - 1.5) ** 2 + (v % 3 - 1.5) ** 2 < 0.16) & (kind < 2)
+    ground[dots] = third
+    return np.asarray(cv2.GaussianBlur(ground, (0, 0), 1.2), dtype=np.float32)
+
+
+def _room(random: np.random.Generator, width: int, height: int) -> Floats:
+    """A room out of focus: furniture, walls, windows."""
+    room = np.empty((height, width, 3), np.float32)
+    room[:] = random.uniform(60, 190, 3)
+    for _ in range(14):
+        x, y = int(random.integers(width)), int(random.integers(height))
+        corner = x + int(width * random.uniform(0.1, 0.5)), y + int(height * random.uniform(0.05, 0.4))
+        cv2.rectangle(room, (x, y), corner, random.uniform(20, 250, 3).tolist(), -1)
+    return np.asarray(cv2.GaussianBlur(room, (0, 0), width / 120), dtype=np.float32)
+
+
+def _bezel(random: np.random.Generator, width: int, height: int) -> Floats:
+    """The dark edge around what a display shows."""
+    return np.full((height, width, 3), random.uniform(12, 60), np.float32)
+
+
+_GROUNDS = {"pattern": _pattern, "hand": _room, "screen": _bezel}
+
+
+def _subpixels(random: np.random.Generator, severity: float, mapping: Floats, width: int) -> Floats:
+    """How bright the stripes of a display are at each pixel of the photograph: they beat with those of the sensor."""
+    across = mapping[..., 0] * np.float32(width / random.uniform(0.94, 1.06))
+    down = mapping[..., 1] * np.float32(width * mapping.shape[0] / mapping.shape[1] / random.uniform(0.94, 1.06))
+    depth = np.float32(severity * random.uniform(0.25, 0.5))
+    stripes = [np.sin(2 * np.pi * (across + phase / 3)) for phase in (2, 1, 0)]
+    rows = 1 + depth / 2 * np.sin(2 * np.pi * down)
+    return np.asarray((1 + depth * np.stack(stripes, axis=-1)) * rows[..., None], dtype=np.float32)
+
+
+def _hold(random: np.random.Generator, seen: Floats, homography: Floats, aspect: float) -> None:
+    """Thumbs and fingers over the margins of a page that is held."""
+    skin = np.array(random.choice([(140, 170, 215), (95, 125, 175), (60, 80, 120)]), np.float64)
+    for side in random.permutation(3)[: random.integers(1, 3)]:  # left, right, below
+        along, reach = random.uniform(0.35, 0.75), random.uniform(0.0, 0.03)
+        for finger in range(int(random.integers(1, 4))):
+            place, spread = along + 0.075 * finger, random.normal(0, 0.05)
+            tip = [(reach, place), (1 - reach, place), (place, 1 - reach / aspect)][side]
+            root = [(-0.4, place + spread), (1.4, place + spread), (place + spread, 1.3)][side]
+            ends = cv2.perspectiveTransform(np.array([[tip, root]], np.float64), homography.astype(np.float64))[0]
+            thick = 0.055 * float(np.linalg.norm(homography[:2, 0]))
+            shape = np.zeros(seen.shape[:2], np.float32)
+            start, end = (tuple(map(int, point)) for point in ends)
+            cv2.line(shape, start, end, 1.0, max(3, int(thick)), cv2.LINE_AA)
+            round_off = cv2.GaussianBlur(shape, (0, 0), thick / 4)
+            seen *= 1 - 0.35 * np.roll(round_off, (8, 8), (0, 1))[..., None]
+            seen += shape[..., None] * (skin * (0.45 + 0.55 * round_off[..., None]) - seen)
 
 
 def _light(random: np.random.Generator, severity: float, width: int, height: int) -> Floats:

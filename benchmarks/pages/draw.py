@@ -62,14 +62,14 @@ class Page:
         """The page as a clean scan."""
         return self.folder / f"{self.seed}.png"
 
-    def photograph(self, severity: float) -> Path:
-        """The page as a photograph; made when it is first asked for."""
+    def photograph(self, severity: float, scene: str = "") -> Path:
+        """The page as a photograph, in one of the camera's scenes; made when it is first asked for."""
         camera = hashlib.sha256(Path(photograph.__code__.co_filename).read_bytes()).hexdigest()[:8]
-        path = self.folder / f"{self.seed}-{severity:.2f}-{camera}.jpg"
+        path = self.folder / f"{self.seed}-{severity:.2f}{scene}-{camera}.jpg"
         if not path.exists():
             image = cv2.imread(str(self.scan))
             assert image is not None
-            taken = photograph(image, severity, self.seed)
+            taken = photograph(image, severity, self.seed, scene)
             partial = path.with_suffix(".partial")
             partial.write_bytes(taken.jpeg)
             partial.rename(path)

@@ -137,6 +137,26 @@ def ink_mask(grey: NDArray[Any]) -> Flags:
     return ~ink if ink.mean() > 0.5 else ink
 
 
+def crop_along(pixels: Pixels, middle: Sequence[Point], left: float, right: float, height: float) -> Pixels:
+    """Cut a bent band out of a page and straighten it.
+
+    Args:
+        pixels: The page.
+        middle: Points along the middle of the band, from left to right.
+        left: Where it begins, in pixels of the page.
+        right: Where it ends.
+        height: Of the band.
+    """
+    columns, rows = max(1, round(right - left)), max(1, round(height))
+    x = np.linspace(left, right, columns, endpoint=False, dtype=np.float32)
+    y = np.interp(x, *np.asarray(middle).T).astype(np.float32)
+    y = cv2.blur(y[None], (2 * (rows // 2) + 1, 1), borderType=cv2.BORDER_REPLICATE)
+    down = np.arange(rows, dtype=np.float32)[:, None] - np.float32(rows / 2)
+    across = np.broadcast_to(x, (rows, columns))
+    straight = cv2.remap(pixels, across, y + down, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(straight, dtype=np.uint8)
+
+
 def rotate_quarter(pixels: Pixels, degrees: int) -> Pixels:
     """Turn an image clockwise by a multiple of 90 degrees; the result is C-contiguous.
 

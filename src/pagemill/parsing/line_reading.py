@@ -135,7 +135,7 @@ async def _find_lines(run: PageRun, pixels: Pixels) -> _Found:
     if run.verdict == SOUND:
         return _Found(of_layer, "text-layer")
     with run.stage("recognition"):
-        read = await run.services.read(pixels, run.settings.languages)
+        read = await run.services.read(pixels, run.settings.languages, bends=run.photograph is not None)
     _log_reading(read)
     if run.verdict == PARTIAL and not read.rotation:
         merged = await run.compute("text_layer", merge_lines, of_layer, read.lines)

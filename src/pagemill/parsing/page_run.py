@@ -48,7 +48,7 @@ class PageServices(Protocol):
     async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
         """Detect layout regions, in a microbatch with other pages."""
 
-    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
+    async def read(self, pixels: Pixels, languages: Sequence[str] | None, *, bends: bool = False) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
 
     async def table_engine(self) -> StructureModel:

@@ -42,6 +42,10 @@ class DetectedLine:
     polygon: Quad
     """Corners clockwise from the line's own top-left, in page pixels."""
     score: float
+    middle: tuple[Point, ...] = ()
+    """Points halfway between its upper and its lower edge, from left to right; of long level lines alone."""
+    height: float = 0.0
+    """Across its middle, where that is known: a bent line is lower than its polygon."""
 
     @property
     def box(self) -> Box:

@@ -13,7 +13,7 @@ import numpy as np
 from pagemill.document.geometry import Box, area, as_array, as_boxes, shared_areas
 from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
-from pagemill.imaging.transforms import crop_quad, rotate_quarter
+from pagemill.imaging.transforms import crop_along, crop_quad, resize, rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
 from pagemill.recognition.calibration import expected_right
@@ -72,6 +72,9 @@ _SCRIPTS_OF_PAGE = 3  # in scripts that the primary does not read
 _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _CROSSED = 0.99  # confidence from which no stamp crosses a line: "due: 1,2" under one was read as "dueA1" at 0.973
+_CLEAR = 0.95  # confidence below which a line of a photograph is read again, wider
+_WIDENED = 1.25
+_TRIMMED = 0.85  # of a line's height: what is left holds its letters, and little of other lines
 _SHORT = 4  # characters that may read well in a mirror by chance
 _SYMMETRICAL = 0.65  # likeness of both readings: "XVIII MMXIX" has 0.7 and more, a line from the back up to 0.54
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
@@ -140,8 +143,12 @@ class PageReader:
         self._plan = plan
         self._services = services
 
-    async def read(self, page: Pixels) -> ReadPage:
+    async def read(self, page: Pixels, *, bends: bool = False) -> ReadPage:
         """Find and read all lines.
+
+        Args:
+            page: Its pixels.
+            bends: Whether its lines may be bent, and its letters blurred, as those of photographs are.
 
         Raises:
             LanguageError: Languages are to be detected, and most of the page is in a script no installed engine reads.
@@ -154,7 +161,7 @@ class PageReader:
             level = [line for line in found if _is_flat(line, _LEVEL)]
             page, found = await self._turned(page, rotation)
             found = await self._with_level(page, found, level, rotation)
-        lines, shares = await self._first_reading(page, found)
+        lines, shares = await self._first_reading(page, found, bends)
         head_down = is_head_down(shares) and (reads_below(lines, UNSURE) or is_poor_snippet(lines))
         # Upside down, no reading is evidence for a script: other engines are asked once the text stands upright.
         if not head_down:
@@ -164,7 +171,7 @@ class PageReader:
         if flip:
             rotation = (rotation + flip) % 360
             page, found = await self._turned(page, flip)
-            lines, shares = await self._first_reading(page, found)
+            lines, shares = await self._first_reading(page, found, bends)
         if flip or head_down:
             await self._read_others(lines, shares)
         mirrored = await self._mirrored(lines)
@@ -267,16 +274,34 @@ class PageReader:
         page = await self._services.compute(rotate_quarter, page, degrees)
         return page, await self._services.detect(page)
 
-    async def _first_reading(self, page: Pixels, found: list[DetectedLine]) -> tuple[list[Line], dict[str, float]]:
+    async def _first_reading(
+        self, page: Pixels, found: list[DetectedLine], bends: bool
+    ) -> tuple[list[Line], dict[str, float]]:
         """Read all lines with the primary engine, and detect the scripts of a sample by its looks."""
         found = await self._services.compute(cut_at_gutters, page, found)
         quads = [reading_quad(line.polygon) for line in found]
         images = await self._services.compute(_cut, page, quads)
+        if bends:
+            images = await self._services.compute(_straightened, page, found, images)
         lines = [Line(quad, image) for quad, image in zip(quads, images, strict=True)]
         await self._read_first(lines)
+        if bends:
+            await self._read_blurred(lines)
         lines += await self._read_inks(lines)
         sample = [lines[index].image for index in longest(quads)]
         return lines, await self._services.compute(script_shares, sample)
+
+    async def _read_blurred(self, lines: list[Line]) -> None:
+        """Read doubtful lines a second time, wider: blurred letters need more columns. The surer reading wins."""
+        doubtful = [line for line in lines if is_long(line) and line.text.confidence < _CLEAR]
+        images = await self._services.compute(lambda: [_widened(line.image) for line in doubtful])
+        for engine in {line.engine for line in doubtful}:
+            own = [(line, image) for line, image in zip(doubtful, images, strict=True) if line.engine == engine]
+            texts = await self._services.recognize(engine, [image for _, image in own])
+            unread = await self._services.compute(_unread, [image for _, image in own], texts)
+            for (line, _), text, share in zip(own, texts, unread, strict=True):
+                if text.confidence > line.text.confidence:
+                    line.text, line.unread = text, share
 
     async def _read_inks(self, lines: list[Line]) -> list[Line]:
         """Read what a stamp crosses without the stamp; the lines of the stamps themselves."""
@@ -449,6 +474,19 @@ class PageReader:
 
 def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
     return [crop_quad(page, quad) for quad in quads]
+
+
+def _straightened(page: Pixels, found: Sequence[DetectedLine], images: Sequence[Pixels]) -> list[Pixels]:
+    """The images of lines, those that are bent cut along their middle, without what stands above and below."""
+    return [
+        crop_along(page, line.middle, line.box[0], line.box[2], _TRIMMED * line.height) if line.middle else image
+        for line, image in zip(found, images, strict=True)
+    ]
+
+
+def _widened(image: Pixels) -> Pixels:
+    height, width = image.shape[:2]
+    return resize(image, round(_WIDENED * width), height)
 
 
 def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:

@@ -253,9 +253,9 @@ class Services:
             return None
         return DecodedPage(pixels=layout.pixels, dpi=image.dpi, warnings=image.warnings), layout.regions
 
-    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
+    async def read(self, pixels: Pixels, languages: Sequence[str] | None, *, bends: bool = False) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
-        return await self._text.read(pixels, languages)
+        return await self._text.read(pixels, languages, bends=bends)
 
     async def table_engine(self) -> StructureModel:
         """The model for rows and columns of tables, loaded."""

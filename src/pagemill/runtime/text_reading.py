@@ -44,15 +44,15 @@ class TextReading:
         self._offers: Once[dict[str, RecognizerOffer]] = Once(lambda: self.compute(offers))
         self._recognizers: dict[str, Once[MicroBatcher[Pixels, RecognizedText]]] = {}
 
-    async def read(self, page: Pixels, languages: Sequence[str] | None) -> ReadPage:
-        """Find and read all lines of a page.
+    async def read(self, page: Pixels, languages: Sequence[str] | None, *, bends: bool = False) -> ReadPage:
+        """Find and read all lines of a page, which ``bends`` like that of a photograph.
 
         Raises:
             LanguageError: No installed engine reads a language that was asked for, or the page's script.
         """
         from pagemill.recognition.reader import PageReader  # pages of text do without
 
-        return await PageReader(await self._plan(languages), self).read(page)
+        return await PageReader(await self._plan(languages), self).read(page, bends=bends)
 
     async def check(self, languages: Sequence[str]) -> None:
         """Raise a LanguageError when no installed engine reads one of the languages."""

@@ -1,11 +1,12 @@
 """The accuracy benchmark: its options, its rows and its tables."""
 
+import argparse
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accuracy import interval, score, summary
+from accuracy import interval, score, severities_of, summary
 from pages.draw import Page
 from pages.layouts import Block
 
@@ -55,3 +56,10 @@ def test_means_are_over_pages_and_over_tables(page: Page) -> None:
     assert made["teds"]["mean"] == 0.5
     assert made["teds"]["count"] == 3
     assert made["failed"] == 1
+
+
+def test_severities_may_name_a_scene_of_the_camera() -> None:
+    assert severities_of("digital,0,0.50,0.5:hand") == ["digital", "0", "0.5", "0.5:hand"]
+    for wrong in ("0.5:sea", "2:hand", "0.5:"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            severities_of(wrong)

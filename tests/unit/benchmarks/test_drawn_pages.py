@@ -11,7 +11,7 @@ import pytest
 from chromium_pipe import CHROMIUM
 from pagemill.errors import MissingDependencyError
 from pages import languages
-from pages.camera import photograph
+from pages.camera import SCENES, photograph
 from pages.draw import PRESS_SEEDS, Press, composition
 from pages.languages import FONTS, LANGUAGES, language
 from pages.layouts import COMMON, LAYOUTS, build
@@ -116,3 +116,16 @@ def test_a_photograph_is_the_same_by_seed() -> None:
     first, second, other = (photograph(page, 0.5, seed) for seed in (1, 1, 2))
     assert first.jpeg == second.jpeg
     assert first.jpeg != other.jpeg
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_scene_is_a_photograph_of_its_own(scene: str) -> None:
+    page = _page_with_a_cross(0.5, 0.5)
+    first, second, plain = (photograph(page, 0.5, 1, each) for each in (scene, scene, ""))
+    assert first.jpeg == second.jpeg
+    assert first.jpeg != plain.jpeg
+
+
+def test_an_unknown_scene_is_refused() -> None:
+    with pytest.raises(ValueError, match="a scene is one of book"):
+        photograph(_page_with_a_cross(0.5, 0.5), 0.5, 1, "sea")

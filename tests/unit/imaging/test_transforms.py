@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.imaging.transforms import crop, crop_quad, fit, resize, rotate_quarter
+from pagemill.imaging.transforms import crop, crop_along, crop_quad, fit, resize, rotate_quarter
 
 
 def checkered(height: int, width: int) -> np.ndarray:
@@ -115,3 +115,15 @@ def test_rotate_quarter_is_clockwise():
     assert rotate_quarter(page, 90).flags.c_contiguous
     with pytest.raises(ValueError, match="multiple of 90"):
         rotate_quarter(page, 45)
+
+
+def test_crop_along_straightens_a_bent_band():
+    page = np.full((100, 400, 3), 255, np.uint8)
+    x = np.arange(400)
+    middle = [(float(each), 50 + 15 * np.sin(each / 70)) for each in x]
+    for column, y in middle:
+        page[round(y) - 5 : round(y) + 5, int(column)] = 0
+    band = crop_along(page, middle, 20.0, 380.0, 24.0)
+    assert band.shape == (24, 360, 3)
+    assert band[10:14].max() < 60
+    assert min(band[:4].min(), band[-4:].min()) > 200

@@ -40,7 +40,7 @@ class Services:
     async def decode(self, payload):
         return DecodedPage(pixels=np.full((400, 300, 3), 255, dtype=np.uint8))
 
-    async def read(self, pixels, languages):
+    async def read(self, pixels, languages, *, bends=False):
         lines = [TextLine(text=f"a{i} = c", box=box, confidence=0.9, engine="e") for i, box in enumerate(BOXES)]
         return ReadPage(lines=lines)
 

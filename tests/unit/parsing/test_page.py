@@ -34,7 +34,7 @@ class Services:
             await self.before_decoding()
         return DecodedPage(pixels=np.full((60, 40, 3), 255, dtype=np.uint8), scale=0.5)
 
-    async def read(self, pixels, languages):
+    async def read(self, pixels, languages, *, bends=False):
         if self.before_reading:
             await self.before_reading()
         return self.what_is_read
@@ -152,7 +152,7 @@ class PhotographServices(Services):
     async def decode(self, payload):
         return DecodedPage(pixels=SHADED, text_layer=self.text_layer)
 
-    async def read(self, pixels, languages):
+    async def read(self, pixels, languages, *, bends=False):
         self.seen.append(pixels)
         return self.what_is_read
 

@@ -98,7 +98,7 @@ class Services:
     async def decode_with_regions(self, payload):
         return None
 
-    async def read(self, pixels, languages):
+    async def read(self, pixels, languages, *, bends=False):
         raise AssertionError("no lines are read here")
 
     async def detect_regions(self, pixels):

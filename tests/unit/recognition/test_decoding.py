@@ -102,3 +102,24 @@ def test_every_character_has_a_center_and_no_outer_space(classes):
     assert read.text == read.text.strip()
     assert all(0 <= start < end <= 1 for _, start, end in read.word_spans)
     assert " ".join(word for word, _, _ in read.word_spans) == " ".join(read.text.split())
+
+
+def test_a_long_kernel_tells_its_middle_and_its_height():
+    probability = np.zeros((100, 400), np.float32)
+    x = np.arange(20, 380)
+    y = 50 + 12 * np.sin(x / 60)
+    for column, middle in zip(x, y, strict=True):
+        probability[round(middle) - 4 : round(middle) + 5, column] = 1
+    (line,) = lines_from_map(probability, (2.0, 2.0))
+    points = np.array(line.middle)
+    assert len(points) > 10
+    assert abs(points[:, 1] / 2 - np.interp(points[:, 0] / 2, x, y)).max() < 2
+    assert line.height == pytest.approx(2 * 10 * 2.6, rel=0.1)
+    assert line.height < 0.6 * np.ptp(np.array(line.polygon)[:, 1])
+
+
+def test_a_short_kernel_has_no_middle():
+    probability = np.zeros((100, 400), np.float32)
+    probability[40:60, 20:100] = 1
+    (line,) = lines_from_map(probability, (1.0, 1.0))
+    assert line.middle == ()

@@ -1,5 +1,6 @@
 """The reader against engines made of rules: dark lines hold Latin text, darker ones Korean."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -396,3 +397,51 @@ async def test_a_headline_across_vertical_text_is_read_as_it_lay():
     headline, across = (DetectedLine(polygon=quad(*box), score=1.0) for box in ((0, 20, 620, 60), (380, 260, 430, 290)))
     found = await PageReader(KOREAN, RuleEngines())._with_level(page, [long, *pieces], [headline, across], 270)
     assert [line.polygon for line in found] == [long.polygon, ((20, 620), (20, 0), (60, 0), (60, 620))]
+
+
+class BlurredEngines(RuleEngines):
+    """Whose line is bent, and is read surely where it is wider than it was detected."""
+
+    async def detect(self, page):
+        middle = tuple((float(x), 40.0) for x in range(20, 600, 20))
+        return [replace(line, middle=middle, height=40.0) for line in await super().detect(page)]
+
+    def _read(self, engine, line):
+        wide = line.shape[1] > 620
+        return RecognizedText(text="latin text" if wide else "lat tex", confidence=0.98 if wide else 0.6)
+
+
+@pytest.mark.parametrize(("bends", "text", "calls"), [(True, "latin text", 2), (False, "lat tex", 1)])
+async def test_a_doubtful_line_of_a_photograph_is_read_again_wider(bends: bool, text: str, calls: int):
+    engines = BlurredEngines()
+    result = await PageReader(Plan("rapidocr", ()), engines).read(page_of(LATIN_INK), bends=bends)
+    assert [line.text for line in result.lines] == [text]
+    assert engines.calls["rapidocr"] >= calls
+
+
+async def test_a_second_reading_that_is_less_sure_is_not_taken():
+    class Engines(BlurredEngines):
+        def _read(self, engine, line):
+            wide = line.shape[1] > 620
+            return RecognizedText(text="wide" if wide else "latin text", confidence=0.7 if wide else 0.9)
+
+    result = await PageReader(Plan("rapidocr", ()), Engines()).read(page_of(LATIN_INK), bends=True)
+    assert [line.text for line in result.lines] == ["latin text"]
+
+
+def test_a_bent_line_is_cut_along_its_middle_without_its_neighbours():
+    page = np.full((120, 620, 3), 255, np.uint8)
+    x = np.arange(620)
+    y = 60 + 20 * np.sin(x / 100)
+    for offset in (0, 40):  # a line, and the one below
+        for column in x:
+            page[round(y[column]) + offset - 8 : round(y[column]) + offset + 8, column] = 100
+    quad = ((0.0, 30.0), (620.0, 30.0), (620.0, 100.0), (0.0, 100.0))
+    middle = tuple((float(column), float(y[column])) for column in x[::10])
+    line = DetectedLine(polygon=quad, score=1.0, middle=middle, height=30.0)
+    other = np.zeros((1, 1, 3), np.uint8)
+    bent, straight = reader._straightened(page, [line, replace(line, middle=())], [other, other])
+    assert straight is other
+    assert bent.shape[1] == 620
+    assert bent[bent.shape[0] // 2].max() < 120
+    assert min(bent[0].min(), bent[-1].min()) > 200

@@ -116,7 +116,7 @@ class World:
             raise CorruptInputError("broken")
         return DecodedPage(pixels=np.full((8, 8, 3), 255 if behaviour != "hang" else 0, dtype=np.uint8))
 
-    async def read(self, pixels, languages):
+    async def read(self, pixels, languages, *, bends=False):
         if not pixels.any():
             await asyncio.Event().wait()
         return ReadPage(lines=[])

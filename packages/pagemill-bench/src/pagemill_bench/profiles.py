@@ -108,8 +108,8 @@ class _FreeStage(Services):
     async def detect_regions(self, pixels: Pixels) -> list[DetectedRegion]:
         return await self._answer(lambda: super(_FreeStage, self).detect_regions(pixels))
 
-    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
-        return await self._answer(lambda: super(_FreeStage, self).read(pixels, languages))
+    async def read(self, pixels: Pixels, languages: Sequence[str] | None, *, bends: bool = False) -> ReadPage:
+        return await self._answer(lambda: super(_FreeStage, self).read(pixels, languages, bends=bends))
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._answer(lambda: super(_FreeStage, self).compute(function, *args, **kwargs))
