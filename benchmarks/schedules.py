@@ -106,7 +106,7 @@ class Simulated(Services):
         found: list[DetectedRegion] = await self._layout_calls.submit(0)
         return found
 
-    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
+    async def read(self, pixels: Pixels, languages: Sequence[str] | None, *, bends: bool = False) -> ReadPage:
         """Nothing, at the cost of a microbatch."""
         read: ReadPage = await self._reading_calls.submit(0)
         return read

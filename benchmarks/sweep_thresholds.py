@@ -301,13 +301,13 @@ class Kept(Services):
             self._regions[key] = await super().detect_regions(pixels)
         return copy.deepcopy(self._regions[key])
 
-    async def read(self, pixels: Pixels, languages: Sequence[str] | None) -> ReadPage:
+    async def read(self, pixels: Pixels, languages: Sequence[str] | None, *, bends: bool = False) -> ReadPage:
         """Read a page once, or its lines once."""
         if self.read_again:
-            return await super().read(pixels, languages)
+            return await super().read(pixels, languages, bends=bends)
         key = (digest(pixels), languages)
         if key not in self._pages:
-            self._pages[key] = await super().read(pixels, languages)
+            self._pages[key] = await super().read(pixels, languages, bends=bends)
         return copy.deepcopy(self._pages[key])
 
     async def compute(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
