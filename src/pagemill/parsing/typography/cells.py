@@ -66,7 +66,7 @@ def aligned_tables(rows: Sequence[PageRow], drawn: Drawn, leading: Leading) -> l
     start = behind = 0
     while start < len(rows):
         end = _run_from(rows, start, drawn, leading)
-        head = _with_heads(rows, start, behind) if end - start > 1 else start
+        head = _with_heads(rows, start, behind, drawn) if end - start > 1 else start
         table = table_of(rows[head:end], drawn, leading) if end - head >= TYPOGRAPHY.table_rows else None
         if table is None and head < start:
             head, table = start, table_of(rows[start:end], drawn, leading)
@@ -92,11 +92,11 @@ def _is_justified(rows: Sequence[PageRow], start: int, end: int, leading: Leadin
     return bool(flush) and spread < TYPOGRAPHY.aligned * size
 
 
-def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
+def _with_heads(rows: Sequence[PageRow], start: int, behind: int, drawn: Drawn) -> int:
     """The first row of a table whose head spans columns, and so has other places than the rows below."""
     while start > behind:
         below = rows[start]
-        if _is_between_heads(rows, start):
+        if _is_between_heads(rows, start) or _spans_heads(rows, start, drawn):
             start -= 1
             continue
         middle = below.pitch < TYPOGRAPHY.beside * below.size  # of a cell with more lines, the first of which is above
@@ -113,6 +113,21 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int) -> int:
             break
         start -= step
     return start
+
+
+def _spans_heads(rows: Sequence[PageRow], place: int, drawn: Drawn) -> bool:
+    """Whether the row above has one head over all columns but the first: centred above theirs, with lines between."""
+    row, below, first = rows[place - 1], rows[place], min(row.x1 for row in rows[place + 1 : place + 4])
+    heads, extents = _extents(below), _extents(row)
+    if len(extents) != 1 or len(heads) < 2 or below.parted or not same_size(row.size, below.size):
+        return False
+    (x1, x2), left, right = extents[0], heads[0][0], heads[-1][1]
+    centred = abs(x1 + x2 - left - right) < 2 * TYPOGRAPHY.cell_gap * row.size
+    inside = first + row.size < left < x1 and x2 < right and below.pitch < TYPOGRAPHY.written_on * row.size
+    if not (centred and inside):
+        return False  # a line over the first column, too, is that of a table below its title
+    between = [rule for rule in drawn.horizontal if row.baseline < rule.position < below.baseline - 0.4 * below.size]
+    return all(any(first < rule.start < end and start < rule.end for rule in between) for start, end in heads)
 
 
 def _is_between(rows: Sequence[PageRow], place: int) -> bool:
@@ -296,6 +311,11 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     pieces = [piece for row in rows for piece in row.pieces]
     rows, starts = _parted_at_starts(rows)
     heads = 1 if _is_between_heads(rows, 1) else 0  # over several columns, whose gutters they cross
+    if len(rows) > 2 and _spans_heads(rows, 1, drawn):
+        first = rows[0].pieces
+        wide = [replace(first[0], x1=rows[1].x1), *first[1:]]
+        wide[-1] = replace(wide[-1], x2=rows[1].x2)
+        heads, rows = 1, [PageRow(wide), *rows[1:]]
     separators = _separators(rows[heads:], drawn)
     reach = TYPOGRAPHY.cell_gap * rows[0].size
     separators = sorted([*separators, *(x for x in starts if not any(x - reach < other <= x for other in separators))])

@@ -897,3 +897,38 @@ def test_code_right_below_a_heading_with_code_in_it_is_none_of_the_heading(tmp_p
     text = markdown(sheet, tmp_path)
     assert "const gate = {\n" in text.split("```")[1]
     assert "`open` in the same mill" in next(line for line in text.splitlines() if line.startswith("## "))
+
+
+@pytest.mark.parametrize("lines", ["each", "one"])
+def test_a_head_over_columns_is_in_the_table(tmp_path, lines):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    sheet.put(365, y, "Year ended", "Helvetica-Bold", 10)
+    for x, year in zip((280, 360, 440), ("2025", "2024", "2023"), strict=True):
+        sheet.put(x + 20, y + 15, year, "Helvetica-Bold", 10)
+        if lines == "each":
+            sheet.line(x, 842 - y - 4, x + 65, 842 - y - 4)
+    if lines == "one":
+        sheet.line(280, 842 - y - 4, 505, 842 - y - 4)
+    for row, label in enumerate(("Cost of revenue", "Research", "Sales", "Total")):
+        sheet.put(76, y + 32 + 14 * row, label, size=10)
+        for x in (280, 360, 440):
+            sheet.put(x + 22, y + 32 + 14 * row, f"{row}{x}", size=10)
+    text = markdown(sheet, tmp_path)
+    assert '<th></th><th colspan="3">Year ended</th>' in text
+    assert "<td>Total</td><td>3280</td><td>3360</td><td>3440</td>" in text
+
+
+@pytest.mark.parametrize("corner", ["Part", ""])
+def test_a_title_above_the_top_line_of_a_table_is_not_in_it(tmp_path, corner):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    sheet.put(265, y, "Our costs", "Helvetica-Bold", 11)
+    for below in (4, 20, 78):
+        sheet.line(72, 842 - y - below, 510, 842 - y - below)
+    for row, cells in enumerate(
+        ((corner, "2025", "2024"), ("Wood", "12", "14"), ("Iron", "3", "5"), ("Wages", "9", "8"))
+    ):
+        for x, cell in zip((76, 280, 440), cells, strict=True):
+            sheet.put(x, y + 16 + 18 * row, cell, "Helvetica-Bold" if not row else "Helvetica")
+    assert "# Our costs" in markdown(sheet, tmp_path)
