@@ -74,7 +74,6 @@ _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" 
 _CROSSED = 0.99  # confidence from which no stamp crosses a line: "due: 1,2" under one was read as "dueA1" at 0.973
 _CLEAR = 0.95  # confidence below which a line of a photograph is read again, wider
 _WIDENED = 1.25
-_TRIMMED = 0.85  # of a line's height: what is left holds its letters, and little of other lines
 _SHORT = 4  # characters that may read well in a mirror by chance
 _SYMMETRICAL = 0.65  # likeness of both readings: "XVIII MMXIX" has 0.7 and more, a line from the back up to 0.54
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
@@ -479,7 +478,7 @@ def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
 def _straightened(page: Pixels, found: Sequence[DetectedLine], images: Sequence[Pixels]) -> list[Pixels]:
     """The images of lines, those that are bent cut along their middle, without what stands above and below."""
     return [
-        crop_along(page, line.middle, line.box[0], line.box[2], _TRIMMED * line.height) if line.middle else image
+        crop_along(page, line.middle, line.box[0], line.box[2], line.height) if line.middle else image
         for line, image in zip(found, images, strict=True)
     ]
 
