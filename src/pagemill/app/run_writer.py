@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -171,7 +170,7 @@ class RunWriter:
         self._landed(page)
         # Its other pages cannot be read either: one record stands for all, and a resumed run tries the file again.
         of_source = str(key._replace(page=0))
-        return replace(
+        return msgspec.structs.replace(
             page, record=msgspec.structs.replace(record, page_key=of_source, page_id=page_id, page_number=None)
         )
 

@@ -102,11 +102,12 @@ def pages_from_docjson(data: bytes | str) -> list[PageResult]:
     """The records that a DocJSON file was made of, as of this version.
 
     Raises:
-        ValueError: It is not DocJSON 2, or lacks pages.
+        ValueError: It is not DocJSON 2.1 or a later 2, or lacks pages.
     """
     try:
         document = msgspec.json.decode(data, type=DocJSON)
-        if document.schema_version.split(".")[0] != DOCJSON_VERSION.split(".")[0]:
+        # 2.0 does not tell which texts are furniture.
+        if document.schema_version == "2.0" or document.schema_version.split(".")[0] != DOCJSON_VERSION.split(".")[0]:
             raise ValueError(f"DocJSON of version {document.schema_version}, not {DOCJSON_VERSION}")
         # The count is written last, so a file that was cut off in between does not pass for whole.
         if document.page_count != len(document.pages):

@@ -156,8 +156,9 @@ def test_records_come_back_as_they_were(records):
     "data",
     ["", "[]", "{}", b"\xff", "[" * 100_000, '{"schema_version":"1.5","elements":[],"pages":[]}',
      '{"schema_version":"1.5","doc_id":"d","source":"s","pages":[],"page_count":0}',
-     '{"schema_version":"2.0","doc_id":"d","source":"s","pages":[],"page_count":5}',
-     '{"schema_version":"2.0","doc_id":"d","source":"s","page_count":1,"pages":[{"page_id":"d","page_idx":0,'
+     '{"schema_version":"2.0","doc_id":"d","source":"s","pages":[],"page_count":0}',
+     '{"schema_version":"2.1","doc_id":"d","source":"s","pages":[],"page_count":5}',
+     '{"schema_version":"2.1","doc_id":"d","source":"s","page_count":1,"pages":[{"page_id":"d","page_idx":0,'
      '"page_number":1,"elements":[{"label":"text","bbox":[0,0,1,1],"id":"d/0","category":"text","caption_of":"d/7"}]}]}'],
 )  # fmt: skip
 def test_other_files_are_refused(data):

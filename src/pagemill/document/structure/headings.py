@@ -296,7 +296,8 @@ def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
     for draft in bold:
         if draft in hanging:
             continue
-        if len(hanging) >= _MARKED or _is_indented(draft, book.drafts[draft.page], edges):
+        others = book.drafts[draft.page]
+        if (len(hanging) >= _MARKED and not _is_centred(draft, others)) or _is_indented(draft, others, edges):
             draft.label, draft.level = Label.TEXT, None
             continue
         unknown = 0 if usual is None or not set_off or _ENDS.search(draft.facts.tail) else least

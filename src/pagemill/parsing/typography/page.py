@@ -42,7 +42,7 @@ from pagemill.parsing.typography.rows import (
 from pagemill.parsing.typography.ruled import open_tables, ruled_tables, without
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
 from pagemill.parsing.typography.turned import turned_tables
-from pagemill.parsing.typography.turned_heads import levelled_heads, restore_turned
+from pagemill.parsing.typography.turned_heads import are_of_tables, levelled_heads, restore_turned
 
 SOURCE = "typography"
 """``Region.source`` of what was found by fonts and places."""
@@ -60,6 +60,7 @@ def typographic_blocks(
     page_number: int | None,
     *,
     written: bool = True,
+    with_heads: bool = True,
 ) -> list[Block] | None:
     """The blocks of a page in reading order; None where its text alone does not tell its structure.
 
@@ -70,10 +71,11 @@ def typographic_blocks(
         size: Width and height of the page in pixels.
         page_number: From 1, where it is known.
         written: Whether the lines are in the order in which they were written; else in that in which they are read.
+        with_heads: Whether turned lines may be heads of columns.
     """
     width, height = size
     turned = [line for line in lines if abs(direction(line)) >= 1]
-    heads = levelled_heads(turned, [line for line in lines if abs(direction(line)) < 1])
+    heads = levelled_heads(turned, [line for line in lines if abs(direction(line)) < 1]) if with_heads else {}
     stand_ins = {id(line): stand_in for stand_in, line in heads.values()}
     level = [stand_ins.get(id(line), line) for line in lines if abs(direction(line)) < 1 or id(line) in stand_ins]
     tables, turned = turned_tables(layer, [line for line in turned if id(line) not in stand_ins], size, SOURCE)
@@ -105,6 +107,8 @@ def typographic_blocks(
         block.inner_lines = tuple(line for line, picture in zip(level, lettering, strict=True) if picture == place)
     page = _Page(layer, pieces, width, height, mirrored=mirrored, page_number=page_number)
     blocks = page.blocks([*shown, *tables])
+    if not are_of_tables(blocks, heads):
+        return typographic_blocks(layer, lines, shown, size, page_number, written=written, with_heads=False)
     restore_turned(blocks, heads)
     blocks += [_turned_block(line, body) for line in turned]
     return _with_furniture(blocks, furniture, height, width, mirrored)
@@ -541,13 +545,18 @@ def drop_caps(pieces: list[Piece], body: float) -> tuple[list[Piece], list[tuple
             or (initial.x2 - 1 < piece.x1 and abs(initial.line.box[1] - piece.baseline) < piece.size)
         ]
         beside.sort(key=lambda piece: piece.baseline)
-        if len(beside) > 1 and beside[0].text[0].isalpha():
+        if len(beside) > 1 and _ends_word(beside[0].text):
             for piece in beside:
                 piece.x1 = initial.x1
             links = tuple(span for span in initial.line.spans if span.mark is Mark.LINK)  # its weight is no emphasis
             found.append((replace(initial, line=structs.replace(initial.line, spans=links)), beside))
             parted.add(id(initial))
     return [piece for piece in pieces if id(piece) not in parted], found
+
+
+def _ends_word(text: str) -> bool:
+    """Whether a text may begin with the rest of a word; names beside a letter of an index begin with a capital."""
+    return text[0].isalpha() and not (text[0].isupper() and text[1:2].islower())
 
 
 def margin_numbers(pieces: list[Piece], width: int, *, mirrored: bool) -> tuple[list[Piece], list[Piece], bool]:

@@ -41,9 +41,9 @@ class TypographyThresholds:
     measured."""
     most_turned = 0.2
     """Share of a page's characters in turned lines from which pixels decide."""
-    least_slant, head_to_column = 20.0, 3.0
-    """Least angle of turned heads of columns, in degrees, and how far below them the columns may begin, in font sizes.
-    Not measured."""
+    least_slant, head_to_column, most_heads = 20.0, 3.0, 400
+    """Least angle of turned heads of columns, in degrees, how far below them the columns may begin, in font sizes, and
+    most turned lines of a page that are compared. Not measured."""
 
     # Paragraphs.
     parted_gap, centred_inset = 6.0, 4.0

@@ -8,6 +8,7 @@ from itertools import pairwise
 from msgspec import structs
 
 from pagemill.document.geometry import Box, union_box
+from pagemill.document.labels import Label
 from pagemill.document.page import TextLine, Word
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.lines import direction
@@ -21,6 +22,8 @@ def levelled_heads(turned: Sequence[TextLine], level: Sequence[TextLine]) -> dic
     level. By the identity of the level line: itself and the turned one.
     """
     found: dict[int, tuple[TextLine, TextLine]] = {}
+    if len(turned) > TYPOGRAPHY.most_heads:
+        return found
     words = [word.box for line in level for word in line.words] or [line.box for line in level]
     for group in _side_by_side(turned):
         size = max(map(_size, group))
@@ -28,8 +31,10 @@ def levelled_heads(turned: Sequence[TextLine], level: Sequence[TextLine]) -> dic
         places = [_foot_x(line) for line in group]
         pitch = min(after - before for before, after in pairwise(places))
         below = [box for box in words if -size < box[1] - foot < TYPOGRAPHY.head_to_column * size]
-        over = sum(any(box[0] - pitch / 2 < x < box[2] + pitch / 2 for box in below) for x in places)
-        if over < 0.6 * len(group):
+        near = min(pitch / 2, 2 * size)
+        over = sum(any(box[0] - near < x < box[2] + near for box in below) for x in places)
+        ended = sum(not _goes_on(line, turned) for line in group)
+        if min(over, ended) < 0.6 * len(group):
             continue
         beside = next((line.box for line in level if abs(_baseline(line) - foot) < size), None)
         top, bottom = (beside[1], beside[3]) if beside else (foot - 0.85 * size, foot + 0.25 * size)
@@ -41,17 +46,30 @@ def levelled_heads(turned: Sequence[TextLine], level: Sequence[TextLine]) -> dic
     return found
 
 
+def are_of_tables(blocks: Sequence[Block], heads: Mapping[int, tuple[TextLine, TextLine]]) -> bool:
+    """Whether all blocks with level lines of turned ones are tables, which have more text than these."""
+    for block in blocks:
+        lines = _lines(block)
+        own = sum(id(line) in heads for line in lines)
+        if own and (block.label is not Label.TABLE or len(lines) < 2 * own):
+            return False
+    return True
+
+
 def restore_turned(blocks: Sequence[Block], heads: Mapping[int, tuple[TextLine, TextLine]]) -> None:
     """Put the turned lines back into the blocks that took up level ones for them."""
     for block in blocks:
-        lines = [*block.inner_lines, *(line for row in block.rows for line in row.lines)]
-        own = [heads[id(line)][1] for line in lines if id(line) in heads]
+        own = [heads[id(line)][1] for line in _lines(block) if id(line) in heads]
         if not own:
             continue
         block.box = union_box([block.box, *(line.box for line in own)])
         block.inner_lines = tuple(_original(line, heads) for line in block.inner_lines)
         for row in block.rows:
             row.lines = [_original(line, heads) for line in row.lines]
+
+
+def _lines(block: Block) -> list[TextLine]:
+    return [*block.inner_lines, *(line for row in block.rows for line in row.lines)]
 
 
 def _original(line: TextLine, heads: Mapping[int, tuple[TextLine, TextLine]]) -> TextLine:
@@ -78,6 +96,15 @@ def _stands_beside(line: TextLine, other: TextLine) -> bool:
     ends = [abs(line.box[3] - other.box[3])] + [abs(line.box[1] - other.box[1])] * (direction(line) > 0)
     return (
         abs(direction(line) - direction(other)) < 3 and min(ends) < 0.6 * size and _foot_x(other) - _foot_x(line) > size
+    )
+
+
+def _goes_on(line: TextLine, turned: Sequence[TextLine]) -> bool:
+    """Whether another text stands behind a line, as in the rows of a table that is turned as a whole."""
+    near, x, degrees = _size(line) / 2, _foot_x(line), direction(line)
+    return any(
+        other.box[3] < line.box[1] and abs(_foot_x(other) - x) < near and abs(direction(other) - degrees) < 3
+        for other in turned
     )
 
 

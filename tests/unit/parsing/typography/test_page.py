@@ -932,3 +932,34 @@ def test_a_title_above_the_top_line_of_a_table_is_not_in_it(tmp_path, corner):
         for x, cell in zip((76, 280, 440), cells, strict=True):
             sheet.put(x, y + 16 + 18 * row, cell, "Helvetica-Bold" if not row else "Helvetica")
     assert "# Our costs" in markdown(sheet, tmp_path)
+
+
+def test_letters_of_an_index_are_no_drop_caps(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 30
+    for letter, entries in (
+        ("A", ("Abbey, 12", "Acre, 14", "Alder, 19")),
+        ("B", ("Barley, 3", "Bridge, 8", "Brook, 9")),
+    ):
+        sheet.put(72, y + 10, letter, "Helvetica-Bold", 22)
+        for place, entry in enumerate(entries):
+            sheet.put(98, y + 14 * place, entry)
+        y += 60
+    text = markdown(sheet, tmp_path)
+    assert "Abbey, 12" in text and "AAbbey" not in text and "BBarley" not in text
+
+
+def test_centred_headings_above_hanging_ones_are_headings(tmp_path):
+    sheet, y = Sheet(), 70.0
+    for part in ("PART ONE OF THE REPORT", "PART TWO OF THE REPORT"):
+        sheet.centre(y, part, "Helvetica-Bold", 11)
+        y += 30
+        for head in ("Origin", "Present use"):
+            sheet.put(72, y, head, "Helvetica-Bold")
+            y = sheet.prose(130, y + 18, 400) + 16
+        y += 14
+    heads = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert heads == [
+        *("# PART ONE OF THE REPORT", "## Origin", "## Present use"),
+        *("# PART TWO OF THE REPORT", "## Origin", "## Present use"),
+    ]

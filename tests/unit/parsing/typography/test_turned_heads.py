@@ -72,3 +72,50 @@ def test_turned_text_over_nothing_is_text_of_its_own(tmp_path):
         sheet.drawString(0, 0, "Draft")
         sheet.restoreState()
     assert markdown(sheet, tmp_path) == f"{PROSE}\n\nDraft\n\nDraft\n"
+
+
+def turned(sheet: Sheet, x: float, foot: float, text: str, size: float = 9) -> None:
+    """Write a line upwards from a place on the page."""
+    sheet.saveState()
+    sheet.translate(x, 842 - foot)
+    sheet.rotate(90)
+    sheet.setFont("Helvetica", size)
+    sheet.drawString(0, 0, text)
+    sheet.restoreState()
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_stamps_in_both_margins_are_no_heads(tmp_path, columns):
+    sheet = Sheet()
+    for column in range(columns):
+        y = 80.0
+        for _ in range(3):
+            y = sheet.prose(72 + 240 * column, y, 450 if columns == 1 else 215) + 12
+    for x, text in ((40, "Downloaded from the library"), (560, "Copy for the reader of this page")):
+        turned(sheet, x, 160, text)
+    blocks = markdown(sheet, tmp_path).strip().split("\n\n")
+    assert blocks[: 3 * columns] == [PROSE] * 3 * columns
+    assert sorted(blocks[3 * columns :]) == ["Copy for the reader of this page", "Downloaded from the library"]
+
+
+def test_a_turned_table_above_text_is_whole(tmp_path):
+    sheet = Sheet()
+    rows = (
+        ("Year", "Wheat", "Barley", "Oats"),
+        *((f"18{n:02}", str(3 * n), str(5 * n), str(7 * n)) for n in range(1, 8)),
+    )
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            turned(sheet, 200 + 20 * number, 500 - 80 * place, cell, 10)
+    sheet.prose(72, 520, 450)
+    assert "| 1803 | 9 | 15 | 21 |" in markdown(sheet, tmp_path)
+
+
+def test_values_written_upright_over_bars_are_no_table(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450)
+    for place in range(5):
+        turned(sheet, 150 + 60 * place, y + 100, f"{100 + 7 * place} tons")
+    sheet.prose(72, y + 115, 450)
+    text = markdown(sheet, tmp_path)
+    assert "|" not in text and "<table" not in text and "128 tons" in text
