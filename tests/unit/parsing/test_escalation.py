@@ -169,7 +169,7 @@ async def test_without_a_server_the_first_reading_stays_with_a_warning():
 async def test_a_page_in_a_script_that_no_engine_reads_is_the_models():
     services = TwoRegions(reading(TRUTH))
 
-    async def read(pixels, languages):
+    async def read(pixels, languages, *, bends):
         raise LanguageError("the page is in Thai script")
 
     services.read = read
