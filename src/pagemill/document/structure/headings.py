@@ -423,6 +423,8 @@ def _is_centred(draft: Draft, drafts: Sequence[Draft]) -> bool:
         return False
     texts = (other for other in drafts[draft.index + 1 :] if other.label is Label.TEXT and not other.facts.is_list)
     below = next((other.facts.box for other in texts if other.facts.rows > 1), None)
+    if below is not None and abs(left - below[0]) < _INDENTED:
+        return False  # it fills its column, which is not the first of the page
     edges = [(0, 1000)] if below is None else [(0, 1000), (below[0], below[2])]
     return any(abs(left - start - (end - right)) <= _CENTRED for start, end in edges)
 

@@ -963,3 +963,18 @@ def test_centred_headings_above_hanging_ones_are_headings(tmp_path):
         *("# PART ONE OF THE REPORT", "## Origin", "## Present use"),
         *("# PART TWO OF THE REPORT", "## Origin", "## Present use"),
     ]
+
+
+def test_a_heading_that_fills_the_second_column_is_not_centred(tmp_path):
+    sheet = Sheet()
+    last = "What the mills of the valley and of the meadows ground in the year of the thaw"
+    for x, heads in ((60, ("Water", "Wheels")), (310, ("Stones", last))):
+        y = 80.0
+        for head in heads:
+            for row in simpleSplit(head, "Helvetica-Bold", 11, 222):
+                sheet.put(x, y, row, "Helvetica-Bold", 11)
+                y += 13
+            y = sheet.prose(x, y + 5, 222) + 14
+    heads = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert [head.lstrip("# ") for head in heads] == ["Water", "Wheels", "Stones", last]
+    assert len({head.split(" ")[0] for head in heads[1:]}) == 1
