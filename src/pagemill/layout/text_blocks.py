@@ -82,7 +82,7 @@ def text_columns(lines: Floats) -> list[Indices]:
 def is_press(lines: Floats, columns: Sequence[Indices]) -> bool:
     """Whether most lines are in columns of text, three of which or more stand side by side."""
     if 2 * sum(map(len, columns)) < len(lines):
-        return False
+        return False  # three captions side by side make no newspaper
     frames = np.array([frame_of(lines[column]) for column in columns]).reshape(-1, 4)
     return stand_side_by_side(frames, line_height(lines)) >= LAYOUT.press_columns
 
@@ -103,6 +103,7 @@ def stand_side_by_side(frames: Floats, unit: float) -> int:
     most = 0
     for y in (frames[:, 1] + frames[:, 3]) / 2:
         beside = frames[(frames[:, 1] < y) & (frames[:, 3] > y)]
+        # Half a line: the frames of columns whose lines are bent overlap a little.
         ends = np.maximum.accumulate(beside[np.argsort(beside[:, 0]), 2])
         most = max(most, 1 + int((np.sort(beside[:, 0])[1:] > ends[:-1] - unit / 2).sum()))
     return most

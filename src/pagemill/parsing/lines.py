@@ -196,6 +196,7 @@ def _tiers(lines: Sequence[TextLine]) -> list[list[TextLine]]:
     """Vertical lines in the tiers in which they stand one above the other, from the top; each reads from the right."""
     tiers: list[list[TextLine]] = []
     bottom = -math.inf
+    # By their tops: the lines of a tier begin at one height, but end where their sentences do.
     for line in sorted(lines, key=lambda line: line.box[1]):
         if not tiers or line.box[1] >= bottom:
             tiers.append([])
@@ -205,6 +206,7 @@ def _tiers(lines: Sequence[TextLine]) -> list[list[TextLine]]:
 
 
 def _may_be_drop_cap(line: TextLine) -> bool:
+    # Two characters: a quotation mark may stand before the letter.
     return len(line.text.strip()) <= 2 and line.text.strip()[:1].isalpha()
 
 

@@ -468,6 +468,7 @@ class _Page:
 
     def _is_proven_number(self, text: str) -> bool:
         """Whether a page number is one without a look at other pages: no letters but those of «Page 3 of 12»."""
+        # Digits are cut off at nine, as Python refuses to parse thousands of them.
         words = [part for part in re.findall(r"[^\W\d_]+", text) if not _ROMAN.fullmatch(part)]
         numbers = [int(part) for part in re.findall(r"\d{1,9}", text)]
         of_all = len(numbers) == 2 and numbers[0] == self._number and numbers[0] <= numbers[1]
@@ -500,6 +501,7 @@ def widen(rows: Sequence[PageRow], others: Sequence[Piece]) -> None:
     right = max((row.pieces[-1].x2 for row in rows), default=0.0)
     before: dict[int, Piece] = {}
     after: dict[int, Piece] = {}
+    # Rows beside a picture are short although their text goes on: as they are, each would end a paragraph.
     for other in (other for other in others if other.x1 < right and left < other.x2):
         _, top, _, bottom = other.line.box
         for row in (row for row in rows if top < row.box[3] and row.box[1] < bottom):
@@ -524,7 +526,7 @@ def drop_caps(pieces: list[Piece], body: float) -> tuple[list[Piece], list[tuple
     parted: set[int] = set()
     for initial in pieces:
         if (
-            not 0 < len(initial.text) <= 2
+            not 0 < len(initial.text) <= 2  # with a quotation mark
             or not initial.text[-1].isalpha()
             or initial.size < TYPOGRAPHY.drop_cap * body
         ):

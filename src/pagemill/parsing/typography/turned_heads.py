@@ -34,12 +34,14 @@ def levelled_heads(turned: Sequence[TextLine], level: Sequence[TextLine]) -> dic
         near = min(pitch / 2, 2 * size)
         over = sum(any(box[0] - near < x < box[2] + near for box in below) for x in places)
         ended = sum(not _goes_on(line, turned) for line in group)
+        # A column may be empty at the top, and a long head may stand above another table's.
         if min(over, ended) < 0.6 * len(group):
             continue
         beside = next((line.box for line in level if abs(_baseline(line) - foot) < size), None)
         top, bottom = (beside[1], beside[3]) if beside else (foot - 0.85 * size, foot + 0.25 * size)
         for line, x in zip(group, places, strict=True):
             natural = max(line.box[2] - line.box[0], line.box[3] - line.box[1])
+            # With gaps as wide as the heads: those that are closer are words of one cell.
             half = min(natural, 0.5 * pitch) / 2
             stand_in = _level(line, (x - half, top, x + half, bottom))
             found[id(stand_in)] = stand_in, line
