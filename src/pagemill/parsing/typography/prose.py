@@ -145,7 +145,9 @@ class Column:
             end = max(row.x2 for row in run)
             least = TYPOGRAPHY.column_width * run[0].size
             narrower = len(run) >= TYPOGRAPHY.column_rows and run[0].x1 + least < end < self.right - run[0].size
-            if narrower and not any(_has_room(above, row, end) for above, row in pairwise(run)):
+            # The rows of an address may be as long as each other, but none goes on inside a sentence.
+            goes_on = any(row.text[0].isalpha() and not row.text[0].isupper() for row in run[1:])
+            if narrower and goes_on and not any(_has_room(above, row, end) for above, row in pairwise(run)):
                 ends |= {id(row): end for row in run}
         return ends
 

@@ -978,3 +978,19 @@ def test_a_heading_that_fills_the_second_column_is_not_centred(tmp_path):
     heads = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
     assert [head.lstrip("# ") for head in heads] == ["Water", "Wheels", "Stones", last]
     assert len({head.split(" ")[0] for head in heads[1:]}) == 1
+
+
+def test_the_rows_of_an_address_below_its_name_are_no_paragraph(tmp_path):
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 20
+    sheet.put(72, y, "The Mill Council", "Helvetica-Bold")
+    rows = (
+        "Level 14, 477 Pond Street, Millton",
+        "Telephone 02 8063 4100 and 4101",
+        "Office hours from 9 to 17 daily",
+        "ABN 91 130 793 725 204",
+    )
+    for place, row in enumerate(rows, start=1):
+        sheet.put(72, y + 13.75 * place, row)
+    blocks = markdown(sheet, tmp_path).strip().split("\n\n")
+    assert blocks[-4:] == list(rows)
