@@ -476,7 +476,7 @@ def _cut(page: Pixels, quads: list[Quad]) -> list[Pixels]:
 
 
 def _straightened(page: Pixels, found: Sequence[DetectedLine], images: Sequence[Pixels]) -> list[Pixels]:
-    """The images of lines, those that are bent cut along their middle, without what stands above and below."""
+    """The images of lines, cut along their middle where it is known, without what stands above and below."""
     return [
         crop_along(page, line.middle, line.box[0], line.box[2], line.height) if line.middle else image
         for line, image in zip(found, images, strict=True)

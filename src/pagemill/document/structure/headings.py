@@ -280,24 +280,24 @@ def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
     long.subtract(style.colour for draft in headings if (style := book.style(draft)))
     colours = {body.colour, *(colour for colour, count in long.items() if count > 0)}
     bold = [draft for draft in headings if draft not in depths and _is_bold_body(book, draft, colours)]
-    others = [draft for draft in headings if _is_marked(book, draft, colours)]
+    marked = [draft for draft in headings if _is_marked(book, draft, colours)]
     set_off = sum(extra.get(draft, 0) >= _SET_OFF for draft in bold)
     paragraphs = min((draft.facts.box[0] for draft in texts), default=0)
     hanging = {draft for draft in bold if draft.facts.box[0] < paragraphs - _EDGE}  # as those of manual pages
-    if max(len(others), len(hanging), set_off) < _MARKED:
+    if max(len(marked), len(hanging), set_off) < _MARKED:
         return
     if any("." in match[0] for draft in book.each() if draft.is_heading and (match := _NUMBER.match(draft.facts.head))):
         return  # the last of several levels, which its numbers tell
     usual = _median(extra[draft] for draft in bold if draft in extra)
-    coloured = len(others) >= _MARKED and not any((book.style(draft) or body).colour in colours for draft in others)
+    coloured = len(marked) >= _MARKED and not any((book.style(draft) or body).colour in colours for draft in marked)
     # Gaps are rounded: one thousandth more tells where it is the rule.
     least = 1 if usual is not None and usual > 0 and len(bold) >= _MARKED and not coloured else _SET_OFF
-    edges = {draft.facts.box[0] for draft in others}
+    edges = {draft.facts.box[0] for draft in marked}
     for draft in bold:
         if draft in hanging:
             continue
-        others = book.drafts[draft.page]
-        if (len(hanging) >= _MARKED and not _is_centred(draft, others)) or _is_indented(draft, others, edges):
+        drafts = book.drafts[draft.page]
+        if (len(hanging) >= _MARKED and not _is_centred(draft, drafts)) or _is_indented(draft, drafts, edges):
             draft.label, draft.level = Label.TEXT, None
             continue
         unknown = 0 if usual is None or not set_off or _ENDS.search(draft.facts.tail) else least
