@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -16,9 +17,9 @@ import msgspec
 from pagemill.document.labels import Label
 from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark, Span
 from pagemill.document.shown import count
-from pagemill.document.spans import tidy
+from pagemill.document.spans import shifted, tidy
 from pagemill.errors import TooLargeError
-from pagemill.tables.table import Cell, Table, build_table, clean_text
+from pagemill.tables.table import Cell, build_table, clean_text
 
 PAGE_SIZE = (816, 1056)
 """Pixels of a page that has no size of its own: letter paper at 96 dpi. Regions without a place have all of it."""
@@ -100,6 +101,11 @@ class Inline:
         self.spans = list(spans)
         self.has_formula = has_formula
 
+    @classmethod
+    def of(cls, block: Block) -> Inline:
+        """The text of a block."""
+        return cls(block.content or "", block.spans, block.content_format is ContentFormat.MARKDOWN)
+
     @property
     def text(self) -> str:
         """All of it."""
@@ -142,45 +148,62 @@ class Inline:
         """Append what another one holds."""
         start = self._length
         self.add(other.text)
-        self.spans += (
-            msgspec.structs.replace(each, start=each.start + start, end=each.end + start) for each in other.spans
-        )
+        self.spans += shifted(other.spans, start)
         self.has_formula |= other.has_formula
 
-    def block(self, **told: Any) -> Block | None:
-        """The text as a block without white space at its ends; None where it has none."""
+    def add_line(self, other: Inline) -> None:
+        """Append what another one holds, on a line of its own."""
+        self.add("\n" if self.last else "")
+        self.extend(other)
+
+    def behind(self, lead: str) -> Inline:
+        """The same behind a number, a bullet or a name."""
+        whole = Inline(lead)
+        whole.extend(self)
+        return whole
+
+    def blocks(self, **told: Any) -> list[Block]:
+        """The text as one block, without white space at its ends; no block where nothing is left."""
         lead = self._length - len(self.text.lstrip())
         text = self.text.strip()
         if not text:
-            return None
-        spans = (msgspec.structs.replace(each, start=each.start - lead, end=each.end - lead) for each in self.spans)
+            return []
         if self.has_formula:
             told.setdefault("content_format", ContentFormat.MARKDOWN)
-        return Block(content=text, spans=tidy(text, spans), **told)
+        return [Block(content=text, spans=tidy(text, shifted(self.spans, -lead)), **told)]
 
 
-def heading(inline: Inline, level: int) -> Block | None:
-    """A heading of a level from 1, which is that of the title."""
+def heading(inline: Inline, level: int) -> list[Block]:
+    """A heading of a level from 1, which is that of the title; as :meth:`Inline.blocks`."""
     inline.text = inline.text.replace("\n", " ")
     label = Label.DOC_TITLE if level == 1 else Label.PARAGRAPH_TITLE
-    return inline.block(label=label, level=min(max(level, 1), 6))
+    return inline.blocks(label=label, level=min(max(level, 1), 6))
 
 
-def list_item(inline: Inline, depth: int, marker: str) -> Block | None:
+def list_item(inline: Inline, depth: int, marker: str) -> list[Block]:
     """An item of a list, ``depth`` levels below the outermost, with its marker as displayed."""
-    indent, marker = "  " * min(depth, MOST_DEPTH), marker.strip() or "•"
-    line = Inline()
-    line.add(f"{marker} ")
     inline.text = inline.text.replace("\n", " ")
-    line.extend(inline)
-    block = line.block(list_item=True)
-    if block is None or not indent:
-        return block
-    spans = tuple(
-        msgspec.structs.replace(each, start=each.start + len(indent), end=each.end + len(indent))
-        for each in block.spans
-    )
-    return msgspec.structs.replace(block, content=indent + (block.content or ""), spans=spans)
+    items = inline.behind(f"{marker.strip() or '•'} ").blocks(list_item=True)
+    indent = "  " * min(depth, MOST_DEPTH)
+    for item in items:
+        # Put in front of the block: as text it would go with the white space at the ends.
+        item.content, item.spans = indent + (item.content or ""), shifted(item.spans, len(indent))
+    return items
+
+
+def display_formula(latex: str) -> Block:
+    """A formula that is a paragraph by itself."""
+    return Block(label=Label.DISPLAY_FORMULA, content=latex, content_format=ContentFormat.LATEX)
+
+
+def note(text: Inline, label: Label, *, number: str = "", author: str = "") -> list[Block]:
+    """A note behind its raised number, or a comment behind its author's name."""
+    said = Inline(f"{author}: " if author else "")
+    if number:
+        said.add(number, [(Mark.SUPERSCRIPT, None)])
+        said.add(" ")
+    said.extend(text)
+    return said.blocks(label=label)
 
 
 class Nesting:
@@ -209,15 +232,10 @@ def cell(
 ) -> Cell:
     """A cell of a table."""
     text = "\n".join(line.strip() for line in inline.text.split("\n")) if "\n" in inline.text else inline.text
-    spans = tuple(inline.spans) if text == inline.text else ()
+    # Where white space went, the offsets of the spans are those of another text.
+    spans = tidy(text, inline.spans if text == inline.text else ())
     return Cell(
-        row=row,
-        column=column,
-        row_span=row_span,
-        column_span=column_span,
-        text=text,
-        spans=tidy(text, spans),
-        header=header,
+        row=row, column=column, row_span=row_span, column_span=column_span, text=text, spans=spans, header=header
     )
 
 
@@ -226,7 +244,7 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
 
     It is cut between rows that no cell spans.
     """
-    ordered = sorted((each for each in cells), key=lambda each: (each.row, each.column))
+    ordered = sorted(cells, key=lambda each: (each.row, each.column))
     if not any(each.text for each in ordered):
         return
     wide = Counter(each.row for each in ordered)
@@ -246,8 +264,7 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
         piece.append(each)
         reach = max(reach, each.row + each.row_span)
     for number, piece in enumerate(pieces, 1):
-        table = build_table(piece)
-        table = Table(cells=table.cells, rows=table.rows, columns=table.columns, caption=clean_text(caption))
+        table = replace(build_table(piece), caption=clean_text(caption))
         yield Block(
             label=Label.TABLE,
             content=table.to_html(),

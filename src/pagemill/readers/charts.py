@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from pagemill.document.labels import Label
@@ -24,66 +26,60 @@ def chart_blocks(root: Any) -> list[Block]:
     """
     if root.tag.startswith(_CX):
         return _of_2016(root)
-    blocks: list[Block] = []
     axes = [each for each in root.iter(f"{_C}title") if (each.getparent().tag or "").endswith("Ax")]
-    for heading in [*root.iterfind(f".//{_C}chart/{_C}title"), *axes]:
-        title = Inline("".join(each.text or "" for each in heading.iter(f"{_A}t"))).block(label=Label.FIGURE_TITLE)
-        blocks += [title] if title else []
+    blocks = _titles([*root.iterfind(f".//{_C}chart/{_C}title"), *axes])
     names: dict[int, str] = {}
-    cells: list[Cell] = []
-    columns = 0
+    columns: list[list[Cell]] = []
     for series in root.iter(f"{_C}ser"):
         own = dict(_points(series, "cat", "xVal"))
-        if any(names.get(at, text) != text for at, text in own.items()):  # as the series of XY charts may have
-            columns += 1
-            cells.append(cell(Inline(""), 0, columns, header=True))
-            cells += (cell(Inline(text), at + 1, columns) for at, text in own.items())
+        # The series of XY charts may have places of their own, which then get a column.
+        if any(names.get(at, text) != text for at, text in own.items()):
+            columns.append(_column(len(columns) + 1, "", own.items()))
         else:
             names |= own
-        columns += 1
-        name = next((each.text or "" for each in series.iterfind(f"{_C}tx//{_C}v")), "")
-        cells.append(cell(Inline(name), 0, columns, header=True))
-        labels = _labels(series)
-        values = _points(series, "val", "yVal")
-        cells += (cell(Inline(" ".join((text, *labels.get(at, ())))), at + 1, columns) for at, text in values)
+        name, labels = series.findtext(f"{_C}tx//{_C}v") or "", _labels(series)
+        values = [(at, f"{text} {labels[at]}" if at in labels else text) for at, text in _points(series, "val", "yVal")]
+        columns.append(_column(len(columns) + 1, name, values))
         if sizes := _points(series, "bubbleSize"):
-            columns += 1
-            cells.append(cell(Inline(name), 0, columns, header=True))
-            cells += (cell(Inline(text), at + 1, columns) for at, text in sizes)
-        if len(cells) > _MOST_POINTS:
+            columns.append(_column(len(columns) + 1, name, sizes))
+        if sum(map(len, columns)) > _MOST_POINTS:
             break
-    if columns:
-        cells += [cell(Inline(""), 0, 0, header=True), *(cell(Inline(text), at + 1, 0) for at, text in names.items())]
-        blocks += tables(cells)
-    return blocks
+    return blocks + ([*tables([*chain(*columns), *_column(0, "", names.items())])] if columns else [])
 
 
 def _of_2016(root: Any) -> list[Block]:
     """Funnels, waterfalls, trees and their like: a table for each series, as their categories need not be the same."""
-    blocks: list[Block] = []
-    for heading in root.iter(f"{_CX}title"):
-        title = Inline("".join(each.text or "" for each in heading.iter(f"{_A}t"))).block(label=Label.FIGURE_TITLE)
-        blocks += [title] if title else []
+    blocks = _titles(root.iter(f"{_CX}title"))
     series = {each.get("val"): each.getparent() for each in root.iter(f"{_CX}dataId")}
     for data in root.iter(f"{_CX}data"):
         owner = series.get(data.get("id"))
-        name = "" if owner is None else next((each.text or "" for each in owner.iterfind(f"{_CX}tx//{_CX}v")), "")
-        cells = [cell(Inline(""), 0, 0, header=True), cell(Inline(name), 0, 1, header=True)]
-        for column, kind in enumerate(("strDim", "numDim")):
+        name = "" if owner is None else owner.findtext(f"{_CX}tx//{_CX}v") or ""
+        cells: list[Cell] = []
+        for column, (kind, title) in enumerate((("strDim", ""), ("numDim", name))):
             levels = [_values(each) for each in data.iterfind(f"{_CX}{kind}/{_CX}lvl")]
-            points = _joined(levels) if levels else []
-            cells += (cell(Inline(text), at + 1, column, header=False) for at, text in points)
+            cells += _column(column, title, _joined(levels) if levels else [])
         blocks += tables(cells)
     return blocks
 
 
-def _labels(series: Any) -> dict[int, tuple[str]]:
+def _titles(found: Iterable[Any]) -> list[Block]:
+    texts = ("".join(each.text or "" for each in title.iter(f"{_A}t")) for title in found)
+    return [block for text in texts for block in Inline(text).blocks(label=Label.FIGURE_TITLE)]
+
+
+def _column(number: int, name: str, points: Iterable[tuple[int, str]]) -> list[Cell]:
+    """A column of the table: its name, and the texts of its points below it."""
+    texts = (cell(Inline(text), at + 1, number) for at, text in points)
+    return [cell(Inline(name), 0, number, header=True), *texts]
+
+
+def _labels(series: Any) -> dict[int, str]:
     """The labels of points that someone has typed."""
     found = {}
     for label in series.iter(f"{_C}dLbl"):
         at, text = label.find(f"{_C}idx"), "".join(each.text or "" for each in label.iterfind(f"{_C}tx//{_A}t"))
         if at is not None and (at.get("val") or "").isdecimal() and text.strip():
-            found[int(at.get("val"))] = (f"({text.strip()})",)
+            found[int(at.get("val"))] = f"({text.strip()})"
     return found
 
 

@@ -37,9 +37,9 @@ def diagram_blocks(root: Any) -> Iterator[Block]:
             continue
         seen.add(name)
         lines = ("".join(each.text or "" for each in line.iter(f"{_A}t")) for line in points[name].iter(f"{_A}p"))
-        block = list_item(Inline(" ".join(filter(None, lines))), max(depth, 0), "•")
-        if block is not None and depth >= 0 and (block.content or "").strip(" •"):
-            yield block
+        text = Inline(" ".join(filter(None, lines)))
+        if depth >= 0 and text.text.strip(" \t\n•"):
+            yield from list_item(text, depth, "•")
         waiting += [(other, min(depth + 1, MOST_DEPTH)) for _, other in sorted(inner[name], reverse=True)]
         if not waiting:  # points that nothing leads to
             loose = (each for each, point in points.items() if each not in seen and point.get("type", "node") == "node")

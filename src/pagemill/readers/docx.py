@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +15,7 @@ import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
-from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.document.page import DocumentInfo, Furniture, Mark
 from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, PagemillError
 from pagemill.readers.base import (
@@ -27,9 +27,11 @@ from pagemill.readers.base import (
     Part,
     Picture,
     cell,
+    display_formula,
     heading,
     in_parts,
     list_item,
+    note,
     tables,
     unread,
 )
@@ -189,7 +191,8 @@ class _Reader:
         self._body = opened.element.body
         if self._body is None:
             raise CorruptInputError("the Word document has no body", remedy="Save it again.")
-        self._styles = {each.get(f"{_W}styleId"): each for each in opened.styles.element.iterfind(f"{_W}style")}
+        styles = opened.styles.element.iterfind(f"{_W}style")
+        self._styles = {name: each for each in styles if (name := each.get(f"{_W}styleId"))}
         self._lists: dict[str, str] = {}
         """Abstract list of each numbered list: several share one, and continue its numbers."""
         self._numbers = self._numbering()
@@ -221,9 +224,7 @@ class _Reader:
             with self._within(part):
                 after: list[Block] = []
                 text = self._cell_text(_root(part), after, 1)
-            if (block := text.block(label=label, furniture=Furniture.PROVEN)) is not None:
-                after.insert(0, block)
-            for block in after:
+            for block in (*text.blocks(label=label, furniture=Furniture.PROVEN), *after):
                 if block.picture is not None:
                     block = msgspec.structs.replace(block, label=picture, furniture=Furniture.PROVEN)
                 if (what := block.picture or block.content) not in said:
@@ -255,9 +256,9 @@ class _Reader:
                 yield from self._container(child, depth + 1)
             elif child.tag in (f"{_W}altChunk", f"{_W}subDoc"):
                 yield from self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
-        if node.tag not in _THROUGH and (last := self._begun.block()) is not None:
-            self._begun = Inline()
-            yield last
+        if node.tag not in _THROUGH:
+            last, self._begun = self._begun, Inline()
+            yield from last.blocks()
 
     def _chunk(self, part: Any) -> Iterator[Block]:
         """A document that Word puts in this place when it opens the file: programs embed others so."""
@@ -295,33 +296,21 @@ class _Reader:
         if begun.last:
             begun.extend(inline)
             inline = begun
+        level = self._heading_level(node)
         if _goes_on(node):
             self._begun = inline
-            yield from _deleted(found.deleted)
-            yield from found.after
-            return
-        level = self._heading_level(node)
-        block: Block | None
-        if found.formulas and _is_formulas(inline.text, found.formulas):
-            for latex in found.formulas:
-                yield Block(label=Label.DISPLAY_FORMULA, content=latex, content_format=ContentFormat.LATEX)
-            block = None
+        elif found.formulas and _is_formulas(inline.text, found.formulas):
+            yield from map(display_formula, found.formulas)
         elif level is not None and inline.text.strip():
             self._nesting.end()
-            if marker and marker[1] != "•":
-                numbered = Inline(f"{marker[1]} ")
-                numbered.extend(inline)
-                inline = numbered
-            block = heading(inline, level)
+            yield from heading(inline.behind(f"{marker[1]} " if marker and marker[1] != "•" else ""), level)
         elif marker and (inline.text.strip() or (node.getparent().tag == f"{_W}tc" and marker[1].strip("•"))):
-            block = list_item(inline, self._nesting.depth(marker[0]), marker[1])
+            yield from list_item(inline, self._nesting.depth(marker[0]), marker[1])
         else:
             if inline.text.strip() and not found.after:
                 self._nesting.end()
             is_caption = self._style_name(node) == "caption"
-            block = inline.block(label=Label.FIGURE_TITLE if is_caption else Label.TEXT)
-        if block is not None:
-            yield block
+            yield from inline.blocks(label=Label.FIGURE_TITLE if is_caption else Label.TEXT)
         yield from _deleted(found.deleted)
         yield from found.after
 
@@ -418,15 +407,13 @@ class _Reader:
         properties = run.find(f"{_W}rPr")
         if properties is None:
             return ()
-        sources = [properties]
-        style = properties.find(f"{_W}rStyle")
-        sources += self._chain(style.get(f"{_W}val"), "rPr") if style is not None else []
+        # The run's own properties come first, then those of its style and of the styles that this one is based on.
+        sources = [properties, *self._chain(_value(properties, "rStyle"), "rPr")]
         if _switch(sources, "vanish"):
             self.lost["hidden run"] += 1
             return None
         marks = {mark for name, mark in _MARKS.items() if _switch(sources, name)}
-        # The run's own properties come first in `sources`, then its style and those that this one is based on.
-        raised = next((each.get(f"{_W}val") for s in sources if (each := s.find(f"{_W}vertAlign")) is not None), None)
+        raised = _value(_nearest(sources, "vertAlign"))
         marks |= {"superscript": {Mark.SUPERSCRIPT}, "subscript": {Mark.SUBSCRIPT}}.get(raised or "", set())
         return tuple((mark, None) for mark in sorted(marks))
 
@@ -446,32 +433,23 @@ class _Reader:
         return ((Mark.LINK, target),) if target else ()
 
     def _note(self, node: Any, kind: str, inline: Inline, found: _Found, depth: int) -> None:
-        part, note = self._notes_by_id[kind].get(node.get(f"{_W}id"), (None, None))
-        if note is None:
+        part, element = self._notes_by_id[kind].get(node.get(f"{_W}id"), (None, None))
+        if element is None:
             self.lost[kind] += 1
             return
         after: list[Block] = []
         with self._within(part):
-            text = self._cell_text(note, after, depth + 1)
-        body = text.block()
-        text = Inline(body.content or "", list(body.spans), text.has_formula) if body else Inline()
+            text = self._cell_text(element, after, depth + 1)
+        text = next(map(Inline.of, text.blocks()), Inline())
+        number = author = ""
         if kind == "comment":
-            author = note.get(f"{_W}author") or ""
-            said = Inline(f"{author}: " if author else "")
-            said.extend(text)
-            block = said.block(label=Label.ASIDE_TEXT)
-        else:
-            has_mark = _is_on(node.get(f"{_W}customMarkFollows"))  # of its own, which is text
-            self._numbered[kind] += not has_mark
+            author = element.get(f"{_W}author") or ""
+        elif not _is_on(node.get(f"{_W}customMarkFollows")):  # its own mark is text, here and in the note
+            self._numbered[kind] += 1
             number = ordinal(self._numbered[kind], "1" if kind == "footnote" else "i")
-            number = "" if has_mark else number
-            inline.add(number, [(Mark.SUPERSCRIPT, None)])
-            said = Inline()
-            said.add(number, [(Mark.SUPERSCRIPT, None)])
-            said.add(" ")
-            said.extend(text)
-            block = said.block(label=Label.FOOTNOTE)
-        found.after += [*([block] if block else []), *after]
+        inline.add(number, [(Mark.SUPERSCRIPT, None)])
+        label = Label.ASIDE_TEXT if kind == "comment" else Label.FOOTNOTE
+        found.after += [*note(text, label, number=number, author=author), *after]
 
     def _drawing(self, node: Any, depth: int) -> Iterator[Block]:
         properties = node.find(f".//{_WP}docPr")
@@ -495,8 +473,7 @@ class _Reader:
             yield from diagram_blocks(_root(part)) if part is not None else ()
         for art in node.iter(f"{_V}textpath", f"{_A}p"):
             text = art.get("string") or "".join(each.text or "" for each in art.iter(f"{_A}t"))
-            block = None if _is_fallback(art, node) else Inline(text).block()
-            yield from (block,) if block else ()
+            yield from () if _is_fallback(art, node) else Inline(text).blocks()
         objects = node.iter(f"{_O}OLEObject", f"{_W}objectEmbed", f"{_W}control")
         self.lost["embedded object"] += sum(not _is_fallback(each, node) for each in objects)
         for box in node.iter(f"{_W}txbxContent"):
@@ -510,32 +487,26 @@ class _Reader:
         look = node.find(f"{_W}tblPr/{_W}tblLook")
         has_head = look is not None and (
             # Older files have all bits in one hexadecimal number (0x20: the first row), newer ones a name for each.
-            look.get(f"{_W}firstRow") in ("1", "true") or bool(int(_hex(look.get(f"{_W}val"))) & 0x20)
+            look.get(f"{_W}firstRow") in ("1", "true") or bool(_hex(look.get(f"{_W}val")) & 0x20)
         )
         lines: list[Any] = []
-        for line in _rows(node):
+        for line in _named("tr", node):
             if line.find(f"{_W}trPr/{_W}del") is None:
                 lines.append(line)
             else:
-                after += _deleted("\t".join(_gone(each) for each in _cells(line)))
+                after += _deleted("\t".join(_gone(each) for each in _named("tc", line)))
         for row, line in enumerate(lines):
             is_head = (row == 0 and has_head) or line.find(f"{_W}trPr/{_W}tblHeader") is not None
-            before = line.find(f"{_W}trPr/{_W}gridBefore")
-            column = _number(before, 0)
-            for each in _cells(line):
-                properties = each.find(f"{_W}tcPr")
-                wide = min(
-                    max(_number(properties.find(f"{_W}gridSpan") if properties is not None else None, 1), 1),
-                    _MOST_COLUMNS,
-                )
-                merge = properties.find(f"{_W}vMerge") if properties is not None else None
+            column = _number(_value(line, "trPr", "gridBefore"), 0)
+            for each in _named("tc", line):
+                wide = min(max(_number(_value(each, "tcPr", "gridSpan"), 1), 1), _MOST_COLUMNS)
+                merge = each.find(f"{_W}tcPr/{_W}vMerge")
                 if merge is not None and merge.get(f"{_W}val") != "restart" and column in open_cells:
                     at = open_cells[column]
                     old = cells[at]
                     if old.row + old.row_span == row and old.column_span == wide:
                         self.lost["covered cell"] += any((text.text or "").strip() for text in each.iter(f"{_W}t"))
-                        inline = Inline(old.text, list(old.spans))
-                        cells[at] = cell(inline, old.row, column, old.row_span + 1, wide, header=old.header)
+                        cells[at] = replace(old, row_span=old.row_span + 1)
                         column += wide
                         continue
                 open_cells[column] = len(cells)
@@ -551,26 +522,21 @@ class _Reader:
             if block.label is Label.TABLE:
                 text = Inline("\n".join("\t".join(row) for row in _plain_rows(block.content or "")))
             elif block.label in (Label.TEXT, Label.FIGURE_TITLE) or block.level:
-                has_formula = block.content_format is ContentFormat.MARKDOWN
-                text = Inline(block.content or "", list(block.spans), has_formula)
+                text = Inline.of(block)
             elif block.label is Label.DISPLAY_FORMULA:
                 text = Inline()
                 text.formula(block.content or "")
             else:
                 after.append(block)
                 continue
-            inline.add("\n" if inline.last else "")
-            inline.extend(text)
+            inline.add_line(text)
         return inline
 
     def _style_of(self, node: Any) -> str | None:
-        style = node.find(f"{_W}pPr/{_W}pStyle")
-        return None if style is None else style.get(f"{_W}val")
+        return _value(node, "pPr", "pStyle")
 
     def _style_name(self, node: Any) -> str:
-        style = self._styles.get(self._style_of(node))
-        name = None if style is None else style.find(f"{_W}name")
-        return "" if name is None else (name.get(f"{_W}val") or "").lower()
+        return (_value(self._styles.get(self._style_of(node)), "name") or "").lower()
 
     def _chain(self, style: str | None, properties: str) -> list[Any]:
         """The properties of a style and of those that it is based on, nearest first."""
@@ -579,15 +545,12 @@ class _Reader:
             element = self._styles.get(style)
             if element is None:
                 break
-            own = element.find(f"{_W}{properties}")
-            found += [] if own is None else [own]
-            base = element.find(f"{_W}basedOn")
-            style = None if base is None else base.get(f"{_W}val")
+            found += element.iterfind(f"{_W}{properties}")
+            style = _value(element, "basedOn")
         return found
 
     def _paragraph_properties(self, node: Any) -> list[Any]:
-        own = node.find(f"{_W}pPr")
-        return ([] if own is None else [own]) + self._chain(self._style_of(node), "pPr")
+        return [*node.iterfind(f"{_W}pPr"), *self._chain(self._style_of(node), "pPr")]
 
     def _heading_level(self, node: Any) -> int | None:
         """1 for the title; headings are below it where there is one."""
@@ -595,8 +558,7 @@ class _Reader:
         if name == "title":
             return 1
         match = _HEADING.fullmatch(name)
-        outlines = (each.find(f"{_W}outlineLvl") for each in self._paragraph_properties(node))
-        outline = next((each for each in outlines if each is not None), None)
+        outline = _value(_nearest(self._paragraph_properties(node), "outlineLvl"))
         level = int(match[1]) if match else _number(outline, 9) + 1
         return level + self._has_title if 1 <= level <= 9 else None
 
@@ -609,47 +571,41 @@ class _Reader:
         linked = {name.get(f"{_W}val"): each for each in abstract.values() for name in each.iterfind(f"{_W}styleLink")}
         levels: dict[tuple[str, int], _Level] = {}
         for each in root.iterfind(f"{_W}num"):
-            name = each.find(f"{_W}abstractNumId")
-            base = abstract.get(name.get(f"{_W}val")) if name is not None else None
+            base = abstract.get(_value(each, "abstractNumId"))
             if base is None:
                 continue
-            for style in base.iterfind(f"{_W}numStyleLink"):  # which has the levels
-                base = linked.get(style.get(f"{_W}val"), base)
+            base = linked.get(_value(base, "numStyleLink"), base)  # which has the levels
             number = each.get(f"{_W}numId") or ""
             self._lists[number] = base.get(f"{_W}abstractNumId") or ""
             for level in base.iterfind(f"{_W}lvl"):
-                levels[number, int(_digits(level.get(f"{_W}ilvl")))] = _level(level)
+                levels[number, _number(level.get(f"{_W}ilvl"), 0)] = _level(level)
             for override in each.iterfind(f"{_W}lvlOverride"):
-                at = int(_digits(override.get(f"{_W}ilvl")))
+                at = _number(override.get(f"{_W}ilvl"), 0)
                 if (level := override.find(f"{_W}lvl")) is not None:
                     levels[number, at] = _level(level)
-                start = override.find(f"{_W}startOverride")
-                if start is not None and (number, at) in levels:
-                    levels[number, at].start, levels[number, at].restarts = _number(start, 1), True
+                if override.find(f"{_W}startOverride") is not None and (number, at) in levels:
+                    levels[number, at].start = _number(_value(override, "startOverride"), 1)
+                    levels[number, at].restarts = True
         return levels
 
     def _marker(self, node: Any) -> tuple[int, str] | None:
         """The indent and the marker of a list item, as displayed; counts it."""
         properties = self._paragraph_properties(node)
-        numbered = next((each for p in properties if (each := p.find(f"{_W}numPr")) is not None), None)
-        if numbered is None:
-            return None
-        ids = (each for p in properties if (each := p.find(f"{_W}numPr/{_W}numId")) is not None)
-        number = next((each.get(f"{_W}val") for each in ids), None)
-        at = _number(numbered.find(f"{_W}ilvl"), 0)
+        numbered = _nearest(properties, "numPr")
+        number = _value(_nearest(properties, "numPr", "numId")) or "0"
+        at = _number(_value(numbered, "ilvl"), 0)
         if (style := self._style_of(node)) is not None and node.find(f"{_W}pPr/{_W}numPr") is None:
-            at = self._levels_of_styles.get((number or "", style), at)
-        level = self._numbers.get((number or "", at))
-        if number in (None, "0") or level is None:
+            at = self._levels_of_styles.get((number, style), at)
+        level = self._numbers.get((number, at))
+        # The list 0 takes the numbers from a paragraph whose style has some.
+        if numbered is None or number == "0" or level is None:
             return None
-        assert number is not None
         of = self._lists[number]
         last = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
         self._counts[of, at], level.restarts = last + 1, False
         for deeper in range(at + 1, _MOST_LEVELS):
             self._counts.pop((of, deeper), None)
-        indents = (each for p in properties if (each := p.find(f"{_W}ind")) is not None)
-        own = next((value for each in indents if (value := each.get(f"{_W}left") or each.get(f"{_W}start"))), None)
+        own = next(filter(None, map(_left, properties)), None)
         indent = int(float(own)) if own and re.fullmatch(r"-?\d{1,9}(\.\d+)?", own) else level.indent
         indent = at * _INDENT if indent is None else indent
         if level.style in ("bullet", "none") or not level.text:
@@ -696,20 +652,13 @@ def _is_fallback(node: Any, top: Any) -> bool:
     return False
 
 
-def _rows(table: Any) -> Iterator[Any]:
-    for child in _children(table):
-        if child.tag == f"{_W}tr":
+def _named(name: str, node: Any) -> Iterator[Any]:
+    """The children of one name: rows of a table, cells of a row."""
+    for child in _children(node):
+        if child.tag == f"{_W}{name}":
             yield child
         elif child.tag in _THROUGH:
-            yield from _rows(child)
-
-
-def _cells(row: Any) -> Iterator[Any]:
-    for child in _children(row):
-        if child.tag == f"{_W}tc":
-            yield child
-        elif child.tag in _THROUGH:
-            yield from _cells(child)
+            yield from _named(name, child)
 
 
 def _gone(node: Any) -> str:
@@ -734,11 +683,10 @@ def _is_formulas(text: str, formulas: list[str]) -> bool:
     return "".join(text.split()) == "".join(alone.text.split())
 
 
-def _deleted(text: str) -> Iterator[Block]:
+def _deleted(text: str) -> list[Block]:
     inline = Inline()
     inline.add(text.strip(), [(Mark.STRIKE, None)])
-    block = inline.block(label=Label.ASIDE_TEXT)
-    yield from (block,) if block else ()
+    return inline.blocks(label=Label.ASIDE_TEXT)
 
 
 def _plain_rows(markup: str) -> Iterable[list[str]]:
@@ -752,14 +700,14 @@ def _plain_rows(markup: str) -> Iterable[list[str]]:
 def _choice(field: Any) -> str:
     """The entry that a drop-down list of a form shows."""
     entries = [each.get(f"{_W}val") or "" for each in field.iterfind(f"{_W}listEntry")]
-    at = _number(field.find(f"{_W}result"), _number(field.find(f"{_W}default"), 0))
+    at = _number(_value(field, "result"), _number(_value(field, "default"), 0))
     return entries[at] if 0 <= at < len(entries) else ""
 
 
 def _switch(sources: list[Any], name: str) -> bool:
     """Whether a property is on: by the first that says."""
-    found = next((each for source in sources if (each := source.find(f"{_W}{name}")) is not None), None)
-    return found is not None and _is_on(found.get(f"{_W}val") or "1")
+    found = _nearest(sources, name)
+    return found is not None and _is_on(_value(found) or "1")
 
 
 def _is_on(value: str | None) -> bool:
@@ -767,17 +715,22 @@ def _is_on(value: str | None) -> bool:
 
 
 def _level(node: Any) -> _Level:
-    style, text, start = (node.find(f"{_W}{name}") for name in ("numFmt", "lvlText", "start"))
-    indent = node.find(f"{_W}pPr/{_W}ind")
-    left = None if indent is None else indent.get(f"{_W}left") or indent.get(f"{_W}start")
+    properties = node.find(f"{_W}pPr")
+    left = None if properties is None else _left(properties)
     return _Level(
-        style="decimal" if style is None else style.get(f"{_W}val") or "decimal",
-        text="" if text is None else (text.get(f"{_W}val") or "")[:50],
-        start=_number(start, 1),
+        style=_value(node, "numFmt") or "decimal",
+        text=(_value(node, "lvlText") or "")[:50],
+        start=_number(_value(node, "start"), 1),
         indent=int(left) if left and re.fullmatch(r"-?\d{1,6}", left) else None,
-        paragraphs=None if (linked := node.find(f"{_W}pStyle")) is None else linked.get(f"{_W}val"),
+        paragraphs=_value(node, "pStyle"),
         is_legal=_switch([node], "isLgl"),
     )
+
+
+def _left(properties: Any) -> str | None:
+    """The indent of a paragraph, which has two names."""
+    indent = properties.find(f"{_W}ind")
+    return None if indent is None else indent.get(f"{_W}left") or indent.get(f"{_W}start")
 
 
 def _formatted(number: int, style: str) -> str:
@@ -790,13 +743,20 @@ def _formatted(number: int, style: str) -> str:
     return ordinal(number, _FORMATS.get(style, "1"))
 
 
-def _number(node: Any, default: int) -> int:
-    value = None if node is None else node.get(f"{_W}val")
+def _value(node: Any, *path: str) -> str | None:
+    """The value of an element, or of one inside of it; None where there is none."""
+    found = node.find("/".join(_W + name for name in path)) if path and node is not None else node
+    return None if found is None else found.get(f"{_W}val")
+
+
+def _nearest(sources: Iterable[Any], *path: str) -> Any:
+    """A property, from the first of several sources that has it."""
+    inside = "/".join(_W + name for name in path)
+    return next((found for each in sources if (found := each.find(inside)) is not None), None)
+
+
+def _number(value: str | None, default: int) -> int:
     return int(value) if value and re.fullmatch(r"-?\d{1,9}", value) else default
-
-
-def _digits(text: str | None) -> str:
-    return text if text and re.fullmatch(r"\d{1,4}", text) else "0"
 
 
 def _hex(text: str | None) -> int:

@@ -13,12 +13,13 @@ from pagemill.document.page import DocumentInfo
 from pagemill.errors import CorruptInputError, EncryptedError
 from pagemill.readers.base import Document, Part
 from pagemill.readers.html import of_markup
-from pagemill.readers.packages import check_package
+from pagemill.readers.packages import check_package, xml_root
 from pagemill.readers.text import text_of
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _DC = "{http://purl.org/dc/elements/1.1/}"
+_INFO = {"title": "title", "author": "creator", "created": "date", "language": "language"}
 
 
 def read(path: Path, password: str | None = None) -> Document:
@@ -26,13 +27,12 @@ def read(path: Path, password: str | None = None) -> Document:
     from lxml import etree
 
     warnings = check_package(path)
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+
     try:
         with zipfile.ZipFile(path) as archive:
-            container: Any = etree.fromstring(archive.read(_CONTAINER), parser)
-            name = str(container.find(".//{*}rootfile").get("full-path"))
-            package: Any = etree.fromstring(archive.read(name), parser)
-            locked = _locked(archive, parser)
+            name = str(xml_root(archive.read(_CONTAINER)).find(".//{*}rootfile").get("full-path"))
+            package = xml_root(archive.read(name))
+            locked = _locked(archive)
             chapters = list(_chapters(archive, package, posixpath.dirname(name), locked))
             parts = [part for part in chapters if part.blocks] or [Part()]
             parts[0].notes += (note for part in chapters if not part.blocks for note in part.notes)
@@ -40,22 +40,16 @@ def read(path: Path, password: str | None = None) -> Document:
         raise CorruptInputError(f"the book is damaged: {error}", remedy="Get the file again.") from error
     parts[0].warnings += warnings
 
-    def told(name: str) -> str:
-        found = package.find(f".//{_DC}{name}")
-        return (found.text or "").strip() if found is not None else ""
-
-    info = DocumentInfo(title=told("title"), author=told("creator"), created=told("date"), language=told("language"))
-    return Document(parts=parts, info=info)
+    said = {key: package.findtext(f".//{_DC}{name}", "").strip() for key, name in _INFO.items()}
+    return Document(parts=parts, info=DocumentInfo(**said))
 
 
-def _locked(archive: zipfile.ZipFile, parser: Any) -> set[str]:
+def _locked(archive: zipfile.ZipFile) -> set[str]:
     """Members that a shop has encrypted. Fonts are often; a book whose chapters are cannot be read."""
-    from lxml import etree
-
     if _ENCRYPTION not in archive.namelist():
         return set()
-    root: Any = etree.fromstring(archive.read(_ENCRYPTION), parser)
-    return {unquote(each.get("URI") or "") for each in root.iterfind(".//{*}CipherReference")}
+    locked = xml_root(archive.read(_ENCRYPTION)).iterfind(".//{*}CipherReference")
+    return {unquote(each.get("URI") or "") for each in locked}
 
 
 def _chapters(archive: zipfile.ZipFile, package: Any, folder: str, locked: set[str]) -> Iterator[Part]:

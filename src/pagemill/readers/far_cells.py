@@ -7,12 +7,15 @@ import re
 import zipfile
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from pagemill.readers.html import ordinal
+from pagemill.readers.packages import xml_root
+
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _PLACE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7})")
-_LETTERS = 26
 
 
 class _Axis:
@@ -40,13 +43,10 @@ def without_gaps(path: Path, target: Path, most: int) -> list[str]:
     Returns:
         The members that are the changed sheets.
     """
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         changed: dict[str, bytes] = {}
         for name in filter(_SHEET.fullmatch, source.namelist()):
-            root: Any = etree.fromstring(source.read(name), parser)
+            root = xml_root(source.read(name), huge_tree=True)
             cells = [each for each in root.iter("{*}c") if len(each)]
             places = [place for each in cells if (place := _place(each.get("r"))) is not None]
             if len(places) < len(cells) or not places:
@@ -57,11 +57,10 @@ def without_gaps(path: Path, target: Path, most: int) -> list[str]:
             changed[name] = _moved(root, columns, rows)
             folder, base = posixpath.split(name)
             relations = f"{folder}/_rels/{base}.rels"
-            linked: Any = etree.fromstring(source.read(relations), parser) if relations in source.namelist() else ()
-            for each in linked:
+            for each in xml_root(source.read(relations)) if relations in source.namelist() else ():
                 about = posixpath.normpath(posixpath.join(folder, each.get("Target") or "")).lstrip("/")
                 if (each.get("Type") or "").endswith("/comments") and about in source.namelist():
-                    changed[about] = _moved(etree.fromstring(source.read(about), parser), columns, rows)
+                    changed[about] = _moved(xml_root(source.read(about), huge_tree=True), columns, rows)
         for member in source.infolist():
             archive.writestr(member, changed.get(member.filename) or source.read(member))
     return [name for name in changed if _SHEET.fullmatch(name)]
@@ -73,18 +72,7 @@ def _place(text: str | None) -> tuple[int, int] | None:
 
 
 def _number(letters: str) -> int:
-    number = 0
-    for letter in letters:
-        number = number * _LETTERS + ord(letter) - ord("A") + 1
-    return number
-
-
-def _letters(number: int) -> str:
-    text = ""
-    while number:
-        number, rest = divmod(number - 1, _LETTERS)
-        text = chr(ord("A") + rest) + text
-    return text
+    return reduce(lambda number, letter: number * 26 + ord(letter) - ord("A") + 1, letters, 0)
 
 
 def _moved(root: Any, columns: _Axis, rows: _Axis) -> bytes:
@@ -92,7 +80,7 @@ def _moved(root: Any, columns: _Axis, rows: _Axis) -> bytes:
     from lxml import etree
 
     def new(match: re.Match[str]) -> str:
-        return f"{_letters(columns(_number(match[1])))}{rows(int(match[2]))}"
+        return f"{ordinal(columns(_number(match[1])), 'A')}{rows(int(match[2]))}"
 
     for each in root.iter("{*}row", "{*}c", "{*}mergeCell", "{*}hyperlink", "{*}comment", "{*}dimension"):
         name = "r" if etree.QName(each).localname in ("row", "c") else "ref"

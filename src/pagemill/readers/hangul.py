@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,7 @@ import msgspec
 
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
-from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.document.page import DocumentInfo, Furniture, Mark
 from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError
 from pagemill.imaging.formats import ZIP
@@ -28,13 +29,15 @@ from pagemill.readers.base import (
     Part,
     Picture,
     cell,
+    display_formula,
     heading,
     in_parts,
+    note,
     tables,
     unread,
 )
 from pagemill.readers.far_cells import without_gaps
-from pagemill.readers.packages import MOST_MEMBER, check_package, wrong_password
+from pagemill.readers.packages import MOST_MEMBER, check_package, wrong_password, xml_root
 from pagemill.tables.table import Cell
 
 _FLAGS = (
@@ -160,8 +163,8 @@ def _page(section: Any, hidden: dict[str, dict[str, int]], is_named: bool) -> It
     about = section.provenance
     name = getattr(about, "sheet", None)
     blocks = [*_blocks(section.elements)]
-    if name and is_named and blocks and (title := heading(Inline(name), 2)) is not None:
-        blocks.insert(0, title)
+    if name and is_named and blocks:
+        blocks = heading(Inline(name), 2) + blocks
     for part in in_parts(blocks, metadata={"sheet": name} if name else {}):
         if name and about.hidden:
             part.notes.append(f"the sheet {name!r} is hidden")
@@ -193,43 +196,27 @@ def _blocks(elements: Iterable[Any]) -> Iterator[Block]:
         if kind == "Paragraph":
             inline = _text(element)
             level = element.heading_level
-            block = heading(inline, level) if level else inline.block()
             prefix = inline.text[:8]
             if getattr(element.provenance, "source_format", "") == "xls" and prefix in _RUNNING:
-                block = Inline(inline.text[8:]).block(label=_RUNNING[prefix], furniture=Furniture.PROVEN)
-            yield from (block,) if block else ()
+                yield from Inline(inline.text[8:]).blocks(label=_RUNNING[prefix], furniture=Furniture.PROVEN)
+            else:
+                yield from heading(inline, level) if level else inline.blocks()
         elif kind == "Table":
             yield from _table(element)
         elif kind == "Equation":
-            if element.latex:
-                yield Block(label=Label.DISPLAY_FORMULA, content=element.latex, content_format=ContentFormat.LATEX)
+            yield from (display_formula(element.latex),) if element.latex else ()
         elif kind == "Image":
             yield Block(label=Label.IMAGE, picture=Picture(element.image_data, element.alt_text, element.filename))
-            yield from _captions(element.caption)
+            yield from _joined(element.caption).blocks(label=Label.FIGURE_TITLE)
         elif kind == "HeaderFooter":
             label = Label.HEADER if element.type == "header" else Label.FOOTER
-            block = _joined(element.paragraphs).block(label=label, furniture=Furniture.PROVEN)
-            yield from (block,) if block else ()
+            yield from _joined(element.paragraphs).blocks(label=label, furniture=Furniture.PROVEN)
         elif hasattr(element, "paragraphs"):
-            yield from _note(element)
-
-
-def _note(element: Any) -> Iterator[Block]:
-    said = Inline()
-    is_comment = element.type == "comment"
-    if is_comment and getattr(element, "author", ""):
-        said.add(f"{element.author}: ")
-    elif element.number:
-        said.add(str(element.number), [(Mark.SUPERSCRIPT, None)])
-        said.add(" ")
-    said.extend(_joined(element.paragraphs))
-    block = said.block(label=Label.ASIDE_TEXT if is_comment else Label.FOOTNOTE)
-    yield from (block,) if block else ()
-
-
-def _captions(paragraphs: Iterable[Any]) -> Iterator[Block]:
-    block = _joined(paragraphs).block(label=Label.FIGURE_TITLE)
-    yield from (block,) if block else ()
+            is_comment = element.type == "comment"
+            author = getattr(element, "author", "") if is_comment else ""
+            number = str(element.number or "") if not author else ""
+            label = Label.ASIDE_TEXT if is_comment else Label.FOOTNOTE
+            yield from note(_joined(element.paragraphs), label, number=number, author=author)
 
 
 def _text(paragraph: Any) -> Inline:
@@ -269,8 +256,7 @@ def _joined(blocks: Iterable[Any], depth: int = 0) -> Inline:
         else:
             continue
         if text.text:
-            inline.add("\n" if inline.last else "")
-            inline.extend(text)
+            inline.add_line(text)
     return inline
 
 
@@ -284,8 +270,7 @@ def _table(table: Any) -> Iterator[Block]:
             at = (row if each.row is None else each.row, column if each.col is None else each.col)
             text = _joined(each.paragraphs)
             if text.text.endswith("]") and (start := text.text.rfind(_COMMENT)) >= 0:
-                comment = Inline(text.text[start + len(_COMMENT) : -1]).block(label=Label.ASIDE_TEXT)
-                after += [comment] if comment else []
+                after += Inline(text.text[start + len(_COMMENT) : -1]).blocks(label=Label.ASIDE_TEXT)
                 text.text = text.text[:start].rstrip()
             cells.append(cell(text, *at, each.row_span, each.col_span))
             kinds = ("Image", "Footnote", "Comment")
@@ -296,31 +281,21 @@ def _table(table: Any) -> Iterator[Block]:
     said = [each.text for each in first if each.text.strip()]
     # Neither format says which row is the head: one of words in most columns is. Sheets have empty columns.
     if len(said) > 1 and 2 * len(said) >= len(first) and not any(_NUMBER.fullmatch(each) for each in said):
-        cells = [_as_header(each) if each.row == 0 else each for each in cells]
+        cells = [replace(each, header=each.row == 0) for each in cells]
     yield from tables(cells, caption)
     yield from after
 
 
-def _as_header(each: Cell) -> Cell:
-    return cell(
-        Inline(each.text, list(each.spans)), each.row, each.column, each.row_span, each.column_span, header=True
-    )
-
-
 def _memos(path: Path) -> Iterator[Block]:
     """The comments of a HWPX, which dochan leaves out."""
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
     with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
             if not name.startswith(_SECTION) or _MEMO not in (data := archive.read(name)):
                 continue
-            root = etree.fromstring(data, parser)
+            root = xml_root(data, recover=True)
             for memo in root.iterfind(".//{*}fieldBegin[@type='MEMO']") if root is not None else ():
                 lines = ("".join(map(str, each.itertext("{*}t"))) for each in memo.iter("{*}p"))
-                block = Inline("\n".join(filter(None, lines))).block(label=Label.ASIDE_TEXT)
-                yield from (block,) if block else ()
+                yield from Inline("\n".join(filter(None, lines))).blocks(label=Label.ASIDE_TEXT)
 
 
 def _left_out(path: Path) -> dict[str, int]:
@@ -352,12 +327,12 @@ def _info(path: Path) -> DocumentInfo:
     from lxml import etree
 
     found: dict[str, str] = {}
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
+
     with zipfile.ZipFile(path) as archive:
         for name in _INFO:
             if name not in archive.namelist() or archive.getinfo(name).file_size > _MOST_INFO:
                 continue
-            root = etree.fromstring(archive.read(name), parser)
+            root = xml_root(archive.read(name), recover=True)
             for each in root.iter(etree.Element) if root is not None else ():
                 local = etree.QName(each).localname
                 key = _HWP_NAMES.get(each.get("name") or "") if local == "meta" else _NAMES.get(local)

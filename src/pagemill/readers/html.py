@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from pagemill.document.labels import Label
 from pagemill.document.marks import safe_target
-from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.document.page import DocumentInfo, Furniture, Mark
 from pagemill.readers.base import (
     Block,
     Document,
@@ -21,6 +22,7 @@ from pagemill.readers.base import (
     Marks,
     Picture,
     cell,
+    display_formula,
     heading,
     in_parts,
     list_item,
@@ -33,22 +35,10 @@ from pagemill.tables.html import MAX_COLUMN_SPAN
 from pagemill.tables.table import Cell
 
 _SILENT = frozenset(
-    [
-        "script",
-        "style",
-        "template",
-        "head",
-        "noscript",
-        "iframe",
-        "object",
-        "embed",
-        "svg",
-        "canvas",
-        "dialog",
-        "datalist",
-        "annotation",  # of a formula in MathML: the same once more
-        "annotation-xml",
-    ]
+    (
+        *("script", "style", "template", "head", "noscript", "iframe", "object", "embed", "svg", "canvas", "dialog"),
+        *("datalist", "annotation", "annotation-xml"),  # annotations of MathML are the same formula once more
+    )
 )
 """Elements whose text is no part of what the page says."""
 _BLOCK = re.compile(
@@ -64,37 +54,12 @@ _MARKS = {
     "sup": Mark.SUPERSCRIPT,
     "sub": Mark.SUBSCRIPT,
 }
-_INLINE = frozenset(_MARKS) | frozenset(
-    [
-        "a",
-        "abbr",
-        "acronym",
-        "bdi",
-        "bdo",
-        "big",
-        "data",
-        "font",
-        "ins",
-        "label",
-        "mark",
-        "output",
-        "q",
-        "ruby",
-        "rb",
-        "rt",
-        "rp",
-        "small",
-        "span",
-        "time",
-        "u",
-        "wbr",
-        "button",
-        "input",
-        "select",
-        "img",
-        "picture",
-        "math",
-    ]
+_INLINE = frozenset(
+    (
+        *_MARKS,
+        *("a", "abbr", "acronym", "bdi", "bdo", "big", "data", "font", "ins", "label", "mark", "output", "q", "small"),
+        *("ruby", "rb", "rt", "rp", "span", "time", "u", "wbr", "button", "input", "select", "img", "picture", "math"),
+    )
 )
 _UNTYPED = frozenset(["hidden", "password", "file", "image", "range", "color"])
 """Types of fields that show no text."""
@@ -103,6 +68,7 @@ _BESIDE_BOXES = ("li", "p", "td", "label")
 _HEADING = re.compile(r"h[1-6]")
 _VERBATIM = ("pre", "listing", "xmp")
 _LABELS = "text, foreignObject"
+_FRONT = {"title": "title", "author": "author", "date": "created", "lang": "language"}
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _MOST_DEPTH = 200
 """Nested elements that are looked into; a page has some tens."""
@@ -141,17 +107,9 @@ def read_markdown(path: Path, password: str | None = None) -> Document:
     text = read.text
     # Only with a key in its first line: `---` is also a horizontal rule.
     if front := re.match(r"---\n(?=[\w-]+[ \t]*:)(.*?)\n(?:---|\.\.\.)(?:\n|\Z)", text, re.DOTALL):
-        text, found = (
-            text[front.end() :],
-            dict(re.findall(r"^(title|author|date|lang):[ \t]*(.+)$", front[1], re.MULTILINE)),
-        )
-        plain = {name: value.strip().strip("\"'") for name, value in found.items()}
-        info = DocumentInfo(
-            title=plain.get("title", ""),
-            author=plain.get("author", ""),
-            created=plain.get("date", ""),
-            language=plain.get("lang", ""),
-        )
+        text = text[front.end() :]
+        found = re.findall(r"^(title|author|date|lang):[ \t]*(.+)$", front[1], re.MULTILINE)
+        info = DocumentInfo(**{_FRONT[name]: value.strip().strip("\"'") for name, value in found})
     parser = MarkdownIt("commonmark", {"maxNesting": _MOST_DEPTH})  # it drops what is nested deeper
     # Before escapes: \_ and \\ of LaTeX would lose their backslash.
     parser.inline.ruler.before("escape", "formula", _formula)
@@ -287,18 +245,12 @@ class _Walk:
             if self._is_left_out(child):
                 continue
             if tag == "-text" or (tag in _INLINE and not self._holds_blocks(child)):
-                if tag in ("img", "picture"):
+                pictures: list[Any] = []
+                self._collect(child, (), inline, depth, pictures)
+                if pictures:
                     yield from self._flushed(inline, items)
                     inline = Inline()
-                    yield from self._picture(child)
-                else:
-                    pictures: list[Any] = []
-                    self._collect(child, (), inline, depth, pictures)
-                    if pictures:
-                        yield from self._flushed(inline, items)
-                        inline = Inline()
-                        for each in pictures:
-                            yield from self._picture(each)
+                    yield from map(self._picture, pictures)
                 continue
             if tag == "br":
                 inline.add("\n")
@@ -314,10 +266,8 @@ class _Walk:
     def _block(self, node: Any, tag: str, depth: int, items: int) -> Iterator[Block]:
         if _HEADING.fullmatch(tag):
             pictures: list[Any] = []
-            block = heading(self._inline(node, pictures), int(tag[1]))
-            yield from (block,) if block else ()
-            for each in pictures:
-                yield from self._picture(each)
+            yield from heading(self._inline(node, pictures), int(tag[1]))
+            yield from map(self._picture, pictures)
         elif tag in ("ul", "ol", "menu"):
             yield from self._list(node, tag, depth, items)
         elif tag == "table":
@@ -327,11 +277,9 @@ class _Walk:
             if text.strip():
                 yield Block(label=Label.ALGORITHM, content=text, list_depth=items)
         elif tag == "figcaption":
-            block = self._inline(node).block(label=Label.FIGURE_TITLE)
-            yield from (block,) if block else ()
+            yield from self._inline(node).blocks(label=Label.FIGURE_TITLE)
         elif tag == "nav":  # menus of the site
-            menu = self._inline(node).block(label=Label.HEADER, furniture=Furniture.PROVEN)
-            yield from (menu,) if menu else ()
+            yield from self._inline(node).blocks(label=Label.HEADER, furniture=Furniture.PROVEN)
         else:
             yield from self.blocks(node, depth, items)
 
@@ -346,17 +294,10 @@ class _Walk:
             number = int(value) if re.fullmatch(r"-?\d{1,6}", value) else number
             marker = f"{ordinal(number, kind)}." if tag == "ol" else "•"
             number += 1
-            first = True
-            for block in self.blocks(child, depth + 1, items + 1):
-                if first and block.label is Label.TEXT and not block.list_item and not block.level:
-                    inline = Inline(
-                        block.content or "", list(block.spans), block.content_format is ContentFormat.MARKDOWN
-                    )
-                    listed = list_item(inline, items, marker)
-                    yield from (listed,) if listed else ()
-                else:
-                    yield block
-                first = False
+            for position, block in enumerate(self.blocks(child, depth + 1, items + 1)):
+                is_text = block.label is Label.TEXT and not block.list_item and not block.level
+                # The marker goes to the text that an item begins with; the rest of it is inside of the item.
+                yield from list_item(Inline.of(block), items, marker) if is_text and not position else (block,)
 
         yield from self.blocks(node, depth, items, item)
 
@@ -379,11 +320,9 @@ class _Walk:
                 taken.update((row + y, column + x) for y in range(high) for x in range(wide))
                 cells.append(cell(self._inline(each, pictures), row, column, high, wide, header=each.tag == "th"))
                 column += wide
-        last = row + 1
-        cells = [each if each.row + each.row_span <= last else _shortened(each, last) for each in cells]
+        cells = [replace(each, row_span=min(each.row_span, row + 1 - each.row)) for each in cells]
         yield from tables(cells, _SPACE.sub(" ", caption.text()).strip() if caption is not None else "")
-        for each in pictures:
-            yield from self._picture(each)
+        yield from map(self._picture, pictures)
 
     def _inline(self, node: Any, pictures: list[Any] | None = None) -> Inline:
         inline = Inline()
@@ -415,14 +354,13 @@ class _Walk:
             inline.end_line()
             return
         if tag in ("img", "picture"):
-            pictures.append(node)
+            pictures += node.css("img")[:1]  # of the pictures for several sizes of a screen
             return
         if tag in ("input", "select"):
             self._add(_typed(node), marks, inline)
             return
         if tag == "math":
-            latex = latex_of_mathml(node)
-            if latex:
+            if latex := latex_of_mathml(node):
                 inline.formula(latex)
             return
         if tag in _MARKS:
@@ -452,10 +390,7 @@ class _Walk:
     def _flushed(self, inline: Inline, items: int) -> Iterator[Block]:
         pattern = _DISPLAYED if self._formulas else _ALONE
         display = pattern.fullmatch(inline.text) if self._formulas or inline.has_formula else None
-        if display:
-            yield Block(label=Label.DISPLAY_FORMULA, content=display[1].strip(), content_format=ContentFormat.LATEX)
-        elif block := inline.block(list_depth=items):
-            yield block
+        yield from (display_formula(display[1].strip()),) if display else inline.blocks(list_depth=items)
 
     def _holds_blocks(self, node: Any) -> bool:
         """Whether an inline element holds paragraphs or tables, as links around cards do."""
@@ -463,10 +398,7 @@ class _Walk:
             _BLOCK.fullmatch(each.tag) for each in node.traverse()
         )
 
-    def _picture(self, node: Any) -> Iterator[Block]:
-        image = node if node.tag == "img" else node.css_first("img")
-        if image is None:
-            return
+    def _picture(self, image: Any) -> Block:
         source, said = (image.attributes.get(name) or "" for name in ("src", "alt"))
         data = self._pictures.get(source)
         if data is None and (start := _DATA.match(source)):
@@ -475,7 +407,8 @@ class _Walk:
                 data = base64.b64decode(raw, validate=False) if start[1] else raw
             except binascii.Error:
                 data = b""
-        yield Block(label=Label.IMAGE, picture=Picture(data or b"", said.strip(), source[:100] if data is None else ""))
+        name = source[:100] if data is None else ""
+        return Block(label=Label.IMAGE, picture=Picture(data or b"", said.strip(), name))
 
 
 def ordinal(number: int, kind: str) -> str:
@@ -534,17 +467,6 @@ def _rows(table: Any) -> Iterator[Any]:
             yield child
         elif child.tag in ("thead", "tbody", "tfoot"):
             yield from (row for row in child.iter() if row.tag == "tr")
-
-
-def _shortened(each: Cell, last: int) -> Cell:
-    return cell(
-        Inline(each.text, list(each.spans)),
-        each.row,
-        each.column,
-        last - each.row,
-        each.column_span,
-        header=each.header,
-    )
 
 
 def _span(node: Any, name: str) -> int:

@@ -22,7 +22,7 @@ from pagemill.errors import CorruptInputError, PagemillError, TooLargeError, lac
 from pagemill.imaging.formats import OLE, promised
 from pagemill.late import re
 from pagemill.readers import rich_text
-from pagemill.readers.base import Block, Document, Inline, Part, heading, in_parts, unread
+from pagemill.readers.base import Document, Inline, Part, heading, in_parts, unread
 from pagemill.readers.containers import Member
 from pagemill.readers.outlook import Unread, message_of
 from pagemill.readers.text import Decoded, declared_charset, paragraphs, text_of
@@ -57,21 +57,25 @@ def read(path: Path, password: str | None = None) -> Document:
     message = read_message(path)
     subject, sender = _header(message, "Subject"), _header(message, "From")
     said = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
-    blocks: list[Block | None] = [heading(Inline(subject), 1), Inline("\n".join(said)).block()]
+    blocks = heading(Inline(subject), 1) + Inline("\n".join(said)).blocks()
     files = list(_files(message))
     pictures = {f"cid:{name}": _data(part) for part in _leaves(message) if (name := _content_id(part))}
     notes: list[str] = []
     warnings: list[str] = []
     bodies = _bodies(message)
     for part in bodies:
-        if part.get_content_subtype() != "plain":
-            body = _of_html(_text(part), pictures) if part.get_content_subtype() == "html" else _of_rich(_data(part))
-            warnings += (warning for each in body.parts for warning in each.warnings)
-            blocks += (block for each in body.parts for block in each.blocks)
-            notes += (note for each in body.parts for note in each.notes)
-        else:
-            blocks += paragraphs(_text(part))
-    parts = list(in_parts(block for block in blocks if block))
+        match part.get_content_subtype():
+            case "html":
+                body = _of_html(_text(part), pictures).parts
+            case "plain":
+                body = [Part(blocks=[*paragraphs(_text(part))])]
+            case _:
+                body = _of_rich(_data(part)).parts
+        for each in body:
+            warnings += each.warnings
+            notes += each.notes
+            blocks += each.blocks
+    parts = list(in_parts(blocks))
     if names := [_name(part) for part in files]:
         notes.append(f"attachments: {', '.join(names)}")
     if foreign := [name for name in names if Path(name).suffix not in ("", ".bin") and promised(name) is None]:

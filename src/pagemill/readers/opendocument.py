@@ -17,9 +17,9 @@ from typing import Any
 from pagemill.document.labels import Label
 from pagemill.document.page import DocumentInfo, Furniture, Mark
 from pagemill.errors import CorruptInputError, EncryptedError, TooLargeError
-from pagemill.readers.base import Block, Document, Inline, Part, Picture, in_parts, unread
+from pagemill.readers.base import Block, Document, Inline, Part, Picture, in_parts, note, unread
 from pagemill.readers.html import of_markup
-from pagemill.readers.packages import DAMAGED, check_package
+from pagemill.readers.packages import DAMAGED, check_package, xml_root
 
 _NAMES = {
     "urn:oasis:names:tc:opendocument:xmlns:" + name: short
@@ -63,9 +63,7 @@ def read(path: Path, password: str | None = None) -> Document:
     from lxml import etree
 
     warnings = check_package(path)
-    # Nothing is fetched or expanded. huge_tree lifts lxml's own limits: check_package has bounded the size of each
-    # member, and _MOST_DEPTH bounds the depth.
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+
     try:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
@@ -73,12 +71,14 @@ def read(path: Path, password: str | None = None) -> Document:
             if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
                 raise EncryptedError("the document is encrypted", remedy="Save it without a password.")
             found = {name: f"{name}.xml" for name in ("styles", "content", "meta") if f"{name}.xml" in names}
-            roots: dict[str, Any] = {key: etree.fromstring(archive.read(name), parser) for key, name in found.items()}
+            # huge_tree lifts lxml's own limits: check_package has bounded the size of each member, and _MOST_DEPTH
+            # bounds the depth.
+            roots = {key: xml_root(archive.read(name), huge_tree=True) for key, name in found.items()}
             members: dict[str, bytes] = {}
             for name in names:
                 with suppress(*DAMAGED):  # a warning names it already
                     members |= {name: archive.read(name)} if name.startswith(("Pictures/", "Object")) else {}
-        writer = _Writer(roots, members, parser)
+        writer = _Writer(roots, members)
         parts = list(writer.parts()) or [Part()]
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, etree.XMLSyntaxError) as error:
         raise CorruptInputError(f"the document is damaged: {error}", remedy="Save it again.") from error
@@ -97,8 +97,8 @@ def _name(tag: Any) -> str:
 
 
 class _Writer:
-    def __init__(self, roots: dict[str, Any], members: dict[str, bytes], parser: Any) -> None:
-        self._roots, self._members, self._parser = roots, members, parser
+    def __init__(self, roots: dict[str, Any], members: dict[str, bytes]) -> None:
+        self._roots, self._members = roots, members
         self._body = roots["content"].find("office:body", _SPACES)[0]
         self._styles = {
             (_name(each.tag), each.get(f"{{{_SPACES['style']}}}name")): each
@@ -140,8 +140,8 @@ class _Writer:
         for page in self._body.iterfind("draw:page", _SPACES):
             # Notes hold a small picture of the slide, too: their text alone is taken.
             notes = page.find("presentation:notes", _SPACES)
-            note = Inline("" if notes is None else "".join(map(_plain, notes))).block(label=Label.FOOTNOTE)
-            part = Part(blocks=[*self._of_master(page), *self._blocks(page), *([note] if note else [])])
+            own = Inline("" if notes is None else "".join(map(_plain, notes))).blocks(label=Label.FOOTNOTE)
+            part = Part(blocks=[*self._of_master(page), *self._blocks(page), *own])
             part.notes += ["the slide is hidden"] if self._style(page, "presentation:visibility") == "hidden" else []
             yield part
         sheets = self._body.findall("table:table", _SPACES) if kind == "office:spreadsheet" else ()
@@ -166,8 +166,7 @@ class _Writer:
             names = (f"style:{kind}{of}" for of in ("", "-left", "-first"))
             nodes = [each for name in names for each in self._designs(name)]
             for text in dict.fromkeys(map(_plain, nodes)):
-                block = Inline(text).block(label=label, furniture=Furniture.PROVEN)
-                yield from (block,) if block else ()
+                yield from Inline(text).blocks(label=label, furniture=Furniture.PROVEN)
             pictures = (each for node in nodes for each in self._pictures(node))
             yield from {each.picture and each.picture.name: each for each in pictures}.values()
 
@@ -186,13 +185,11 @@ class _Writer:
         for kind, label in _DECLARED.items():
             said = self._declared.get((f"presentation:{kind}-decl", _get(page, f"presentation:use-{kind}-name")), "")
             is_shown = self._style(page, f"presentation:display-{kind}") != "false"
-            block = Inline(said if is_shown else "").block(label=label, furniture=Furniture.PROVEN)
-            yield from (block,) if block else ()
+            yield from Inline(said if is_shown else "").blocks(label=label, furniture=Furniture.PROVEN)
         # Popped: what a master shows on all its slides is read on the first of them only.
         master = self._masters.pop(_get(page, "draw:master-page-name"), ())
         own = (each for each in master if _name(each.tag).startswith("draw:") and not _get(each, "presentation:class"))
-        block = Inline("".join(map(_plain, own))).block(label=Label.HEADER, furniture=Furniture.PROVEN)
-        yield from (block,) if block else ()
+        yield from Inline("".join(map(_plain, own))).blocks(label=Label.HEADER, furniture=Furniture.PROVEN)
 
     def _inside(self, node: Any, depth: int) -> str:
         if depth > _MOST_DEPTH:
@@ -343,19 +340,17 @@ class _Writer:
         return markup * times
 
     def _note(self, node: Any, name: str) -> str:
-        author, mark, label = node.findtext("dc:creator", "", _SPACES), "", Label.ASIDE_TEXT
-        source, said = node, Inline(f"{author}: " if author else "")
+        author, mark, label, source = node.findtext("dc:creator", "", _SPACES), "", Label.ASIDE_TEXT, node
         if name == "text:note":
             mark, label = node.findtext("text:note-citation", "*", _SPACES), Label.FOOTNOTE
             source = node.find("text:note-body", _SPACES)
-            said.add(mark, [(Mark.SUPERSCRIPT, None)])
-            said.add(" ")
         elif name == "text:change":
             source = self._deleted.get(_get(node, "text:change-id"))
-        text = "" if source is None else _plain(source).strip()
-        said.add(text, [(Mark.STRIKE, None)] if name == "text:change" else ())
-        self._beside += [block] if text and (block := said.block(label=label)) else []
-        self._beside += () if source is None else self._pictures(source)
+        if source is not None:
+            text = Inline()
+            text.add(_plain(source).strip(), [(Mark.STRIKE, None)] if name == "text:change" else ())
+            self._beside += note(text, label, number=mark, author=author) if text.last else ()
+            self._beside += self._pictures(source)
         return f"<sup>{escape(mark)}</sup>" if mark else ""
 
     def _object(self, node: Any, depth: int) -> str:
@@ -366,7 +361,7 @@ class _Writer:
         if root is None:
             data = self._members.get(posixpath.normpath(f"{_get(node, 'xlink:href')}/content.xml"), b"")
             try:
-                root = etree.fromstring(data, self._parser)
+                root = xml_root(data, huge_tree=True)
             except etree.XMLSyntaxError:
                 return ""
         if _name(root.tag) == "math:math":

@@ -7,7 +7,7 @@ import posixpath
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pagemill.errors import (
     CorruptInputError,
@@ -144,7 +144,6 @@ def without_dangling(path: Path | IO[bytes]) -> tuple[io.BytesIO, int]:
     """
     from lxml import etree
 
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
     copy, lost = io.BytesIO(), 0
     with opened(path) as old, zipfile.ZipFile(copy, "w") as new:
         names = set(old.namelist())
@@ -152,7 +151,7 @@ def without_dangling(path: Path | IO[bytes]) -> tuple[io.BytesIO, int]:
             data = old.read(name)
             if name.endswith(".rels"):
                 folder = posixpath.join("/", posixpath.dirname(posixpath.dirname(name)))
-                root = etree.fromstring(data, parser)
+                root = xml_root(data)
                 for each in [each for each in root if each.get("TargetMode") != "External"]:
                     target = each.get("Target") or ""
                     if posixpath.normpath(posixpath.join(folder, target)).lstrip("/") not in names:
@@ -162,6 +161,18 @@ def without_dangling(path: Path | IO[bytes]) -> tuple[io.BytesIO, int]:
             new.writestr(name, data)
     copy.seek(0)
     return copy, lost
+
+
+def xml_root(data: bytes, **options: Any) -> Any:
+    """The root of an XML member, of which nothing is fetched and no entity is expanded.
+
+    Args:
+        data: The XML.
+        options: Of :class:`lxml.etree.XMLParser`.
+    """
+    from lxml import etree
+
+    return etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, **options))
 
 
 def opened(path: Path | IO[bytes]) -> zipfile.ZipFile:

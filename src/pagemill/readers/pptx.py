@@ -97,8 +97,7 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     # has_notes_slide first: asking for the notes of a slide without any creates them.
     for shape in _single(slide.notes_slide.shapes, 0) if slide.has_notes_slide else ():
         if shape.has_text_frame and _placeholder(shape) in ("BODY", ""):
-            note = _lines(shape.text_frame.paragraphs).block(label=Label.FOOTNOTE)
-            part.blocks += [note] if note else []
+            part.blocks += _lines(shape.text_frame.paragraphs).blocks(label=Label.FOOTNOTE)
     for rel in slide.part.rels.values():
         if not rel.is_external and rel.reltype.rpartition("/")[2].lower() == "comments":
             part.blocks += _comments(rel.target_part)
@@ -127,8 +126,7 @@ def _comments(source: Any) -> Iterator[Block]:
 
     for comment in parse_xml(source.blob):
         said = Inline("\n".join(each.text or "" for each in comment.iter("{*}text", f"{_A}t")))
-        block = said.block(label=Label.ASIDE_TEXT)
-        yield from (block,) if block else ()
+        yield from said.blocks(label=Label.ASIDE_TEXT)
 
 
 def _background(slide: Any, height: int) -> Iterator[Block]:
@@ -177,8 +175,7 @@ def _shape(shape: Any, lost: Counter[str], depth: int) -> Iterator[Block]:
     if kind in _RUNNING:
         label = Label.HEADER if kind == "HEADER" else Label.FOOTER
         text = _lines(shape.text_frame.paragraphs) if shape.has_text_frame else Inline()
-        block = text.block(label=label, furniture=Furniture.PROVEN, box=_box(shape))
-        yield from (block,) if block else ()
+        yield from text.blocks(label=label, furniture=Furniture.PROVEN, box=_box(shape))
         return
     for block in _content(shape, lost, kind, depth):
         yield block if block.box or depth else msgspec.structs.replace(block, box=_box(shape))
@@ -228,12 +225,11 @@ def _paragraphs(frame: Any, kind: str) -> Iterator[Block]:
     for paragraph in frame.paragraphs:
         inline = _text(paragraph)
         if kind in _TITLES:
-            block = heading(inline, 1 if kind == "CENTER_TITLE" else 2)
+            yield from heading(inline, 1 if kind == "CENTER_TITLE" else 2)
         elif (marker := _marker(paragraph, kind, counts)) and inline.text.strip():
-            block = list_item(inline, paragraph.level, marker)
+            yield from list_item(inline, paragraph.level, marker)
         else:
-            block = inline.block()
-        yield from (block,) if block else ()
+            yield from inline.blocks()
 
 
 def _marker(paragraph: Any, kind: str, counts: dict[int, int]) -> str:
@@ -308,6 +304,5 @@ def _table(table: Any, lost: Counter[str]) -> Iterator[Block]:
 def _lines(paragraphs: Iterable[Any]) -> Inline:
     inline = Inline()
     for paragraph in paragraphs:
-        inline.add("\n" if inline.last else "")
-        inline.extend(_text(paragraph))
+        inline.add_line(_text(paragraph))
     return inline

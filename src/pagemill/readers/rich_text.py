@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 import msgspec
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, DocumentInfo, Furniture, Mark
+from pagemill.document.page import DocumentInfo, Furniture, Mark
 from pagemill.document.shown import count
 from pagemill.errors import CorruptInputError, TooLargeError
 from pagemill.readers.base import (
@@ -31,6 +30,7 @@ from pagemill.readers.base import (
     Nesting,
     Picture,
     cell,
+    display_formula,
     heading,
     in_parts,
     list_item,
@@ -102,11 +102,8 @@ _KINDS = {
         ("format", "mac pc pca"),
         ("begin", "field fldrslt upr ud moMath nestrow chftn object"),
         # Text that says something of the document:
-        (
-            "catch",
-            "info title author creatim revtim fonttbl stylesheet fldinst listtext pntext pict atnauthor sp sn sv",
-        ),
-        ("catch", "picprop formfield ffl nesttableprops"),
+        ("catch", "info title author creatim revtim fonttbl stylesheet fldinst listtext pntext pict atnauthor"),
+        ("catch", "sp sn sv picprop formfield ffl nesttableprops"),
         # Groups that are read though programs may ignore them:
         ("through", "shppict shpinst do moMathPara"),
         # What is shown nowhere, or is there once more:
@@ -630,8 +627,7 @@ class _Reader:
             last = state.story.beside[-1] if state.story.beside else None
             if name == "wzDescription" and last and last.picture and not self._in_picture:
                 last.picture = msgspec.structs.replace(last.picture, alternative=text)
-            block = Inline(text if name == "gtextUNICODE" else "").block()
-            state.story.beside += [block] if block else []
+            state.story.beside += Inline(text if name == "gtextUNICODE" else "").blocks()
         elif kind == "pict" and state.to not in ("listtext", "pntext"):
             # Hexadecimal digits are broken into lines. An odd last one is of a file that was cut off.
             digits = _NO_HEX.sub("", text)
@@ -670,8 +666,8 @@ class _Reader:
 
     def _end_paragraph(self, state: _State) -> None:
         story = state.story
-        deleted, story.deleted = story.deleted.block(label=Label.ASIDE_TEXT), Inline()
-        story.beside += [deleted] if deleted else []
+        story.beside += story.deleted.blocks(label=Label.ASIDE_TEXT)
+        story.deleted = Inline()
         if state.tables:
             if state.tables == 1:
                 self._end_line(state)
@@ -683,23 +679,20 @@ class _Reader:
         self._end_table(state)
         text = inline.text.strip()
         level = self._level(state) if text else None
-        block: Block | None
         if formulas and text.replace(" ", "") == "".join(f"${each}$" for each in formulas).replace(" ", ""):
-            told: dict[str, Any] = {"label": Label.DISPLAY_FORMULA, "content_format": ContentFormat.LATEX}
-            story.blocks += (Block(content=each, **told) for each in formulas)
-            block = None
+            blocks = [*map(display_formula, formulas)]
         elif level is not None:
-            numbered = Inline(f"{marker} " if text and marker.strip("•▪") else "")
-            numbered.extend(inline)
-            block = heading(numbered, level)
-            if block is not None:
+            blocks = heading(inline.behind(f"{marker} " if marker.strip("•▪") else ""), level)
+            for block in blocks:
                 block.level = level  # until it is known whether there is a title
-                self._headings.append(block)
+            self._headings += blocks
+        elif marker and text:
+            blocks = list_item(inline, self._nesting.depth(state.indent), marker)
         else:
-            block = list_item(inline, self._nesting.depth(state.indent), marker) if marker and text else inline.block()
-            if text and not marker:
+            blocks = inline.blocks()
+            if text:
                 self._nesting.end()
-        story.blocks += [*([block] if block else []), *story.beside]
+        story.blocks += [*blocks, *story.beside]
         story.beside = []
 
     def _end_line(self, state: _State) -> None:
@@ -712,8 +705,7 @@ class _Reader:
         self._end_line(state)
         text, lines = Inline(), state.story.lines
         for line in lines:
-            text.add("\n" if text.last else "")
-            text.extend(line)
+            text.add_line(line)
         state.story.lines = []
         state.story.cells.append(text)
 
@@ -757,22 +749,22 @@ class _Reader:
         # `beside` is the list itself, which grows at the end: what goes there follows the paragraph around the story.
         label, beside = old.story.label or Label.TEXT, parent.beside
         author = self._said.pop("atnauthor", "") if label is Label.ASIDE_TEXT else ""
-        text, others = Inline(f"{author}: " if author else ""), []
+        text, others = Inline(f"{author}: " if author else ""), list[Block]()
         for each in old.story.blocks:
             # A header, footer or note becomes one block, of a paragraph a line; a text box keeps its blocks.
             if label is not Label.TEXT and each.label in (Label.TEXT, Label.DOC_TITLE, Label.PARAGRAPH_TITLE):
                 text.add("\n" if text.last not in ("", " ") else "")
-                text.extend(Inline(each.content or "", each.spans, each.content_format is ContentFormat.MARKDOWN))
+                text.extend(Inline.of(each))
             else:
                 others.append(each)
         is_running = label in (Label.HEADER, Label.FOOTER)
-        block = text.block(label=label, furniture=Furniture.PROVEN if is_running else None)
+        blocks = text.blocks(label=label, furniture=Furniture.PROVEN if is_running else None)
         if is_running:
             # Headers come once per section and kind of page, mostly with the same text: one of each is kept.
             beside = self._running
-            block = None if block and block.content in self._heard else block
+            blocks = [block for block in blocks if block.content not in self._heard]
             self._heard.add(text.text.strip())
-        beside += [*([block] if block else []), *others]
+        beside += [*blocks, *others]
 
 
 class _Markup(_Reader):
@@ -799,8 +791,7 @@ class _Markup(_Reader):
 
 def _taken(story: _Story) -> Inline:
     """The paragraph of a cell that ends, with its marker."""
-    line = Inline(f"{story.marker} " if story.marker else "")
-    line.extend(story.inline)
+    line = story.inline.behind(f"{story.marker} " if story.marker else "")
     story.inline, story.marker = Inline(), ""
     return line
 
@@ -849,9 +840,8 @@ def _grid(rows: list[tuple[_Row, list[Inline]]]) -> Iterator[Cell]:
             else:
                 above[start] = last = _Cell(Inline(), number, start, 1, column - start, row.is_head)
                 cells.append(last)
-            into = (last or up or cells[-1]).text
-            into.add("\n" if into.last and text.last else "")
-            into.extend(text)
+            if text.last:
+                (last or up or cells[-1]).text.add_line(text)
     return (cell(each.text, each.row, each.column, each.rows, each.columns, header=each.is_head) for each in cells)
 
 

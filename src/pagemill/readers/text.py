@@ -82,7 +82,7 @@ def read_text(path: Path, password: str | None = None) -> Document:
 
 def paragraphs(text: str) -> Iterator[Block]:
     """The paragraphs of a plain text."""
-    return (block for each in _PARAGRAPH.split(text) if (block := Inline(each).block()) is not None)
+    return (block for each in _PARAGRAPH.split(text) for block in Inline(each).blocks())
 
 
 def read_separated(path: Path, password: str | None = None) -> Document:

@@ -40,8 +40,8 @@ def ref(number: int, payload: ReadPart) -> PageRef:
 
 def test_blocks_become_regions(tmp_path: Path):
     blocks = [
-        heading(Inline("Title"), 1),
-        list_item(Inline("one"), 1, "a)"),
+        *heading(Inline("Title"), 1),
+        *list_item(Inline("one"), 1, "a)"),
         Block(content="Placed", box=(1, 2, 30, 40)),
     ]
     picture = Block(label=Label.IMAGE, picture=Picture(b"\xff\xd8jpeg", "A field"))
@@ -135,7 +135,7 @@ def test_only_what_the_reader_has_cut_is_joined(tmp_path: Path, continues: bool)
 def test_headings_keep_the_levels_of_their_file(tmp_path: Path):
     pages = [
         record_of(
-            Part(blocks=[block for block in [heading(Inline(f"{level} of {number}"), level)] if block]),
+            Part(blocks=heading(Inline(f"{level} of {number}"), level)),
             tmp_path,
             number,
         )
