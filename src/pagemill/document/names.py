@@ -40,6 +40,6 @@ def file_stem(identifier: str) -> str:
     return f"{safe}-{hashlib.sha256(identifier.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
 
 
-def crop_path(page_id: str, region: int, suffix: str = ".jpg") -> str:
+def crop_path(page_id: str, region: int) -> str:
     """Path of a region's crop relative to the output directory, with forward slashes."""
-    return f"crops/{file_stem(page_id)}_crop_{region}{suffix}"
+    return f"crops/{file_stem(page_id)}_crop_{region}.jpg"

@@ -82,16 +82,6 @@ class Block(TextPart):
     def __post_init__(self) -> None:
         self.pieces = [Piece(self.page, self.region, 0, len(self.text))]
 
-    def take_up(self, rest: Block) -> None:
-        """Become one with the block in which this one goes on."""
-        TextPart.take_up(self, rest)
-        self._extend(rest)
-
-    def add_items(self, rest: Block) -> None:
-        """Take up the list that layout cut off from this one."""
-        TextPart.add_items(self, rest)
-        self._extend(rest)
-
     def add_rows(self, rest: Block, table: Table) -> None:
         """Become one table with its part on the next page."""
         self.table = table
@@ -102,7 +92,8 @@ class Block(TextPart):
         TextPart.begin_list(self)
         self.pieces = [Piece(self.page, self.region, 0, len(self.text))]
 
-    def _extend(self, rest: Block) -> None:
+    def _add_spans(self, rest: Block) -> None:
+        TextPart._add_spans(self, rest)
         start = len(self.text) - len(rest.text)
         last = self.pieces[-1]  # it may have lost a hyphen
         self.pieces[-1] = Piece(last.page, last.region, last.start, min(last.end, start))

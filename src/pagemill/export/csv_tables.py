@@ -9,7 +9,7 @@ from pathlib import Path
 from pagemill.document.labels import Label
 from pagemill.document.names import file_stem
 from pagemill.document.page import PageResult
-from pagemill.export.formats import Content, ExportFormat
+from pagemill.export.formats import ExportFormat
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.parts import captions_of
 from pagemill.tables.frames import csv_text, inert
@@ -62,8 +62,7 @@ def write_tables(folder: Path, pages: Iterable[PageResult], *, byte_order_mark: 
                 index.writerow([name, *where, *sizes, caption])
 
 
-def _write(content: Content, folder: Path) -> None:
-    write_tables(folder, content.pages(), byte_order_mark=content.options.bom)
-
-
-FORMAT = ExportFormat(ending="-tables", to_folder=_write)
+FORMAT = ExportFormat(
+    ending="-tables",
+    to_folder=lambda content, folder: write_tables(folder, content.pages(), byte_order_mark=content.options.bom),
+)

@@ -27,7 +27,7 @@ from pagemill.export.blocks import Block, Kind, blocks
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
 from pagemill.export.parts import is_said
-from pagemill.tables.table import Table
+from pagemill.tables.table import Cell, Table
 
 VERSION = "1.8.0"
 """Version of the schema: the oldest with all that is used here, so that older releases of docling-core load it, too."""
@@ -474,29 +474,23 @@ def _marked(text: str) -> tuple[str, str]:
 
 
 def _table_data(table: Table) -> _TableData:
+    """A table; a header cell is above its column in the rows at the top, elsewhere before its row."""
     top = max(table.header_rows, 1)
     cells = [
-        _cell(cell.text, cell.row, cell.column, cell.row_span, cell.column_span, cell.header, top)
+        _Cell(
+            text=cell.text,
+            start_row_offset_idx=cell.row,
+            end_row_offset_idx=cell.row + cell.row_span,
+            start_col_offset_idx=cell.column,
+            end_col_offset_idx=cell.column + cell.column_span,
+            row_span=cell.row_span,
+            col_span=cell.column_span,
+            column_header=cell.header and cell.row < top,
+            row_header=cell.header and cell.row >= top,
+        )
         for cell in table.cells
     ]
     return _TableData(cells, table.rows, table.columns)
-
-
-def _cell(
-    text: str, row: int, column: int, row_span: int = 1, column_span: int = 1, header: bool = False, top: int = 1
-) -> _Cell:
-    """A cell; one of heads is above its column in the rows at the top, elsewhere before its row."""
-    return _Cell(
-        text=text,
-        start_row_offset_idx=row,
-        end_row_offset_idx=row + row_span,
-        start_col_offset_idx=column,
-        end_col_offset_idx=column + column_span,
-        row_span=row_span,
-        col_span=column_span,
-        column_header=header and row < top,
-        row_header=header and row >= top,
-    )
 
 
 def _picture(block: Block) -> _Image | None:
@@ -523,11 +517,11 @@ def _meta(region: Region, *, pictured: bool) -> dict[str, Any] | None:
         kind = "summary" if region.label in FORMULAS else "description"
         meta[kind] = {"text": text, "created_by": described.engine or None}
         if described.chart and region.label in FIGURES:
-            cells = [
-                _cell(text, row, column, header=row == 0)
+            cells = tuple(
+                Cell(text=text, row=row, column=column, header=row == 0)
                 for row, texts in enumerate(described.chart)
                 for column, text in enumerate(texts)
-            ]
-            data = _TableData(cells, len(described.chart), len(described.chart[0]))
+            )
+            data = _table_data(Table(cells=cells, rows=len(described.chart), columns=len(described.chart[0])))
             meta["tabular_chart"] = {"chart_data": data, "created_by": described.engine or None}
     return meta or None

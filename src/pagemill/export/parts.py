@@ -56,7 +56,7 @@ class TextPart:
         self._add_spans(rest)
 
     def _add_spans(self, rest: Self) -> None:
-        """Add the spans of what the text ends with now; it may have lost a hyphen before that."""
+        """Add what is known of the text that this one ends with now; it may have lost a hyphen before that."""
         if self.spans or rest.spans:
             start = len(self.text) - len(rest.text)
             self.spans = tidy(self.text, (*cut(self.spans, 0, start), *shifted(rest.spans, start)))

@@ -6,7 +6,7 @@ has no text to read there (check boxes, values that no appearance shows) is retu
 
 from __future__ import annotations
 
-import ctypes
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +15,7 @@ import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
+from pagemill.imaging.navigation import utf_16
 from pagemill.imaging.page import CHECKED, UNCHECKED
 
 _MAX_ANNOTATIONS = 5_000
@@ -115,7 +116,7 @@ def _read(page: Any, form: Any, index: int) -> tuple[bool, Mark | None]:
             return False, None
         rectangle = (box.left, box.top, box.right, box.bottom)
         if subtype == pdfium_c.FPDF_ANNOT_FREETEXT:
-            contents = _string(lambda *to: pdfium_c.FPDFAnnot_GetStringValue(annotation, b"Contents", *to))
+            contents = _value(lambda *to: pdfium_c.FPDFAnnot_GetStringValue(annotation, b"Contents", *to))
             return True, _written(contents, rectangle)
         if subtype == pdfium_c.FPDF_ANNOT_WIDGET and form:
             return _read_field(annotation, form, rectangle)
@@ -132,11 +133,15 @@ def _read_field(annotation: Any, form: Any, rectangle: tuple[float, float, float
     flags = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation) if kind == pdfium_c.FPDF_FORMFIELD_TEXTFIELD else 0
     if kind not in _WRITTEN or flags & _PASSWORD:  # a password is shown as asterisks
         return True, None
-    value = _string(lambda *to: pdfium_c.FPDFAnnot_GetFormFieldValue(form, annotation, *to))
+    value = _value(lambda *to: pdfium_c.FPDFAnnot_GetFormFieldValue(form, annotation, *to))
     if value.strip() and flags & _COMB:
         # Letters in a row of cells are words of one letter to whom goes by their gaps.
         return False, Mark(value, rectangle, fallback=False)
     return True, _written(value, rectangle)
+
+
+def _value(read: Callable[[Any, int], int]) -> str:
+    return utf_16(read, sys.maxsize)[:_MAX_VALUE]
 
 
 def _written(value: str, rectangle: tuple[float, float, float, float]) -> Mark | None:
@@ -149,13 +154,3 @@ def _hide(page: Any, index: int) -> None:
         flags = pdfium_c.FPDFAnnot_GetFlags(annotation)
         pdfium_c.FPDFAnnot_SetFlags(annotation, flags | pdfium_c.FPDF_ANNOT_FLAG_HIDDEN)
         pdfium_c.FPDFPage_CloseAnnot(annotation)
-
-
-def _string(read: Callable[[Any, int], int]) -> str:
-    """A string that PDFium writes as UTF-16 into a buffer whose size in bytes it is asked for first."""
-    size = read(None, 0)
-    if size < 2:
-        return ""
-    buffer = ctypes.create_string_buffer(size)
-    read(ctypes.cast(buffer, ctypes.POINTER(pdfium_c.FPDF_WCHAR)), size)
-    return buffer.raw[: 2 * _MAX_VALUE].decode("utf-16-le", "replace").split("\0", 1)[0]

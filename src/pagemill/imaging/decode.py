@@ -134,13 +134,13 @@ def decode_reduced(
     return pixels, (pixels.shape[1], pixels.shape[0])
 
 
-def plain_jpeg_size(data: bytes, *, limits: DecodeLimits = _LIMITS) -> tuple[int, int] | None:
+def plain_jpeg_size(data: bytes) -> tuple[int, int] | None:
     """Width and height of a JPEG that any decoder shows as :func:`decode_image` does, by its header.
 
     None for what is no JPEG, is not 8-bit RGB or grey, lies on its side, is over the working size or lacks its end.
     """
-    with suppress(InputError), _image(data, limits, "image") as (image, _):
-        return image.size if _is_portable(image, data, limits) else None
+    with suppress(InputError), _image(data, _LIMITS, "image") as (image, _):
+        return image.size if _is_portable(image, data, _LIMITS) else None
     return None
 
 

@@ -57,16 +57,11 @@ _PREFIXES: tuple[tuple[bytes, FileFormat], ...] = (
 SUFFIXES: dict[str, FileFormat] = {
     ".pdf": FileFormat.PDF,
     ".png": FileFormat.PNG,
-    ".jpg": FileFormat.JPEG,
-    ".jpeg": FileFormat.JPEG,
-    ".jpe": FileFormat.JPEG,
-    ".jfif": FileFormat.JPEG,
+    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), FileFormat.JPEG),
     ".webp": FileFormat.WEBP,
     ".bmp": FileFormat.BMP,
-    ".tif": FileFormat.TIFF,
-    ".tiff": FileFormat.TIFF,
-    ".arrow": FileFormat.ARROW_FILE,
-    ".feather": FileFormat.ARROW_FILE,
+    **dict.fromkeys((".tif", ".tiff"), FileFormat.TIFF),
+    **dict.fromkeys((".arrow", ".feather"), FileFormat.ARROW_FILE),
     ".parquet": FileFormat.PARQUET,
 }
 """What a file name promises; chooses the files of a folder, while the bytes decide how to read them."""
@@ -127,26 +122,13 @@ def sniff(head: bytes) -> FileFormat | None:
     return None
 
 
-DOCUMENTS = frozenset(
-    (
-        *(".pages", ".pps", ".key", ".numbers"),
-        *(".xps", ".djvu", ".ps", ".eps", ".tex", ".hml"),
-    )
-)
+DOCUMENTS = frozenset({".pages", ".pps", ".key", ".numbers", ".xps", ".djvu", ".ps", ".eps", ".tex", ".hml"})
 """Suffixes of documents that other programs turn into PDF."""
 IMAGES = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", ".psd"})
 """Suffixes of images that other programs turn into PNG."""
 
-_FOREIGN: tuple[tuple[bytes, bytes, str], ...] = (
-    (ZIP, b"", ".zip"),
-    (b"%!PS", b"", ".ps"),
-    (b"AT&TFORM", b"", ".djvu"),
-    (b"GIF8", b"", ".gif"),
-    (b"\0\0\0\x0cjP  ", b"", ".jp2"),
-)
-"""First bytes, what else the head of a file holds, and what that is."""
-
-
+_FOREIGN = {ZIP: ".zip", b"%!PS": ".ps", b"AT&TFORM": ".djvu", b"GIF8": ".gif", b"\0\0\0\x0cjP  ": ".jp2"}
+"""First bytes of files, and what these are."""
 _MARKUP = (b"<!doctype html", b"<html")
 _NAMED_WITHIN = (b"word/", b"ppt/", b"xl/", b"[Content_Types].xml", b"hwp+zip", b"epub+zip", b"vnd.oasis.opendocument")
 
@@ -176,7 +158,7 @@ def foreign_format(head: bytes, suffix: str) -> str | None:
     """
     if suffix in DOCUMENTS | IMAGES:
         return suffix
-    return next((what for start, held, what in _FOREIGN if head.startswith(start) and held in head), None)
+    return next((what for start, what in _FOREIGN.items() if head.startswith(start)), None)
 
 
 _BMP_HEADER_SIZES = {size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124)}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pypdfium2.raw as pdfium
@@ -125,13 +126,23 @@ def outline_of(document: PdfDocument) -> tuple[OutlineEntry, ...]:
 
 
 def _title(bookmark: Any) -> str:
-    size = pdfium.FPDFBookmark_GetTitle(bookmark, None, 0)
-    if not 2 < size < 2**20:
+    text = valid_unicode(utf_16(partial(pdfium.FPDFBookmark_GetTitle, bookmark), 2**20))
+    return " ".join(text.split())[:_MAX_TITLE]
+
+
+def utf_16(read: Callable[[Any, int], int], most: int) -> str:
+    """A string that PDFium writes as UTF-16 into a buffer whose size in bytes it is asked for first.
+
+    Args:
+        read: A function of PDFium, but for the buffer and its size.
+        most: Bytes of the longest string; a longer one counts as none.
+    """
+    size = read(None, 0)
+    if not 2 < size <= most:
         return ""
     buffer = ctypes.create_string_buffer(size)
-    pdfium.FPDFBookmark_GetTitle(bookmark, buffer, size)
-    text = valid_unicode(buffer.raw.decode("utf-16-le", "replace").split("\0", 1)[0])
-    return " ".join(text.split())[:_MAX_TITLE]
+    read(ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR)), size)
+    return buffer.raw.decode("utf-16-le", "replace").split("\0", 1)[0]
 
 
 def labels_of(document: PdfDocument) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import ctypes
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from pagemill.imaging.completeness import looking_scale, may_be_text_only, shows
 from pagemill.imaging.formats import HEAD_BYTES, FileFormat, sniff
 from pagemill.imaging.glyphs import valid_unicode
 from pagemill.imaging.limits import DecodeLimits
-from pagemill.imaging.navigation import labels_of, links_of, outline_of
+from pagemill.imaging.navigation import labels_of, links_of, outline_of, utf_16
 from pagemill.imaging.page import DecodedPage, PdfInfo, TextLayer
 from pagemill.imaging.pdf_damage import PdfDamage
 from pagemill.imaging.pdf_document import PdfDocument
@@ -157,12 +158,8 @@ def describe(document: PdfDocument) -> PdfInfo:
 
 
 def _language(document: PdfDocument) -> str:
-    size = pdfium_c.FPDFCatalog_GetLanguage(document.raw, None, 0)
-    if not 2 < size <= 2 * _LANGUAGE_CHARACTERS:
-        return ""
-    buffer = ctypes.create_string_buffer(size)
-    pdfium_c.FPDFCatalog_GetLanguage(document.raw, ctypes.cast(buffer, ctypes.POINTER(pdfium_c.FPDF_WCHAR)), size)
-    language = buffer.raw.decode("utf-16-le", "replace").rstrip("\0").strip()
+    read = partial(pdfium_c.FPDFCatalog_GetLanguage, document.raw)
+    language = utf_16(read, 2 * _LANGUAGE_CHARACTERS).strip()
     return language if _LANGUAGE.fullmatch(language) else ""
 
 

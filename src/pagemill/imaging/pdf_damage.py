@@ -56,8 +56,7 @@ _NEXT_FILE = re.compile(rb"%%EOF(?:(?!obj)[\s\S]){0,1024}?%PDF-\d")
 """The end of a PDF and the start of another one behind it. An update in place and an embedded PDF are in objects."""
 _NEXT_FILE_BYTES = 2048
 """Longer than what that expression matches."""
-_MAX_PARENTS = 32
-"""Nodes of the page tree above a page."""
+
 _OBJECT_STREAM = re.compile(rb"/(?:ObjStm|XRef)(?![a-zA-Z])")
 _OBJECT = re.compile(rb"(?<!\d)(\d{1,10})\s+(\d{1,5})\s+obj(?![a-z])")
 _OBJECT_BYTES = 1024
@@ -327,14 +326,7 @@ def _frame(page: Any) -> tuple[float, float, float, float, int]:
     """What is shown of a page (left, bottom, right, top), and the degrees by which it is turned clockwise."""
     try:
         x1, y1, x2, y2 = (float(value) for value in page.cropbox)
-        node, turn = page.obj, 0
-        for _ in range(_MAX_PARENTS):
-            if "/Rotate" in node:
-                turn = int(node["/Rotate"])
-                break
-            if "/Parent" not in node:
-                break
-            node = node["/Parent"]
+        turn = int(_inherited(page.obj, "/Rotate") or 0)
     except Exception:  # whatever is wrong with the boxes of a page that somebody links to: the place is not known
         return 0.0, 0.0, 0.0, 0.0, 0
     return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2), turn % 360 // 90 * 90
