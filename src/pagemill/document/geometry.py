@@ -95,6 +95,7 @@ def areas(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def normalise_1000(box: Box, width: float, height: float) -> tuple[int, int, int, int]:
     """Express a pixel box in thousandths of the page, rounded and clipped to 0-1000 (the ``bbox_2d`` of records)."""
+    # A page that failed has no size.
     if width <= 0 or height <= 0:
         return (0, 0, 0, 0)
     sides = zip(clip(box, width, height), (width, height, width, height), strict=True)
@@ -108,6 +109,7 @@ def components(count: int, links: Iterable[Sequence[int]]) -> list[NDArray[np.in
 
     def root(node: int) -> int:
         while parent[node] != node:
+            # Halving the path on the way keeps later walks short: pages have thousands of lines.
             parent[node] = parent[parent[node]]
             node = parent[node]
         return node

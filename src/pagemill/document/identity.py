@@ -46,6 +46,7 @@ class PageKey(NamedTuple):
         Raises:
             ValueError: It is no such text.
         """
+        # Keys are read back from files that anybody may edit: no number is longer than any that was written.
         match = _TEXT.fullmatch(text)
         if match is None:
             raise ValueError(f"no page key: {text[:100]!r}")

@@ -140,6 +140,7 @@ def join_pair(before: str, after: str, joint: str | None = None) -> str:
         joint: What takes the place of the hyphen at the end of the first one, where that is known.
     """
     last, first = before[-1], after[0]
+    # Addresses break anywhere, without a hyphen of their own.
     if _IN_ADDRESS.intersection((last, first)) and _ADDRESS.search(before[-200:]):
         return before + after
     if last in HYPHENS and len(before) > 1 and before[-2].isalpha():
@@ -148,9 +149,11 @@ def join_pair(before: str, after: str, joint: str | None = None) -> str:
         return before + after
     if "\uac00" <= last <= "\ud7a3" and "\uac00" <= first <= "\ud7a3":
         words = KoreanWords()
+        # Without the halves of the broken word, which would be evidence for themselves.
         words.add(before[-_EVIDENCE:-20])
         words.add(after[20:_EVIDENCE])
         return before + after if words.goes_on(before, after) else f"{before} {after}"
+    # A slash with a space before it divides; without one it joins alternatives or a path.
     if last == "/" and len(before) > 1 and not before[-2].isspace():
         return before + after
     if _TIGHT.fullmatch(last + first):

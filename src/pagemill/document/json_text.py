@@ -17,6 +17,7 @@ def json_bytes(data: Any) -> bytes:
         return msgspec.json.encode(data)
     except UnicodeEncodeError:
         text = json.dumps(msgspec.to_builtins(data), ensure_ascii=False, separators=(",", ":"))
+        # In UTF-16 two halves of a character that stand together become that character; others become U+FFFD.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 

@@ -59,6 +59,7 @@ def safe_target(target: str | None) -> str | None:
 def page_of_target(target: str) -> int | None:
     """The page that a target names, from 1; None for all other targets."""
     match = _PAGE.fullmatch(target)
+    # No document has more pages, and longer numbers are slow to convert.
     return int(match[1][:9]) if match else None
 
 
@@ -86,6 +87,8 @@ def nested(text: str, spans: Iterable[Span]) -> list[Inline]:
     last: dict[Mark, int] = {}
     own: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
+        # Records may come from elsewhere: spans that overlap one of their mark, or are outside of the text, are left
+        # out.
         if max(last.get(span.mark, 0), 0) <= span.start < span.end <= len(text):
             last[span.mark] = span.end
             own.append(span)
@@ -121,6 +124,7 @@ def _tree(segments: Sequence[_Segment], opened: frozenset[Mark], starts: dict[in
         end = _end(segments, place, mark)
         for whole in _WHOLE:
             crossing = segments[end].marks.get(whole) if end < len(segments) else None
+            # A link or code that begins in here and goes on behind it stays whole: this mark ends before it.
             if crossing is not None and crossing is segments[end - 1].marks.get(whole) and whole not in {mark, *opened}:
                 end = max(place + 1, min(end, starts[id(crossing)] - at))
         span = segments[place].marks[mark]

@@ -23,7 +23,9 @@ def safe_name(raw: str) -> str:
     text = unicodedata.normalize("NFC", raw)
     text = "".join("_" if unicodedata.category(c) in _INVISIBLE else c for c in text)
     text = _FORBIDDEN.sub("_", text).strip(". ")
+    # File systems count bytes; the cut may be within a character, which goes.
     text = text.encode("utf-8")[:MAX_BYTES].decode("utf-8", "ignore").rstrip(". ")
+    # Windows opens a device by such a name, whatever its suffix.
     if _RESERVED.fullmatch(text):
         text = f"_{text}"
     return text or "document"

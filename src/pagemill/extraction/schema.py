@@ -148,7 +148,7 @@ class ExtractionSchema:
         for error in self._relaxed_validator.iter_errors(values):
             if error.validator == "required":  # a key that is not there means the same as null
                 continue
-            found.append(f"{_pointer(error.absolute_path)}: {error.message[:200]}")
+            found.append(f"{pointer(error.absolute_path)}: {error.message[:200]}")
             if len(found) == _MAX_PROBLEMS:
                 break
         return found
@@ -169,7 +169,7 @@ class ExtractionSchema:
                 path: Path_ = tuple(error.absolute_path)
                 if error.validator == "required":
                     missing |= dict.fromkeys(
-                        _pointer((*path, name)) for name in error.validator_value if name not in error.instance
+                        pointer((*path, name)) for name in error.validator_value if name not in error.instance
                     )
                     continue
                 if error.validator == "uniqueItems":
@@ -178,7 +178,7 @@ class ExtractionSchema:
                 if path:
                     leaving[path] = None
                 if error.instance is not None:
-                    invalid[f"{_pointer(path)}: {error.message[:200]}"] = None
+                    invalid[f"{pointer(path)}: {error.message[:200]}"] = None
             if not leaving:
                 return Checked(kept, list(missing), list(invalid))
             # Of a list from its end, so that the indices of the others stay right.
@@ -187,11 +187,9 @@ class ExtractionSchema:
                     _remove(tree, path)
 
 
-def _pointer(path: Sequence[str | int]) -> str:
+def pointer(path: Sequence[str | int]) -> str:
+    """A path as a JSON Pointer (RFC 6901)."""
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
-
-
-pointer = _pointer
 
 
 def _order(path: Path_) -> tuple[int, tuple[tuple[bool, int | str], ...]]:

@@ -99,6 +99,7 @@ class _Parser:
             scripted = set() if text != "'" else {"^"}
             if kind == "special" and text not in "{&~":
                 raise _BadError
+            # TeX knows columns and rows inside of an environment only, and stops at a stray `&`.
             if (kind, text) in (("special", "&"), ("escape", "\\")) and not until:
                 raise _BadError
             begun = True
@@ -142,6 +143,7 @@ class _Parser:
             self._expect("command", "right")
             self._delimiter()
             return
+        # The index of a root stands between brackets, which are ordinary characters anywhere else.
         if name == "sqrt" and self.next == ("char", "["):
             self._step()
             while self.next is not None and self.next != ("char", "]"):
@@ -183,6 +185,7 @@ def _tokens(latex: str) -> Iterator[tuple[str, str]]:
         name, escape, special, char = match.groups()
         if name in ("begin", "end"):
             environment = _NAME.match(latex, place)
+            # Only `array` has a column specification; without one it would take its first cell for it.
             columns = _COLUMNS.match(latex, environment.end()) if environment and environment[1] == "array" else None
             if environment is None or (name == "begin" and environment[1] == "array" and columns is None):
                 raise _BadError
@@ -194,6 +197,7 @@ def _tokens(latex: str) -> Iterator[tuple[str, str]]:
                 raise _BadError
             place = space.end()
             yield "char", " "
+        # Inside of text there is no mathematics: commands are unknown there, and `_` or `%` must be escaped.
         elif name in _TEXT:
             group = _GROUP.match(latex, place)
             if group is None:

@@ -64,6 +64,7 @@ def latex_of_symbols(symbols: Sequence[Symbol], rules: Sequence[Box] = ()) -> st
         latex = _layout(_with_bars(nodes, list(rules))).latex.strip()
     except RecursionError:
         return None
+    # What does not render would be shown as its source; the plain text of the formula is better than that.
     return latex if renders(latex) else None
 
 
@@ -99,6 +100,8 @@ def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]
     if not em:
         return nodes
     for root in nodes:
+        # TeX sets a root as a sign and a rule that begins where the sign ends: this rule is its bar, not that of a
+        # fraction.
         if root.kind == "root" and abs(root.box[2] - x1) < 0.35 * em and abs(root.box[1] - y) < 0.4 * em:
             return _with_root(nodes, root, rule)
     narrow = [
@@ -115,6 +118,7 @@ def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]
         size = max(part.size for part in done)
         latex = rf"\frac{{{done[0].latex}}}{{{done[1].latex}}}"
         return [*rest, Node(latex, box, y + AXIS * size, size, "part")]
+    # What has text on one side alone is no fraction. Over a single letter authors write \bar, which is shorter.
     bar = "underline" if above else "overline"
     if below and len(below) == 1 and below[0].text.isalpha() and len(below[0].text) == 1:
         bar = "bar"
@@ -124,6 +128,7 @@ def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]
 def _chain(nodes: list[Node], y: float, em: float, *, up: bool) -> list[Node]:
     """The nodes that follow on each other without a gap, away from a bar at ``y``."""
     taken: list[Node] = []
+    # A numerator stands off its bar farther than its own parts from each other.
     edge, reach = y, _BAR_GAP * em
     for node in sorted(nodes, key=lambda n: -n.box[3] if up else n.box[1]):
         gap = edge - node.box[3] if up else node.box[1] - edge
@@ -185,6 +190,7 @@ def _layout(nodes: list[Node]) -> Node:
     aligned = len([s for s in starts if s is not None]) > 1
     if aligned:
         known = [s for s in starts if s is not None]
+        # The rows of `aligned` have their relations below each other; in centred rows these are anywhere.
         aligned = max(known) - min(known) < 0.6 * size
     lines = [
         _split_line(row, start) if aligned else part.latex for row, start, part in zip(rows, starts, done, strict=True)
@@ -337,6 +343,7 @@ _ENVIRONMENTS = {"()": "pmatrix", "[]": "bmatrix", "{}": "Bmatrix", "||": "vmatr
 
 def _with_arrays(nodes: list[Node]) -> list[Node]:
     """Rows between large delimiters made matrices, those behind a lone brace made cases; the innermost first."""
+    # One pair a round: an array takes the place of its nodes, and the delimiters around it are paired after that.
     for _ in range(len(nodes)):
         found = None
         large = [n for n in nodes if n.kind in ("open", "close", "fence") and n.height > _HOLDS_ROWS * n.size]
@@ -353,6 +360,7 @@ def _with_arrays(nodes: list[Node]) -> list[Node]:
         nodes = [n for n in nodes if n not in inner and n is not left and n is not right]
         nodes.append(_array(inner, left, right))
     braces = [n for n in nodes if n.text == "{" and n.height > _HOLDS_ROWS * n.size]
+    # From the right, so that cases within cases are done before those around them.
     for brace in sorted(braces, key=lambda n: -n.box[0]):
         closed = any(n.text == "}" and are_alike(n, brace) and n.box[0] > brace.box[0] for n in nodes)
         inner = _between(nodes, brace, float("inf"))
@@ -435,11 +443,14 @@ def _written(items: Sequence[Item], fences: dict[Node, str], em: float) -> str:
         latex = node.latex
         if node.text in signs.DELIMITERS and node.text not in "/\\":
             latex = fences.get(node, "") + signs.DELIMITERS[node.text]
+        # A bar with space on both sides is a relation, as in {x | x > 0}; that of an absolute value is close to its
+        # content.
         if node.kind == "fence" and node not in fences and not (item.low or item.high) and is_apart(node, items):
             latex, node.kind = r"\mid" if node.text == "|" else r"\parallel", "relation"
         spaced = node.kind in ("relation", "operator")
         if last is not None:
             edge = max([last.node.box[2], *(n.box[2] for n in (*last.low, *last.high))])
+            # So wide a gap is meant, as before the condition of a formula: LaTeX would close it.
             if node.box[0] - edge > _QUAD * em and not spaced and last.node.kind != "relation":
                 out = f"{out} \\quad "
         if last is not None and (spaced or last.node.kind in ("relation", "operator")):
@@ -454,6 +465,7 @@ def _scripts(item: Item) -> str:
     low = f"_{{{_layout(item.low).latex}}}" if item.low else ""
     if not item.high:
         return low
+    # LaTeX writes primes alone without a caret; beside another superscript they need a command.
     if all(set(n.latex) <= {"'"} for n in item.high):
         return "".join(n.latex for n in item.high) + low
     latex = _layout(item.high).latex

@@ -64,6 +64,7 @@ def is_script_of(node: Node, low: Sequence[Node]) -> bool:
 
 def is_script(node: Node, off: float, em: float) -> bool:
     """Whether a symbol so far off the line is raised or lowered, and not only drawn unevenly."""
+    # Fonts give large signs any baseline, so that their place says nothing.
     if node.height > 1.5 * em and node.kind in ("open", "close", "fence", "big"):
         return False
     return abs(off) > (_OFF_LINE if node.size < FULL_SIZE * em else _FAR_OFF_LINE) * em
@@ -146,6 +147,7 @@ def _limit(nodes: list[Node], operator: Node, em: float, beyond: Callable[[Node,
     """The smaller symbols beyond an operator's edge that are over or under it, and those that go on from them."""
     small = [n for n in nodes if n.size < FULL_SIZE * em and beyond(n, operator)]
     taken = [n for n in small if min(n.box[2], operator.box[2]) > max(n.box[0], operator.box[0])]
+    # Beside the slanted sign of an integral stand its limits as scripts; only above and below it they are limits.
     if not taken or (operator.text in signs.INTEGRALS and all(n.middle[0] > operator.middle[0] for n in taken)):
         return []
     grown = True
@@ -169,6 +171,8 @@ def fence_marks(nodes: list[Node]) -> dict[Node, str]:
         elif node.kind in ("close", "fence"):
             while stack:
                 left = stack.pop()
+                # A bar that is still open at a closing bracket has no partner: it is a relation, or a norm of another
+                # kind.
                 if left.kind == node.kind == "fence" and left.text != node.text:
                     continue
                 if left.kind != "fence" or node.kind == "fence":
@@ -185,6 +189,7 @@ def _crossing_free(nodes: list[Node], marks: dict[Node, str]) -> dict[Node, str]
         depth += {r"\left": 1, r"\right": -1}.get(marks.get(node, ""), 0)
         if depth < 0:
             return {}
+    # LaTeX refuses \left without its \right: then all delimiters keep the size of running text.
     return marks if depth == 0 else {}
 
 

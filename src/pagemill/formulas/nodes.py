@@ -98,6 +98,7 @@ def without_pieces(nodes: list[Node]) -> list[Node]:
         ("←", "→", r"\longleftrightarrow"),
     ):
         nodes = _joined_signs(nodes, over, under, latex)
+    # A slash over a sign that has no negated command: \not strikes any relation.
     for slash in [node for node in nodes if node.text == "\u0338"]:
         slash.latex, slash.kind = r"\not", "relation"
     return nodes
@@ -131,6 +132,7 @@ def _stacks(nodes: list[Node]) -> list[list[Node]]:
         for stack in stacks:
             last = stack[-1]
             overlap = min(last.box[2], node.box[2]) - max(last.box[0], node.box[0])
+            # Pieces are drawn to touch, and overlap where a delimiter is not a multiple of their height.
             if overlap > 0 and -0.5 * node.size < node.box[1] - last.box[3] < 0.25 * node.size:
                 stack.append(node)
                 break
@@ -154,6 +156,7 @@ def _joined_dots(nodes: list[Node]) -> list[Node]:
             if second.text != first.text or max(map(abs, step)) < 0.1 * first.size or step[0] < -0.1 * first.size:
                 continue
             place = (second.middle[0] + step[0], second.middle[1] + step[1])
+            # One more step of the same length: a decimal point near two full stops is no ellipsis.
             third = next(
                 (
                     n

@@ -28,6 +28,7 @@ def _row(row: str) -> str:
     latex = ""
     for piece in _PIECE.findall(row):
         latex = joined(latex, _part(piece))
+    # As text it is shown as printed, rather than lost, whatever keeps it from rendering.
     return latex if renders(latex) else rf"\text{{{_escaped(row)}}}"
 
 
@@ -39,6 +40,7 @@ def _part(piece: str) -> str:
     if piece in FUNCTIONS:
         return f"\\{piece}"
     letters = [latex_of(*letter_of(letter, "i")) for letter in piece]
+    # Two letters are a product more often than a word, and Greek ones are variables at any length.
     if any(letter.startswith("\\") and not letter.startswith(r"\text") for letter in letters) or len(piece) == 2:
         return functools.reduce(joined, letters)
     return rf"\text{{{piece}}}"

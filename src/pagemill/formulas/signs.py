@@ -131,11 +131,14 @@ _OF_STYLE = {"b": "mathbf", "c": "mathcal", "d": "mathbb", "f": "mathfrak"}
 
 def letter_of(text: str, style: str) -> tuple[str, str]:
     """A character without the alphabet that Unicode puts it into, and its style."""
+    # These have commands of their own; Planck's ℎ is where Unicode left the italic h out of its alphabet.
     if text in "ℓℎℏ℘ℜℑ":
         return ("h", "i") if text == "ℎ" else (text, "r")
+    # Nearly all characters are below the letterlike symbols, where no alphabet of mathematics begins.
     if text < "\u2100":
         return text, style
     name = unicodedata.name(text[0], "")
+    # Longer names come first in the list: BOLD is how BOLD ITALIC begins.
     for prefix, look in _ALPHABETS:
         if name.startswith(prefix):
             plain = unicodedata.normalize("NFKC", text)

@@ -78,6 +78,7 @@ def drawings_of(shapes: Sequence[Shape], unit: float, width: int, height: int) -
         if not shape.is_path or count > min(left, _MAX_PATH_SEGMENTS):
             path.draw(found)
             continue
+        # Of a page: thousands of small paths take as long as one large one.
         left -= max(count, 0)
         path.sort_into(found, max(count, 0))
     page = width, height
@@ -150,6 +151,7 @@ class _Path:
         for points, kinds in self._subpaths(count):
             xs, ys = [x for x, _ in points], [y for _, y in points]
             box = min(xs), min(ys), max(xs), max(ys)
+            # Many writers draw a rule as a thin filled shape, whose ends need not be square.
             is_boxy = self._is_boxy(points, kinds) or (self.fills and self._is_line(box, 0.0))
             other |= not is_boxy
             areas += [box] if self.fills and is_boxy else []
@@ -201,6 +203,7 @@ class _Path:
         own = pdfium.FS_MATRIX()
         known = pdfium.FPDFPageObj_GetMatrix(self.shape.handle, own)
         inner = (own.a, own.b, own.c, own.d, own.e, own.f) if known else (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+        # The matrix of a path also scales the pen that it is drawn with.
         self.pen *= math.sqrt(abs(inner[0] * inner[3] - inner[1] * inner[2]))
         (a, c, e), (b, d, f) = self.shape.matrix.tolist()
         x, y = ctypes.c_float(), ctypes.c_float()
@@ -218,6 +221,7 @@ class _Path:
             v = inner[1] * x.value + inner[3] * y.value + inner[5]
             points.append((a * u + c * v + e, b * u + d * v + f))
             kinds.append(kind)
+            # Closing draws a line back to the start, for which there is no segment.
             if pdfium.FPDFPathSegment_GetClose(segment) and math.dist(points[0], points[-1]) > 0:
                 points.append(points[0])
                 kinds.append(_LINE)
@@ -242,6 +246,7 @@ class _Path:
                 straight += 1
             elif max(dx, dy) > corner:
                 return False
+        # Of corners alone a circle or a letter is made.
         return straight > 0
 
     def _edges(self, points: Sequence[tuple[float, float]], kinds: Sequence[int]) -> Iterator[Box]:
@@ -270,6 +275,8 @@ def _without_holes(areas: Sequence[Box]) -> Iterator[Box]:
     while left:
         box, *left = left
         x1, y1, x2, y2 = box
+        # By the even-odd rule, or by direction, the inner rectangle is not filled; either way it is how borders are
+        # drawn.
         hole = next((one for one in left[:_MOST_HOLES] if _holds(box, one) or _holds(one, box)), None)
         if hole is None:
             yield box

@@ -409,6 +409,7 @@ def _words(codes: NDArray[np.uint32], boxes: Floats, glyphs: Indices, cuts: Indi
         starts.tolist(), [*cuts.tolist(), len(codes)], as_boxes(np.hstack([low, high])), strict=True
     ):
         drawn, own = text[start:stop], tuple(numbers[start:stop])
+        # Ligatures become letters here, so that a word may have more characters than glyphs.
         spelled = spell_out(drawn)
         pieces.append(_Piece(spelled, box, own if len(spelled) == len(drawn) else _sources(drawn, spelled, own)))
     return pieces
@@ -508,6 +509,7 @@ def _line(runs: Sequence[_Run]) -> _Run:
     words = [*placed[0].words]
     for before, run in pairwise(placed):
         gap = max(run.left - before.right, before.left - run.right)
+        # A change of font within a word ends a run, but not the word.
         glued = gap < _WORD_GAP * max(run.size, before.size) and not (before.ends_in_space and gap > 0)
         if glued and not rtl:
             words[-1] = _joined(words[-1], run.words[0])

@@ -41,11 +41,13 @@ def _read_segments(data: bytes, known: set[int], kinds: set[int]) -> bool:
     while len(data) - place > _PADDING:
         number, flags, referred = struct.unpack_from(">IBB", data, place)
         place += 5
+        # Up to four references are counted in three bits; seven announces a number of its own (7.2.4).
         if (count := referred >> 5) == 7:
             count = struct.unpack_from(">I", data, place)[0] & 0x1FFFFFFF
             place += 4 + (count + 8) // 8
         else:
             place += 1
+        # References are as wide as the segment's own number needs (7.2.5).
         code = "B" if number <= 256 else "H" if number <= 65_536 else "I"
         if place + count * struct.calcsize(code) > len(data):
             return False
@@ -58,6 +60,7 @@ def _read_segments(data: bytes, known: set[int], kinds: set[int]) -> bool:
         if kind not in _KINDS:
             return False
         if length == _UNKNOWN_LENGTH:
+            # A region of unknown length ends with a mark, which depends on its coding: MMR or arithmetic (7.2.7).
             end = b"\0\0" if data[place + _FLAGS_OF_REGION] & 1 else b"\xff\xac"
             found = data.find(end, place + _FLAGS_OF_REGION + 1) if kind == _GENERIC_REGION else -1
             if found < 0:

@@ -47,6 +47,7 @@ class DecodeLimits(msgspec.Struct, frozen=True, kw_only=True):
             Width and height in pixels, both at least 1, and the resolution in dots per inch.
         """
         longest = max(width, height) / POINTS_PER_INCH
+        # A poster at the usual resolution would not fit into memory; a stamp at it could not be read.
         most = min(self.max_side / longest, math.sqrt(self.max_pixels / (width * height)) * POINTS_PER_INCH)
         dpi = min(max(self.dpi, min(self.max_dpi, self.min_side / longest)), most)
         scale = dpi / POINTS_PER_INCH

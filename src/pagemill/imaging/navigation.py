@@ -53,6 +53,7 @@ def _target(document: PdfDocument, link: Any) -> str | None:
     action = pdfium.FPDFLink_GetAction(link)
     if action and pdfium.FPDFAction_GetType(action) == pdfium.PDFACTION_URI:
         size = pdfium.FPDFAction_GetURIPath(document.raw, action, None, 0)
+        # Bytes of UTF-8, of which a character has four at most.
         if not 0 < size <= 4 * _MAX_TARGET:
             return None
         buffer = ctypes.create_string_buffer(size)
@@ -68,6 +69,7 @@ def _target(document: PdfDocument, link: Any) -> str | None:
 def _destination(document: PdfDocument, of: Any, action: Any, read: Any) -> Any:
     if (found := read(document.raw, of)) or not action:
         return found
+    # Actions may also lead into other files or start programs: these are no places of this document.
     is_inside = pdfium.FPDFAction_GetType(action) == pdfium.PDFACTION_GOTO
     return pdfium.FPDFAction_GetDest(document.raw, action) if is_inside else None
 
@@ -77,6 +79,7 @@ def _rectangles(link: Any) -> Iterator[Rectangle]:
     found = False
     for index in range(min(pdfium.FPDFLink_CountQuadPoints(link), _MAX_QUADS)):
         if pdfium.FPDFLink_GetQuadPoints(link, index, quad):
+            # A link that wraps has a quad a line; its rectangle would cover what stands beside it on both.
             xs, ys = (quad.x1, quad.x2, quad.x3, quad.x4), (quad.y1, quad.y2, quad.y3, quad.y4)
             found = True
             yield min(xs), min(ys), max(xs), max(ys)
@@ -110,6 +113,7 @@ def outline_of(document: PdfDocument) -> tuple[OutlineEntry, ...]:
     while pending and len(entries) < _MAX_ENTRIES:
         bookmark, level = pending.pop()
         address = ctypes.cast(bookmark, ctypes.c_void_p).value
+        # Bookmarks of damaged files lead back to earlier ones.
         if not address or address in seen:
             continue
         seen.add(address)
@@ -119,6 +123,7 @@ def outline_of(document: PdfDocument) -> tuple[OutlineEntry, ...]:
         page, top = _place(document, destination)
         if title := _title(bookmark):
             entries.append(OutlineEntry(title=title, level=level, page=page, top=top))
+        # Pushed before the children, so that these come first.
         pending.append((pdfium.FPDFBookmark_GetNextSibling(document.raw, bookmark), level))
         if level < _MAX_DEPTH:
             pending.append((pdfium.FPDFBookmark_GetFirstChild(document.raw, bookmark), level + 1))

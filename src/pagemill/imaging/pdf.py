@@ -90,6 +90,7 @@ def open_pdf(path: Path, password: str | None) -> PdfDocument:
     if len(document) < 1:
         document.close()
         raise EmptyPageError(f"{path.name} has no pages", remedy=_REPAIR)
+    # Before any page is loaded: PDFium does not attach fields to pages that are open already.
     document.init_forms()
     document.walk()
     return document
@@ -203,6 +204,7 @@ def render_page(
     if page_index >= len(document.sizes) or document.sizes[page_index] is None:
         raise CorruptInputError(f"page {page_index + 1} is damaged: it cannot be loaded", remedy=_REPAIR)
     try:
+        # A page that could be measured may still fail to load.
         page = document[page_index]
     except pdfium.PdfiumError as error:
         raise CorruptInputError(f"page {page_index + 1} is damaged: {error}", remedy=_REPAIR) from error
@@ -245,6 +247,7 @@ def render_page(
             scale = max(looking_scale(text_layer, side), min(1.0, text_only_side / side))
             pixels = _draw(document, page, math.ceil(scale * width), math.ceil(scale * height))
             is_text_only = shows_only_text(text_layer, pixels, scale)
+        # The small image is looked at first: a page that shows only text needs no large one.
         if not is_text_only:
             pixels = _draw(document, page, width, height)
         elif not text_only_side:
@@ -358,6 +361,7 @@ def _document_warnings(document: PdfDocument) -> list[PageError]:
 def _draw(document: Any, page: Any, width: int, height: int) -> Pixels:
     if not width * height:
         return np.empty((0, 0, 3), dtype=np.uint8)
+    # In RGB from the start: to swap the channels later would copy the page once more.
     bitmap = pdfium.PdfBitmap.new_native(width, height, pdfium_c.FPDFBitmap_BGR, rev_byteorder=True)
     try:
         bitmap.fill_rect((255, 255, 255, 255), 0, 0, width, height)

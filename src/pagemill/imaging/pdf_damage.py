@@ -286,6 +286,7 @@ class PdfDamage:
                 continue
             appearance = annotation.get("/AP")
             drawn = appearance.get("/N") if isinstance(appearance, pikepdf.Dictionary) else None
+            # A check box has an appearance for each of its states, of which one is shown.
             if isinstance(drawn, pikepdf.Dictionary):  # by the state of the field
                 drawn = drawn.get(str(annotation.get("/AS", "/Off")))
             if drawn is not None and not self._is_whole(drawn, None, budget, 0):
@@ -353,6 +354,7 @@ def _scanned(path: Path) -> _FileScan:
             is_joined = is_joined or (_HEADER in before and _NEXT_FILE.search(before) is not None)
             has_object_stream = b"/ObjStm" in before or b"/XRef" in before  # ten times as fast as the expression
             for match in _OBJECT_STREAM.finditer(before) if has_object_stream else ():
+                # The type stands behind the number of its object, after whatever other entries the writer put first.
                 numbers = list(_OBJECT.finditer(before, max(0, match.start() - _OBJECT_BYTES), match.start()))
                 if numbers:
                     found.add((int(numbers[-1][1]), int(numbers[-1][2])))
@@ -361,6 +363,7 @@ def _scanned(path: Path) -> _FileScan:
             if (start := before.rfind(_START)) >= 0:
                 started = offset + start
             offset += len(before)
+            # What lies across the border of two chunks is found in the next one.
             before = before[-_NEXT_FILE_BYTES:]
         breaks_off = False
         if ended > started:

@@ -41,6 +41,7 @@ class PdfDocument(pdfium.PdfDocument):  # type: ignore[misc] # it has no types
                 pages = index + 1
             except pdfium.PdfiumError:
                 sizes.append(None)
+                # The number of pages is a claim: a file of a few bytes may announce millions.
                 if index - pages >= _MAX_ABSENT:
                     break
         self.sizes = tuple(sizes[:pages])

@@ -254,6 +254,7 @@ def _lzw_codes(bits: np.ndarray, place: int, early: int) -> Iterator[tuple[list[
             number = min(wanted, (len(bits) - place) // width)
             if number <= 0:
                 return
+            # All codes of one width at once: bit by bit in Python a scan would exceed the time of the check.
             powers = 1 << np.arange(width - 1, -1, -1)
             yield (bits[place : place + number * width].reshape(number, width) @ powers).tolist(), width
             place += number * width
@@ -264,8 +265,10 @@ def _lzw_codes(bits: np.ndarray, place: int, early: int) -> Iterator[tuple[list[
 def _ascii85(data: bytes) -> bytes:
     digits, end, _ = data.translate(None, _WHITE).removeprefix(b"<~").partition(b"~")
     _require(bool(end))
+    # A short form for four zero bytes.
     digits = digits.replace(b"z", b"!!!!!")
     padding = -len(digits) % 5
+    # A last group has two digits at least: one encodes no byte.
     _require(padding != 4)
     values = np.frombuffer(digits + b"u" * padding, np.uint8).reshape(-1, 5) - np.uint8(ord("!"))  # others wrap around
     _require(bool((values < 85).all()))
@@ -281,6 +284,7 @@ def _ascii_hex(data: bytes) -> bytes:
     digits, end, _ = data.translate(None, _WHITE).partition(b">")
     _require(bool(end))
     try:
+        # A last digit that is missing counts as 0 (ISO 32000-1, 7.4.2).
         return bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))
     except ValueError as error:
         raise DamagedStreamError from error
@@ -292,6 +296,7 @@ def _run_length(data: bytes) -> bytes:
     while True:
         _require(place < len(data))
         length = data[place]
+        # The mark at the end (ISO 32000-1, 7.4.5), without which a stream that was cut off looks whole.
         if length == 128:
             return b"".join(out)
         run = data[place + 1 : place + 2 + length] if length < 128 else data[place + 1 : place + 2] * (257 - length)
@@ -325,6 +330,7 @@ def _is_whole_jpeg(data: bytes) -> bool:
     data = data[max(data.find(_START_OF_JPEG), 0) :]
     try:
         height, width, colours, _ = simplejpeg.decode_jpeg_header(data)
+        # At an eighth of the size all entropy-coded data is still read, and most of the computing is left out.
         smallest: dict[str, Any] = {"min_height": math.ceil(height / 8), "min_width": math.ceil(width / 8)}
         colourspace: Any = "CMYK" if colours == "CMYK" else "GRAY"  # GRAY leaves out the transforms of the colours
         try:
@@ -369,6 +375,7 @@ def _is_whole_fax(data: bytes, parameters: Any, entries: Any) -> bool:
         compression = 3
     else:
         compression = 2 if kind == 0 and is_aligned else None
+    # libtiff reads group 4 only without aligned rows, and one-dimensional data without line ends only with them.
     if compression is None or min(width, height) < 1:
         return True
     tags = {256: width, 257: height, 258: (1,), 259: compression, 262: 0, 277: 1, 278: height, 273: (0,)}
@@ -387,6 +394,7 @@ def check_inline_images(content: bytes, budget: Budget) -> None:
     place = 0
     while (place := content.find(b"BI", place)) >= 0:
         budget.take(0)
+        # The letters also stand in strings and names, and in the data of images.
         begin, place = place, place + 2
         if begin and content[begin - 1] not in _BEFORE_OPERATOR:
             continue

@@ -51,6 +51,8 @@ class Marks:
             own = self._known.get(address)
             if own is None:
                 own = self._known[address] = self._read(mark)
+            # The id around a form is of the page, whose structure tree is asked; ids within the form count from 0
+            # again.
             mcid = own.mcid if own.mcid >= 0 and around.mcid < 0 else content.mcid
             content = Content(content.artifact or own.artifact, mcid)
         return content
@@ -91,6 +93,7 @@ def tags_of(page: Any) -> dict[int, str]:
                 if child and depth < _MAX_DEPTH:
                     pending.append((child, tag, depth + 1))
                 elif not child and (mcid := pdfium.FPDF_StructElement_GetChildMarkedContentID(element, index)) >= 0:
+                    # A damaged tree names content twice: the first element keeps it.
                     tags.setdefault(mcid, tag)
     finally:
         pdfium.FPDF_StructTree_Close(tree)

@@ -151,6 +151,7 @@ def extract_text_layer(
             box = clip((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), width, height)
             if area(box) > 0:
                 own_images += [box] if is_own else []
+                # A scan over the page: text that is drawn before it is its OCR layer.
                 fills = area(box) >= _PAGE_FILLING * width * height
                 cover = rank if fills and not pdfium.FPDFPageObj_HasTransparency(handle) else cover
                 paints.append(Paint(rank, box, None))
@@ -252,6 +253,7 @@ def _marks(marks: Sequence[Mark], glyphs: Floats, affine: Floats, width: int, he
         inside = ((middle >= low) & (middle <= high)).all(axis=1)
         if area(box) <= 0 or (mark.fallback and inside.any()):
             continue
+        # Where a field's value has no glyphs, its lines get strips of one height: nothing better is known.
         texts = [text for text in mark.text.splitlines() if text.strip()][:_MAX_VALUE_LINES]
         pitch = (box[3] - box[1]) / len(texts)
         for row, text in enumerate(texts):
@@ -261,6 +263,7 @@ def _marks(marks: Sequence[Mark], glyphs: Floats, affine: Floats, width: int, he
 
 def page_to_pixels(page: PdfPage, width: int, height: int) -> Floats:
     """The affine map from page space (points, y upwards) to rendered pixels, shape (2, 3)."""
+    # From points far apart: PDFium gives whole device units, whose rounding would tilt the map.
     device = []
     for x, y in ((0.0, 0.0), (1000.0, 0.0), (0.0, 1000.0)):
         column, row = ctypes.c_int(), ctypes.c_int()
@@ -296,6 +299,7 @@ def _inside(
 ) -> Iterator[_Part]:
     kind = pdfium.FPDFPageObj_GetType(handle)
     content = marks.of(handle, around) if kind in _MARKED else around
+    # Forms may hold each other without end.
     if kind != pdfium.FPDF_PAGEOBJ_FORM or depth == _MAX_FORM_DEPTH:
         yield _Part(handle, kind, matrix, root, content, is_veiled)
         return

@@ -59,6 +59,7 @@ def thickened(
 def _thick(run: Sequence[int], told: Sequence[bool | None]) -> Iterator[int]:
     """The glyphs of a run that are thickened: of which nothing is known, those nearest to one that is."""
     known = [place for place, is_thick in enumerate(told) if is_thick is not None]
+    # Letters that the page has in one form only say nothing: they are like the nearest letter that does.
     walls = [0, *((left + right) // 2 + 1 for left, right in pairwise(known)), len(run)]
     for place, (start, end) in zip(known, pairwise(walls), strict=False):
         if told[place]:

@@ -94,6 +94,7 @@ def find_sheet(photograph: Pixels, area: Box) -> Sheet | None:
     """
     for _ in range(IMAGING.looks):
         nodes = _mesh(photograph, area)
+        # The network sees the photograph at its own small size: a page that is far away is looked at again from nearby.
         share = _share(nodes, area)
         if share < IMAGING.least_sheet:
             return None

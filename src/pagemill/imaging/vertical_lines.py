@@ -84,6 +84,7 @@ def _below(glyphs: Glyphs, index: Indices, level: Flags) -> NDArray[np.int64]:
     (x, y), em = glyphs.origins[index].T, _sizes(glyphs)[index]
     result = np.full(len(index), -1)
     step = np.diff(y) / em[:-1]
+    # A quick look at neighbours in the stream, which spares pages of horizontal writing the search for each character.
     follows = (np.abs(np.diff(x)) < _SAME_COLUMN * em[:-1]) & (step > _STEP[0]) & (step < _STEP[1])
     if np.count_nonzero(follows) < _LEAST_CHARACTERS - 1:
         return result
@@ -134,6 +135,8 @@ def _column(glyphs: Glyphs, stack: Indices, taken: Flags) -> Column:
     size = _sizes(glyphs)
     em = float(np.median(size[stack]))
     centre = float(np.median(glyphs.origins[stack, 0])) + em / 2
+    # East Asian characters fill a square from their pen on; the boxes that fonts state for them may be those of the
+    # ink.
     asian = _is_east_asian(glyphs.codes) & (glyphs.of("angle") == 0)
     boxes = glyphs.boxes
     middle = np.where(asian, glyphs.origins[:, 0] + size / 2, (boxes[:, 0] + boxes[:, 2]) / 2)

@@ -65,6 +65,7 @@ def unseen(
     beneath = np.full(len(size), _PAPER)
     for paint in paints:
         x1, y1, x2, y2 = paint.box
+        # Only glyphs at the height of the paint: pages have thousands of both, and millions of pairs.
         near = order[np.searchsorted(heights, y1) : np.searchsorted(heights, y2, side="right")]
         half = _INSIDE * size[near]
         across, down = middle[near, 0], middle[near, 1]
@@ -72,6 +73,7 @@ def unseen(
         whole = near[inside & (down - half > y1) & (down + half < y2)]
         touched = near[(across + half > x1) & (across - half < x2)]
         later = touched[ranks[touched] > paint.rank]
+        # Partly over it, or on paint of many colours: nobody can tell the contrast.
         beneath[later] = _ANY
         if paint.colour is not None:
             beneath[whole[ranks[whole] > paint.rank]] = paint.colour

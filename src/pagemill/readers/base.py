@@ -247,6 +247,7 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
     ordered = sorted(cells, key=lambda each: (each.row, each.column))
     if not any(each.text for each in ordered):
         return
+    # Exports lay a table out as a grid: what counts is its places, as two cells far apart leave millions between them.
     wide = Counter(each.row for each in ordered)
     pieces: list[list[Cell]] = [[]]
     reach = rows = 0
@@ -254,6 +255,7 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
     for each in ordered:
         piece = pieces[-1]
         is_large = len(piece) >= TABLE_CELLS or rows * max(len(columns), wide[each.row]) >= _TABLE_SLOTS
+        # Only where no cell spans both sides, which would be missing on one of them.
         if is_large and each.row >= reach and each.row > piece[-1].row:
             pieces.append(piece := [])
             columns, rows = set(), 0

@@ -78,6 +78,7 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) 
         return Member(name, error=EncryptedError(f"{name!r} is encrypted", remedy="Unpack the archive."))
     try:
         with archive.open(entry) as file:
+            # One byte more than is allowed: the size in the directory is a claim, which an archive bomb makes small.
             data = file.read(min(most, budget.size) + 1)
     except DAMAGED as error:
         return Member(name, error=CorruptInputError(f"{name!r} is damaged: {error}", remedy="Get the archive again."))
@@ -92,6 +93,7 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) 
 
 def _is_hidden(name: str) -> bool:
     parts = PurePosixPath(name).parts
+    # macOS adds a folder of this name with its own metadata to each archive.
     return any(part.startswith((".", "__MACOSX")) and not part.startswith("..") for part in parts)
 
 

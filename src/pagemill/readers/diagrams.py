@@ -33,6 +33,7 @@ def diagram_blocks(root: Any) -> Iterator[Block]:
     seen: set[str | None] = set()
     while waiting:
         name, depth = waiting.pop()
+        # Connections of a damaged file lead in circles, or nowhere.
         if name in seen or name not in points:
             continue
         seen.add(name)

@@ -505,6 +505,7 @@ class _Reader:
                     at = open_cells[column]
                     old = cells[at]
                     if old.row + old.row_span == row and old.column_span == wide:
+                        # Word shows the first cell of a merged column alone, whatever text the others still hold.
                         self.lost["covered cell"] += any((text.text or "").strip() for text in each.iter(f"{_W}t"))
                         cells[at] = replace(old, row_span=old.row_span + 1)
                         column += wide
@@ -603,6 +604,7 @@ class _Reader:
         of = self._lists[number]
         last = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
         self._counts[of, at], level.restarts = last + 1, False
+        # An item begins the numbers of the levels below it anew.
         for deeper in range(at + 1, _MOST_LEVELS):
             self._counts.pop((of, deeper), None)
         own = next(filter(None, map(_left, properties)), None)

@@ -49,6 +49,7 @@ def without_gaps(path: Path, target: Path, most: int) -> list[str]:
             root = xml_root(source.read(name), huge_tree=True)
             cells = [each for each in root.iter("{*}c") if len(each)]
             places = [place for each in cells if (place := _place(each.get("r"))) is not None]
+            # The address of a cell is optional: one without is where the cell before it ends, and moves with that.
             if len(places) < len(cells) or not places:
                 continue
             columns, rows = (_Axis(values) for values in zip(*places, strict=True))
@@ -59,6 +60,7 @@ def without_gaps(path: Path, target: Path, most: int) -> list[str]:
             relations = f"{folder}/_rels/{base}.rels"
             for each in xml_root(source.read(relations)) if relations in source.namelist() else ():
                 about = posixpath.normpath(posixpath.join(folder, each.get("Target") or "")).lstrip("/")
+                # Comments are a part of their own, which names their cells by address.
                 if (each.get("Type") or "").endswith("/comments") and about in source.namelist():
                     changed[about] = _moved(xml_root(source.read(about), huge_tree=True), columns, rows)
         for member in source.infolist():

@@ -312,9 +312,11 @@ class _Walk:
             for each in line.iter():
                 if each.tag not in ("td", "th"):
                     continue
+                # As browsers do: a cell goes to the first column into which none from above reaches.
                 while (row, column) in taken:
                     column += 1
                 wide, high = _span(each, "colspan"), _span(each, "rowspan")
+                # Spans are claims: one cell may announce millions of places.
                 if len(taken) + wide * high > _MOST_SLOTS:
                     wide = high = 1
                 taken.update((row + y, column + x) for y in range(high) for x in range(wide))

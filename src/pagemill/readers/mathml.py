@@ -26,6 +26,7 @@ _MOST_CHARACTERS = 20_000
 def latex_of_mathml(node: Any) -> str:
     """LaTeX of an element ``math`` of a parsed page: that which it has beside it, or our own."""
     for each in node.css("annotation"):
+        # What the author wrote, as MathJax and Wikipedia keep it beside their MathML: better than any conversion.
         if each.attributes.get("encoding") == "application/x-tex":
             return str(each.text()).strip()
     is_long = len(node.html or "") > _MOST_CHARACTERS
@@ -41,6 +42,7 @@ def _latex(node: Any, depth: int) -> str:
     children = [each for each in node.iter() if each.tag not in _SILENT]
     parts = [_latex(each, depth + 1) for each in children]
     base = parts[0] if parts else ""
+    # Without braces a script would be of the last letter alone.
     held = f"{{{base}}}" if len(base) > 1 and not base.removeprefix("\\").isalpha() else base
     is_large = base.removeprefix("\\") in LIMIT_FUNCTIONS or (children and children[0].text().strip() in _LARGE)
     match tag, len(parts):

@@ -102,6 +102,7 @@ class _Reader:
         sent = next((fixed[each] for each in _TIMES if fixed.get(each)), None)
         if sent is not None:
             with suppress(OverflowError):
+                # Windows counts in steps of 100 ns from 1601.
                 told["Date"] = format_datetime(_EPOCH + timedelta(microseconds=int.from_bytes(sent, "little") // 10))
         for name, value in told.items():
             # Not by the class: it checks addresses, which are whatever Outlook shows.

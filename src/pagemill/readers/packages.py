@@ -54,6 +54,7 @@ def kind_of_package(path: Path) -> str | None:
     with opened(path) as archive:
         # Bounded: the directory of a hostile archive may list millions.
         names = archive.namelist()[:MOST_ENTRIES]
+        # OpenDocument, EPUB and HWPX name their type in a member, the others by their folders.
         if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
             try:
                 if (found := _TYPES.get(archive.read("mimetype").strip())) is not None:

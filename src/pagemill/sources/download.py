@@ -23,7 +23,7 @@ MANIFEST = ".pagemill-download.json"
 
 The Hub's client keeps a commit and a digest beside each file that it has fetched, but not the names of all files, from
 which a configuration is chosen offline; and it compares sizes alone, where :func:`_verify` compares digests."""
-_CHUNK = 2**20
+
 _MAX_MANIFEST = 64 * 2**20
 _SMALL = 10**8
 _LEVELS = 4
@@ -239,8 +239,7 @@ def _verify(path: Path, entry: Any) -> None:
     sha256 = entry.lfs.sha256 if entry.lfs is not None else None
     digest = hashlib.sha256() if sha256 else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+        hashlib.file_digest(file, lambda: digest)
     if (size, digest.hexdigest()) != (entry.size, sha256 or entry.blob_id):
         # Deleted, or the next attempt would take it for a finished download.
         path.unlink()

@@ -91,6 +91,7 @@ def _name_headings(book: Book) -> None:
         if not draft.is_heading:
             continue
         name = anchor = slug(draft.facts.head)[:_LONGEST_ANCHOR]
+        # A heading may be called `intro-1` itself.
         while anchor in taken:
             taken[name] += 1
             anchor = f"{name}-{taken[name]}"

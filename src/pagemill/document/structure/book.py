@@ -79,6 +79,7 @@ class Book:
             for style, count in characters.items()
             if not style.fixed_pitch and (not style.bold or count > code)  # else headings between code
         } or characters
+        # Of equals the smaller one, so that the result does not depend on the order of the pages.
         self.body = min(prose, key=lambda style: (-prose[style], style.size, style.family), default=None)
         """The style of most characters; None where no page has a text layer."""
         heights = sorted(

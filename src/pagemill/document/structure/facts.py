@@ -128,6 +128,8 @@ def facts_of(page: PageResult) -> bytes:
 
 def is_current(data: bytes) -> bool:
     """Whether stored facts are of this version."""
+    # In MessagePack the header of the array is one byte, and a number below 128 the next one: nothing has to be
+    # decoded.
     return data[1:2] == bytes([FACTS_VERSION])
 
 
@@ -148,6 +150,7 @@ def one_line(text: str) -> str:
 def _region(page: PageResult, region: Region) -> RegionFacts:
     text = region.content or ""
     is_prose = region.content_format in (ContentFormat.TEXT, ContentFormat.MARKDOWN)
+    # Markup and LaTeX would pass for words of the text.
     silent = not is_prose or region.label in FORMULAS or region.label in PICTURES
     heights = sorted(line.box[3] - line.box[1] for line in region.lines)
     height = heights[len(heights) // 2] if heights else 0.0
@@ -184,6 +187,7 @@ def _table(page: PageResult, region: Region) -> TableFacts | None:
         if number == 0:
             first = last
             header = bool(found) and all(kind.lower() == "h" for kind, _, _ in found)
+        # A page of one huge table must not cost a pass over all of it; its columns are known by now.
         if cells > _MOST_CELLS:
             break
     if not columns:

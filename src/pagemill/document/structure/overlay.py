@@ -56,6 +56,7 @@ def apply(page: PageResult, overlay: Overlay) -> PageResult:
     """
     given = overlay.pages.get(page.page_id, {})
     regions = [_region(region, given.get(region.index), overlay.links) for region in page.regions]
+    # The record itself, by which callers see that its Markdown need not be written again.
     if all(new is old for new, old in zip(regions, page.regions, strict=True)):
         return page
     return msgspec.structs.replace(page, regions=regions)
