@@ -337,16 +337,12 @@ def _silent(text_page: Any, texts: Sequence[tuple[Any, Floats]]) -> Iterator[Sym
     for handle, matrix in texts[:_MAX_RULES]:
         if address_of(handle) in speaking or not pdfium.FPDFTextObj_GetFontSize(handle, size):
             continue
-        if (box := _bounds(handle, matrix)) is not None and box[3] - box[1] > box[2] - box[0] > 0:
+        box = _read_box(pdfium.FPDFPageObj_GetBounds, handle, matrix)
+        if box is not None and box[3] - box[1] > box[2] - box[0] > 0:
             own = pdfium.FS_MATRIX()
             pdfium.FPDFPageObj_GetMatrix(handle, own)
             em = size.value * math.hypot(own.c, own.d) * math.hypot(*matrix[:, 1])
             yield Symbol("⎪", box, box[3], round(em, 2))
-
-
-def _bounds(handle: Any, matrix: Floats) -> Box | None:
-    """The box of an object in pixels."""
-    return _read_box(pdfium.FPDFPageObj_GetBounds, handle, matrix)
 
 
 def _read_box(read: Callable[..., int], of: Any, matrix: Floats) -> Box | None:

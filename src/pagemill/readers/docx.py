@@ -604,7 +604,7 @@ class _Reader:
         of = self._lists[number]
         last = level.start - 1 if level.restarts else self._counts.get((of, at), level.start - 1)
         self._counts[of, at], level.restarts = last + 1, False
-        # An item begins the numbers of the levels below it anew.
+        # An item restarts the numbers of the levels below it.
         for deeper in range(at + 1, _MOST_LEVELS):
             self._counts.pop((of, deeper), None)
         own = next(filter(None, map(_left, properties)), None)

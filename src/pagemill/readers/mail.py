@@ -75,24 +75,23 @@ def read(path: Path, password: str | None = None) -> Document:
             warnings += each.warnings
             notes += each.notes
             blocks += each.blocks
-    parts = list(in_parts(blocks))
-    if names := [_name(part) for part in files]:
-        notes.append(f"attachments: {', '.join(names)}")
-    if foreign := [name for name in names if Path(name).suffix not in ("", ".bin") and promised(name) is None]:
-        notes.append(f"attachments of unsupported types: {', '.join(foreign)}")
-    parts[0].notes += notes
-    parts[0].warnings += warnings
-    for found in map(_decoded_text, bodies):
-        parts[0].notes += [found.note] if found.note else []
-        parts[0].warnings += [found.warning] if found.warning else []
-    if message.get_content_type() in _SEALED:
-        parts[0].warnings.append("the message is encrypted or signed as a whole: its content is not read")
-    parts[0].warnings += _damage(message)
     sent = ""
     # A header is what the sender wrote: a date that is none costs nothing but itself.
     with suppress(*_ODD, OverflowError):
         sent = parsedate_to_datetime(_header(message, "Date")).isoformat()
-    return Document(parts=parts, info=DocumentInfo(title=subject, author=sender, created=sent))
+    document = Document(parts=list(in_parts(blocks)), info=DocumentInfo(title=subject, author=sender, created=sent))
+    if names := [_name(part) for part in files]:
+        notes.append(f"attachments: {', '.join(names)}")
+    if foreign := [name for name in names if Path(name).suffix not in ("", ".bin") and promised(name) is None]:
+        notes.append(f"attachments of unsupported types: {', '.join(foreign)}")
+    document.parts[0].notes += notes
+    document.parts[0].warnings += warnings
+    for found in map(_decoded_text, bodies):
+        found.told(document)
+    if message.get_content_type() in _SEALED:
+        document.parts[0].warnings.append("the message is encrypted or signed as a whole: its content is not read")
+    document.parts[0].warnings += _damage(message)
+    return document
 
 
 def read_web_archive(path: Path, password: str | None = None) -> Document:

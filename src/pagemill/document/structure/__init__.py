@@ -61,7 +61,7 @@ def derive(pages: Iterable[Facts | None], info: DocumentInfo | None = None) -> O
     _name_headings(book)
     found: dict[str, dict[int, RegionOverlay]] = {}
     for page, drafts in zip(listed, book.drafts, strict=True):
-        changed = {draft.index: _overlay(draft) for draft in drafts if _is_changed(draft)}
+        changed = {draft.index: given for draft in drafts if (given := _overlay(draft)) is not None}
         if page is not None and changed:
             found[page.page_id] = changed
     return Overlay(found, dict(_links(book)))
@@ -73,15 +73,11 @@ def structured(pages: Sequence[PageResult], info: DocumentInfo | None = None) ->
     return (apply(page, overlay) for page in pages)
 
 
-def _overlay(draft: Draft) -> RegionOverlay:
-    return RegionOverlay(draft.label, draft.level, draft.furniture, draft.anchor, draft.joined_to)
-
-
-def _is_changed(draft: Draft) -> bool:
-    own = draft.facts
-    return (draft.label, draft.level, draft.furniture, draft.anchor, draft.joined_to) != (
-        *(own.label, own.level, own.furniture, None, None),
-    )
+def _overlay(draft: Draft) -> RegionOverlay | None:
+    """What takes the place of a region's own values; None where these are right."""
+    given = RegionOverlay(draft.label, draft.level, draft.furniture, draft.anchor, draft.joined_to)
+    own = RegionOverlay(draft.facts.label, draft.facts.level, draft.facts.furniture, None, None)
+    return None if given == own else given
 
 
 def _name_headings(book: Book) -> None:

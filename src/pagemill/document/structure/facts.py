@@ -187,7 +187,7 @@ def _table(page: PageResult, region: Region) -> TableFacts | None:
         if number == 0:
             first = last
             header = bool(found) and all(kind.lower() == "h" for kind, _, _ in found)
-        # A page of one huge table must not cost a pass over all of it; its columns are known by now.
+        # Its columns are known by now; a huge table is not read to its end for the rest.
         if cells > _MOST_CELLS:
             break
     if not columns:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -234,51 +233,33 @@ def _table(benchmark: Benchmark, scores: Iterable[SampleScore]) -> str:
     return text.getvalue()
 
 
-@dataclass(slots=True)
-class _Scorer:
-    """What a scoring process holds."""
-
-    benchmark: Benchmark
-    rules: Rules
-
-    def scores(self, batch: Sequence[tuple[Sample, Prediction]]) -> Iterator[SampleScore]:
-        self.benchmark.prepare(batch)
-        for sample, prediction in batch:
-            yield self.benchmark.score(sample, prediction, self.rules)
+def _scores(benchmark: Benchmark, rules: Rules, batch: Sequence[tuple[Sample, Prediction]]) -> Iterator[SampleScore]:
+    benchmark.prepare(batch)
+    for sample, prediction in batch:
+        yield benchmark.score(sample, prediction, rules)
 
 
-_scorers: list[_Scorer] = []
-"""In a scoring process: its one scorer."""
-
-
-def _start(scorer: _Scorer) -> None:
-    _scorers.append(scorer)
-
-
-def _score(batch: Sequence[tuple[Sample, Prediction]]) -> list[SampleScore]:
-    return list(_scorers[0].scores(batch))
+def _listed_scores(benchmark: Benchmark, rules: Rules, batch: Sequence[tuple[Sample, Prediction]]) -> list[SampleScore]:
+    return list(_scores(benchmark, rules, batch))  # a generator cannot come back from another process
 
 
 def _scored(
     benchmark: Benchmark, rules: Rules, waiting: Sequence[tuple[Sample, Prediction]], jobs: int
 ) -> Iterator[SampleScore]:
     """Scores in the order in which they are ready."""
-    scorer = _Scorer(benchmark, rules)
     size = benchmark.batch
     batches = [waiting[start : start + size] for start in range(0, len(waiting), size)]
     if jobs == 1 or len(waiting) <= _FEW:
         for batch in batches:
-            yield from scorer.scores(batch)
+            yield from _scores(benchmark, rules, batch)
         return
     # Forked from a process without threads.
-    pool = ProcessPoolExecutor(
-        min(jobs, len(batches)), mp_context=get_context("forkserver"), initializer=_start, initargs=(scorer,)
-    )
+    pool = ProcessPoolExecutor(min(jobs, len(batches)), mp_context=get_context("forkserver"))
     try:
         running: set[Future[list[SampleScore]]] = set()
         while batches or running:
             while batches and len(running) < 2 * jobs:
-                running.add(pool.submit(_score, batches.pop(0)))
+                running.add(pool.submit(_listed_scores, benchmark, rules, batches.pop(0)))
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 yield from future.result()
