@@ -29,6 +29,9 @@ ACCENTS = {
     "\u030a": "mathring",
     "\u20d7": "vec",
 }
+LOOKS = {"bold": "b", "bold-italic": "b", "double-struck": "d", "script": "c", "fraktur": "f"}
+"""Styles of letters by the names that MathML and Office give to alphabets."""
+ROW_END = r" \\ "
 WIDE = {"hat": "widehat", "tilde": "widetilde", "bar": "overline", "vec": "overrightarrow"}
 OPEN, CLOSE = "([{⟨⌊⌈", ")]}⟩⌋⌉"
 FENCES = {"|": "|", "∥": r"\|", "‖": r"\|", "/": "/", "\\": r"\backslash"}
@@ -158,6 +161,17 @@ def latex_of(text: str, style: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return rf"\text{{{text}}}" if text.isprintable() and text != "\ufffd" else ""
+
+
+def quoted(text: str) -> str:
+    """Words inside of a formula; a space where they are white space alone."""
+    escaped = "".join(f"\\{char}" if char in "#$%&_{}" else char for char in text)
+    return rf"\text{{{escaped}}}" if text.strip() else " "
+
+
+def accented(name: str, base: str) -> str:
+    """An accent over a part of a formula, in its wide form over more than one sign."""
+    return rf"\{WIDE.get(name, name) if len(base) > 1 and not base.startswith(chr(92)) else name}{{{base}}}"
 
 
 def joined(before: str, after: str) -> str:

@@ -196,6 +196,15 @@ def display_formula(latex: str) -> Block:
     return Block(label=Label.DISPLAY_FORMULA, content=latex, content_format=ContentFormat.LATEX)
 
 
+def displayed(text: str, formulas: Sequence[str]) -> list[Block]:
+    """The formulas of a paragraph that holds nothing else, a block each; none of another paragraph."""
+    alone = Inline()
+    for latex in formulas:
+        alone.formula(latex)
+    is_alone = "".join(text.split()) == "".join(alone.text.split())
+    return [display_formula(latex) for latex in formulas if is_alone]
+
+
 def note(text: Inline, label: Label, *, number: str = "", author: str = "") -> list[Block]:
     """A note behind its raised number, or a comment behind its author's name."""
     said = Inline(f"{author}: " if author else "")

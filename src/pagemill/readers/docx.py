@@ -27,7 +27,7 @@ from pagemill.readers.base import (
     Part,
     Picture,
     cell,
-    display_formula,
+    displayed,
     heading,
     in_parts,
     list_item,
@@ -299,8 +299,8 @@ class _Reader:
         level = self._heading_level(node)
         if _goes_on(node):
             self._begun = inline
-        elif found.formulas and _is_formulas(inline.text, found.formulas):
-            yield from map(display_formula, found.formulas)
+        elif formulas := displayed(inline.text, found.formulas):
+            yield from formulas
         elif level is not None and inline.text.strip():
             self._nesting.end()
             yield from heading(inline.behind(f"{marker[1]} " if marker and marker[1] != "•" else ""), level)
@@ -675,14 +675,6 @@ def _goes_on(paragraph: Any) -> bool:
     frame = properties.find(f"{_W}framePr")
     is_drop_cap = frame is not None and frame.get(f"{_W}dropCap") in ("drop", "margin")
     return is_drop_cap or properties.find(f"{_W}rPr/{_W}del") is not None
-
-
-def _is_formulas(text: str, formulas: list[str]) -> bool:
-    """Whether a text is formulas alone."""
-    alone = Inline()
-    for latex in formulas:
-        alone.formula(latex)
-    return "".join(text.split()) == "".join(alone.text.split())
 
 
 def _deleted(text: str) -> list[Block]:

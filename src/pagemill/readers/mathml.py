@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from functools import reduce
 from typing import Any
 
-from pagemill.formulas.signs import ACCENTS, DELIMITERS, FUNCTIONS, LIMIT_FUNCTIONS, WIDE, joined, latex_of, letter_of
+from pagemill.formulas.signs import (
+    ACCENTS,
+    DELIMITERS,
+    FUNCTIONS,
+    LIMIT_FUNCTIONS,
+    LOOKS,
+    ROW_END,
+    accented,
+    joined,
+    latex_of,
+    letter_of,
+    quoted,
+)
 
 _TOKENS = ("mi", "mn", "mo", "ms", "mtext")
 _LARGE = frozenset("∑∏∐∫∬∭∮⋃⋂⋁⋀⨁⨂")
 """Operators with limits above and below."""
 _ACCENTS = {"^": "hat", "¯": "bar", "‾": "overline", "~": "tilde", "→": "vec", "˙": "dot", "¨": "ddot", "´": "acute"}
-_LOOKS = {"bold": "b", "bold-italic": "b", "double-struck": "d", "script": "c", "fraktur": "f"}
 _UNSEEN = dict.fromkeys(range(0x2061, 0x2065))
 """Signs of application and multiplication."""
 _SILENT = ("annotation", "annotation-xml", "-comment", "mphantom")
-_SPECIAL = re.compile(r"([#$%&_{}])")
-_ROW_END = r" \\ "
 _MOST_DEPTH = 60
 _MOST_CHARACTERS = 20_000
 """Of the markup of a formula: the time to join its pieces grows with their square. Longer ones become plain text."""
@@ -58,14 +66,14 @@ def _latex(node: Any, depth: int) -> str:
             sign = children[1].text().strip()
             accent = ACCENTS.get(sign) or _ACCENTS.get(sign, "")
             if tag == "mover" and accent:
-                return rf"\{WIDE.get(accent, accent) if len(base) > 1 and base[0] != chr(92) else accent}{{{base}}}"
+                return accented(accent, base)
             if is_large:
                 return f"{base}{'_' if tag == 'munder' else '^'}{{{parts[1]}}}"
             return rf"\{'underset' if tag == 'munder' else 'overset'}{{{parts[1]}}}{{{base}}}"
         case ("msubsup", 3) | ("munderover", 3):
             return f"{base if is_large else held}_{{{parts[1]}}}^{{{parts[2]}}}"
         case "mtable", _:
-            return rf"\begin{{matrix}}{_ROW_END.join(parts)}\end{{matrix}}"
+            return rf"\begin{{matrix}}{ROW_END.join(parts)}\end{{matrix}}"
         case ("mtr", _) | ("mlabeledtr", _):
             return " & ".join(parts)
         case "mfenced", _:
@@ -82,9 +90,8 @@ def _latex(node: Any, depth: int) -> str:
 def _token(node: Any) -> str:
     text = " ".join(node.text().split()).translate(_UNSEEN)
     if node.tag in ("mtext", "ms"):
-        escaped = _SPECIAL.sub(r"\\\1", text)
-        return rf"\text{{{escaped}}}" if text else " "
+        return quoted(text)
     if text in FUNCTIONS:
         return f"\\{text}"
-    look = _LOOKS.get(node.attributes.get("mathvariant") or "", "r")
+    look = LOOKS.get(node.attributes.get("mathvariant") or "", "r")
     return reduce(joined, (" " if each == " " else latex_of(*letter_of(each, look)) for each in text), "")

@@ -9,15 +9,27 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from pagemill.formulas.signs import ACCENTS, DELIMITERS, FUNCTIONS, LIMIT_FUNCTIONS, WIDE, joined, latex_of, letter_of
+from pagemill.formulas.signs import (
+    ACCENTS,
+    DELIMITERS,
+    FUNCTIONS,
+    LIMIT_FUNCTIONS,
+    LOOKS,
+    ROW_END,
+    accented,
+    joined,
+    latex_of,
+    letter_of,
+    quoted,
+)
 
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DELETED = frozenset({f"{_W}del", f"{_W}moveFrom"})
 _MOST_DEPTH = 64
-_ROW_END = r" \\ "
+
 _MATRICES = {("(", ")"): "pmatrix", ("[", "]"): "bmatrix", ("|", "|"): "vmatrix", (r"\{", "."): "cases"}
-_STYLES = {"double-struck": "d", "script": "c", "fraktur": "f"}
+
 _BARS = {"‾": "overline", "¯": "overline", "\u0305": "overline", "\u0332": "underline", "←": "overleftarrow"}
 _BARS |= {"→": "overrightarrow", "^": "hat", "~": "tilde", "˙": "dot", "´": "acute", "`": "grave"}
 _GROUPS = {"⏞": "overbrace", "⏟": "underbrace", "⏜": "overparen", "⏝": "underparen"}
@@ -44,7 +56,7 @@ def _one(node: Any, depth: int) -> str:
     if name in _DELETED:
         return ""
     if name == f"{_W}r":  # text that was typed into a formula
-        return "".join(_text(each.text or "") for each in node.iterfind(f"{_W}t"))
+        return "".join(quoted(each.text or "") for each in node.iterfind(f"{_W}t"))
     # Properties: those with a meaning are read by the element that they are of.
     if name.endswith("Pr"):
         return ""
@@ -58,7 +70,11 @@ def _part(node: Any, name: str, depth: int) -> str:
 
 def _said(node: Any, name: str, default: str = "") -> str:
     """A property of an element: its value, also where that is empty."""
-    found = node.find(f"{_M}{node.tag.removeprefix(_M)}Pr/{_M}{name}")
+    return _value(node.find(f"{_M}{node.tag.removeprefix(_M)}Pr"), name, default)
+
+
+def _value(properties: Any, name: str, default: str = "") -> str:
+    found = None if properties is None else properties.find(f"{_M}{name}")
     return default if found is None else str(found.get(f"{_M}val") or "")
 
 
@@ -70,22 +86,14 @@ def _run(node: Any) -> str:
     text = "".join(each.text or "" for each in node if each.tag in (f"{_M}t", f"{_W}t"))
     properties = node.find(f"{_M}rPr")
     if properties is not None and properties.find(f"{_M}nor") is not None:
-        return _text(text)
+        return quoted(text)
     if text.strip() in FUNCTIONS:
         return f"\\{text.strip()}"
-    script = None if properties is None else properties.find(f"{_M}scr")
-    style = None if properties is None else properties.find(f"{_M}sty")
-    look = _STYLES.get(script.get(f"{_M}val") or "", "r") if script is not None else "r"
-    if look == "r" and style is not None and style.get(f"{_M}val") in ("b", "bi"):
-        look = "b"
+    script, style = (_value(properties, name) for name in ("scr", "sty"))
+    look = LOOKS.get(script, "b" if style in ("b", "bi") else "r")
     # Between a fraction and text, a space in the run is one that its author typed.
     pieces = (" " if char.isspace() else latex_of(*letter_of(char, look)) for char in text if char != "\u2061")
     return reduce(joined, pieces, "")
-
-
-def _text(text: str) -> str:
-    escaped = "".join(f"\\{char}" if char in "#$%&_{}" else char for char in text)
-    return rf"\text{{{escaped}}}" if text.strip() else " "
 
 
 def _fraction(node: Any, depth: int) -> str:
@@ -93,7 +101,7 @@ def _fraction(node: Any, depth: int) -> str:
     if kind == "lin":
         return f"{{{above}}}/{{{below}}}"
     if kind == "noBar":
-        return rf"\begin{{matrix}}{above}{_ROW_END}{below}\end{{matrix}}"
+        return rf"\begin{{matrix}}{above}{ROW_END}{below}\end{{matrix}}"
     return rf"\frac{{{above}}}{{{below}}}"
 
 
@@ -155,8 +163,7 @@ def _limit(node: Any, depth: int) -> str:
 def _accent(node: Any, depth: int) -> str:
     base = _part(node, "e", depth)
     sign = _said(node, "chr", "\u0302")
-    name = ACCENTS.get(sign) or _BARS.get(sign, "hat")
-    return rf"\{WIDE.get(name, name) if len(base) > 1 and not base.startswith(chr(92)) else name}{{{base}}}"
+    return accented(ACCENTS.get(sign) or _BARS.get(sign, "hat"), base)
 
 
 def _bar(node: Any, depth: int) -> str:
@@ -173,12 +180,12 @@ def _group(node: Any, depth: int) -> str:
 
 def _matrix(node: Any, depth: int) -> str:
     rows = (" & ".join(_all(each, depth) for each in row.iterfind(f"{_M}e")) for row in node.iterfind(f"{_M}mr"))
-    return rf"\begin{{matrix}}{_ROW_END.join(rows)}\end{{matrix}}"
+    return rf"\begin{{matrix}}{ROW_END.join(rows)}\end{{matrix}}"
 
 
 def _lines(node: Any, depth: int) -> str:
     rows = (_all(each, depth).replace(r"\&", "&") for each in node.iterfind(f"{_M}e"))  # at which they are aligned
-    return rf"\begin{{aligned}}{_ROW_END.join(rows)}\end{{aligned}}"
+    return rf"\begin{{aligned}}{ROW_END.join(rows)}\end{{aligned}}"
 
 
 _WRITERS: dict[str, Callable[[Any, int], str]] = {

@@ -30,7 +30,7 @@ from pagemill.readers.base import (
     Nesting,
     Picture,
     cell,
-    display_formula,
+    displayed,
     heading,
     in_parts,
     list_item,
@@ -679,8 +679,8 @@ class _Reader:
         self._end_table(state)
         text = inline.text.strip()
         level = self._level(state) if text else None
-        if formulas and text.replace(" ", "") == "".join(f"${each}$" for each in formulas).replace(" ", ""):
-            blocks = [*map(display_formula, formulas)]
+        if alone := displayed(text, formulas):
+            blocks = alone
         elif level is not None:
             blocks = heading(inline.behind(f"{marker} " if marker.strip("•▪") else ""), level)
             for block in blocks:
