@@ -5,19 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from pagemill.formulas.signs import (
-    ACCENTS,
-    DELIMITERS,
-    FUNCTIONS,
-    LIMIT_FUNCTIONS,
-    LOOKS,
-    ROW_END,
-    accented,
-    joined,
-    latex_of,
-    letter_of,
-    quoted,
-)
+from pagemill.formulas import signs
 
 _TOKENS = ("mi", "mn", "mo", "ms", "mtext")
 _LARGE = frozenset("∑∏∐∫∬∭∮⋃⋂⋁⋀⨁⨂")
@@ -46,52 +34,54 @@ def _latex(node: Any, depth: int) -> str:
     if tag in _TOKENS:
         return _token(node)
     if depth > _MOST_DEPTH:
-        return latex_of(node.text(), "r")
+        return signs.latex_of(node.text(), "r")
     children = [each for each in node.iter() if each.tag not in _SILENT]
     parts = [_latex(each, depth + 1) for each in children]
     base = parts[0] if parts else ""
     # Without braces a script would be of the last letter alone.
     held = f"{{{base}}}" if len(base) > 1 and not base.removeprefix("\\").isalpha() else base
-    is_large = base.removeprefix("\\") in LIMIT_FUNCTIONS or (children and children[0].text().strip() in _LARGE)
+    is_large = base.removeprefix("\\") in signs.LIMIT_FUNCTIONS or (children and children[0].text().strip() in _LARGE)
     match tag, len(parts):
         case "mfrac", 2:
             return rf"\frac{{{base}}}{{{parts[1]}}}"
         case "mroot", 2:
             return rf"\sqrt[{parts[1]}]{{{base}}}"
         case "msqrt", _:
-            return rf"\sqrt{{{reduce(joined, parts, '')}}}"
+            return rf"\sqrt{{{reduce(signs.joined, parts, '')}}}"
         case ("msub", 2) | ("msup", 2):
             return f"{held}{'_' if tag == 'msub' else '^'}{{{parts[1]}}}"
         case ("munder", 2) | ("mover", 2):
             sign = children[1].text().strip()
-            accent = ACCENTS.get(sign) or _ACCENTS.get(sign, "")
+            accent = signs.ACCENTS.get(sign) or _ACCENTS.get(sign, "")
             if tag == "mover" and accent:
-                return accented(accent, base)
+                return signs.accented(accent, base)
             if is_large:
                 return f"{base}{'_' if tag == 'munder' else '^'}{{{parts[1]}}}"
             return rf"\{'underset' if tag == 'munder' else 'overset'}{{{parts[1]}}}{{{base}}}"
         case ("msubsup", 3) | ("munderover", 3):
             return f"{base if is_large else held}_{{{parts[1]}}}^{{{parts[2]}}}"
         case "mtable", _:
-            return rf"\begin{{matrix}}{ROW_END.join(parts)}\end{{matrix}}"
+            return rf"\begin{{matrix}}{signs.ROW_END.join(parts)}\end{{matrix}}"
         case ("mtr", _) | ("mlabeledtr", _):
             return " & ".join(parts)
         case "mfenced", _:
             first, last = (node.attributes.get(name, sign) or "" for name, sign in (("open", "("), ("close", ")")))
             inside = (node.attributes.get("separators", ",") or "")[:1].join(parts)
-            return joined(rf"\left{DELIMITERS.get(first, first or '.')}", inside) + (
-                rf"\right{DELIMITERS.get(last, last or '.')}"
+            return signs.joined(rf"\left{signs.DELIMITERS.get(first, first or '.')}", inside) + (
+                rf"\right{signs.DELIMITERS.get(last, last or '.')}"
             )
         case "semantics", _:
             return base
-    return reduce(joined, parts, "")
+    return reduce(signs.joined, parts, "")
 
 
 def _token(node: Any) -> str:
     text = " ".join(node.text().split()).translate(_UNSEEN)
     if node.tag in ("mtext", "ms"):
-        return quoted(text)
-    if text in FUNCTIONS:
+        return signs.quoted(text)
+    if text in signs.FUNCTIONS:
         return f"\\{text}"
-    look = LOOKS.get(node.attributes.get("mathvariant") or "", "r")
-    return reduce(joined, (" " if each == " " else latex_of(*letter_of(each, look)) for each in text), "")
+    look = signs.LOOKS.get(node.attributes.get("mathvariant") or "", "r")
+    return reduce(
+        signs.joined, (" " if each == " " else signs.latex_of(*signs.letter_of(each, look)) for each in text), ""
+    )

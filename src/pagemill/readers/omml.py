@@ -9,19 +9,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from pagemill.formulas.signs import (
-    ACCENTS,
-    DELIMITERS,
-    FUNCTIONS,
-    LIMIT_FUNCTIONS,
-    LOOKS,
-    ROW_END,
-    accented,
-    joined,
-    latex_of,
-    letter_of,
-    quoted,
-)
+from pagemill.formulas import signs
 
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -46,7 +34,7 @@ def _all(node: Any, depth: int) -> str:
         return ""
     # Comments and processing instructions have a function in place of a tag.
     pieces = (_one(child, depth + 1) for child in node if isinstance(child.tag, str))
-    return reduce(joined, pieces, "")
+    return reduce(signs.joined, pieces, "")
 
 
 def _one(node: Any, depth: int) -> str:
@@ -56,7 +44,7 @@ def _one(node: Any, depth: int) -> str:
     if name in _DELETED:
         return ""
     if name == f"{_W}r":  # text that was typed into a formula
-        return "".join(quoted(each.text or "") for each in node.iterfind(f"{_W}t"))
+        return "".join(signs.quoted(each.text or "") for each in node.iterfind(f"{_W}t"))
     # Properties: those with a meaning are read by the element that they are of.
     if name.endswith("Pr"):
         return ""
@@ -86,14 +74,16 @@ def _run(node: Any) -> str:
     text = "".join(each.text or "" for each in node if each.tag in (f"{_M}t", f"{_W}t"))
     properties = node.find(f"{_M}rPr")
     if properties is not None and properties.find(f"{_M}nor") is not None:
-        return quoted(text)
-    if text.strip() in FUNCTIONS:
+        return signs.quoted(text)
+    if text.strip() in signs.FUNCTIONS:
         return f"\\{text.strip()}"
     script, style = (_value(properties, name) for name in ("scr", "sty"))
-    look = LOOKS.get(script, "b" if style in ("b", "bi") else "r")
+    look = signs.LOOKS.get(script, "b" if style in ("b", "bi") else "r")
     # Between a fraction and text, a space in the run is one that its author typed.
-    pieces = (" " if char.isspace() else latex_of(*letter_of(char, look)) for char in text if char != "\u2061")
-    return reduce(joined, pieces, "")
+    pieces = (
+        " " if char.isspace() else signs.latex_of(*signs.letter_of(char, look)) for char in text if char != "\u2061"
+    )
+    return reduce(signs.joined, pieces, "")
 
 
 def _fraction(node: Any, depth: int) -> str:
@@ -101,7 +91,7 @@ def _fraction(node: Any, depth: int) -> str:
     if kind == "lin":
         return f"{{{above}}}/{{{below}}}"
     if kind == "noBar":
-        return rf"\begin{{matrix}}{above}{ROW_END}{below}\end{{matrix}}"
+        return rf"\begin{{matrix}}{above}{signs.ROW_END}{below}\end{{matrix}}"
     return rf"\frac{{{above}}}{{{below}}}"
 
 
@@ -122,7 +112,7 @@ def _root(node: Any, depth: int) -> str:
 
 def _operator(node: Any, depth: int) -> str:
     # OMML leaves out the sign of an integral: it is the default of an n-ary operator.
-    sign = latex_of(_said(node, "chr", "∫") or "∫", "r")
+    sign = signs.latex_of(_said(node, "chr", "∫") or "∫", "r")
     low = "" if _is_on(node, "subHide") else _part(node, "sub", depth)
     high = "" if _is_on(node, "supHide") else _part(node, "sup", depth)
     scripts = (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
@@ -131,7 +121,7 @@ def _operator(node: Any, depth: int) -> str:
 
 def _delimited(node: Any, depth: int) -> str:
     first, last = (_delimiter(_said(node, name, sign)) for name, sign in (("begChr", "("), ("endChr", ")")))
-    between = latex_of(_said(node, "sepChr", "|")[:1] or "|", "r")
+    between = signs.latex_of(_said(node, "sepChr", "|")[:1] or "|", "r")
     inside = between.join(_all(each, depth) for each in node.iterfind(f"{_M}e"))
     matrix = _MATRICES.get((first, last))
     for kind in ("matrix", "aligned"):
@@ -139,23 +129,23 @@ def _delimited(node: Any, depth: int) -> str:
         is_one = inside.startswith(start) and inside.endswith(end) and inside.count(start) == 1
         if matrix and is_one and (matrix == "cases") == (kind == "aligned"):
             return rf"\begin{{{matrix}}}{inside[len(start) : -len(end)]}\end{{{matrix}}}"
-    return joined(rf"\left{first}", inside) + rf"\right{last}"
+    return signs.joined(rf"\left{first}", inside) + rf"\right{last}"
 
 
 def _delimiter(sign: str) -> str:
-    return DELIMITERS.get(sign, sign or ".")
+    return signs.DELIMITERS.get(sign, sign or ".")
 
 
 def _function(node: Any, depth: int) -> str:
     name = _part(node, "fName", depth)
     name = rf"\operatorname{{{name}}}" if name.isalpha() else name
-    return joined(name, _part(node, "e", depth))
+    return signs.joined(name, _part(node, "e", depth))
 
 
 def _limit(node: Any, depth: int) -> str:
     base, limit = _part(node, "e", depth), _part(node, "lim", depth)
     mark = "_" if node.tag == f"{_M}limLow" else "^"
-    if base.removeprefix("\\") in LIMIT_FUNCTIONS or base.startswith((r"\underbrace", r"\overbrace")):
+    if base.removeprefix("\\") in signs.LIMIT_FUNCTIONS or base.startswith((r"\underbrace", r"\overbrace")):
         return f"{base}{mark}{{{limit}}}"
     return rf"\{'underset' if mark == '_' else 'overset'}{{{limit}}}{{{base}}}"
 
@@ -163,7 +153,7 @@ def _limit(node: Any, depth: int) -> str:
 def _accent(node: Any, depth: int) -> str:
     base = _part(node, "e", depth)
     sign = _said(node, "chr", "\u0302")
-    return accented(ACCENTS.get(sign) or _BARS.get(sign, "hat"), base)
+    return signs.accented(signs.ACCENTS.get(sign) or _BARS.get(sign, "hat"), base)
 
 
 def _bar(node: Any, depth: int) -> str:
@@ -175,17 +165,17 @@ def _group(node: Any, depth: int) -> str:
     if sign in _GROUPS or sign in _BARS:
         return rf"\{_GROUPS.get(sign) or _BARS[sign]}{{{base}}}"
     over = "underset" if _said(node, "pos", "bot") == "bot" else "overset"
-    return rf"\{over}{{{latex_of(sign[:1], 'r')}}}{{{base}}}"
+    return rf"\{over}{{{signs.latex_of(sign[:1], 'r')}}}{{{base}}}"
 
 
 def _matrix(node: Any, depth: int) -> str:
     rows = (" & ".join(_all(each, depth) for each in row.iterfind(f"{_M}e")) for row in node.iterfind(f"{_M}mr"))
-    return rf"\begin{{matrix}}{ROW_END.join(rows)}\end{{matrix}}"
+    return rf"\begin{{matrix}}{signs.ROW_END.join(rows)}\end{{matrix}}"
 
 
 def _lines(node: Any, depth: int) -> str:
     rows = (_all(each, depth).replace(r"\&", "&") for each in node.iterfind(f"{_M}e"))  # at which they are aligned
-    return rf"\begin{{aligned}}{ROW_END.join(rows)}\end{{aligned}}"
+    return rf"\begin{{aligned}}{signs.ROW_END.join(rows)}\end{{aligned}}"
 
 
 _WRITERS: dict[str, Callable[[Any, int], str]] = {
