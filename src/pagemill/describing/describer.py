@@ -72,7 +72,7 @@ class DescribeCounts:
     described: int = 0
     """Elements with a description, including those from stored answers."""
     reused: int = 0
-    """Of these, without a request: the same picture as another element, or a stored answer."""
+    """Elements among these that took no request: the same picture as another element, or a stored answer."""
     failed: int = 0
     left: int = 0
     """Elements beyond the limit."""

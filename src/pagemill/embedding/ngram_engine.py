@@ -74,8 +74,8 @@ class NgramEngine:
         self._dimension = settings.dimension or DIMENSION
         if not 64 <= self._dimension <= _MAX_DIMENSION:
             raise UsageError(
-                f"the engine 'ngram' makes vectors of 64 to {_MAX_DIMENSION:,} components",
-                remedy=f"Request so many with --dimension; the default is {DIMENSION:,}.",
+                f"--dimension {self._dimension} is not from 64 to {_MAX_DIMENSION:,}, as the engine 'ngram' needs",
+                remedy=f"Choose such a value, or leave it out for {DIMENSION:,}.",
             )
         self.max_batch = settings.batch_size or 64
         self._path = settings.folder / STATISTICS

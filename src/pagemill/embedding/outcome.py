@@ -18,7 +18,7 @@ class PartOutcome:
     rows: int = 0
     """Rows in the file."""
     embedded: int = 0
-    """Of these, computed by this invocation."""
+    """Rows computed by this invocation."""
     gone: int = 0
     """Rows of the earlier file whose page or region no longer exists."""
     failed: int = 0

@@ -58,7 +58,7 @@ class SentenceTransformersEngine:
         except Exception as error:  # the library has no common error for files that are no model
             raise MissingInputError(
                 f"the model {settings.model} cannot be loaded: {error}",
-                remedy="Give the folder of a model that sentence-transformers can load.",
+                remedy="Pass the folder of a model that sentence-transformers can load.",
             ) from error
         self.max_batch = settings.batch_size or _BATCH
         self.cut_texts = 0

@@ -89,7 +89,7 @@ def cut(pages: Iterable[PageResult], count: Callable[[str], int], max_tokens: in
     Args:
         pages: In page order, all of one document.
         count: Counts the tokens of a text.
-        max_tokens: Of a chunk with the headings above it. Headings over half of it lose the outermost ones.
+        max_tokens: Most tokens of a chunk with the headings above it. Headings over half of it lose the outermost ones.
         overlap: At most so many tokens of sentences and items are repeated from the chunk before, in one section.
     """
     cutter = _Cutter(count, max_tokens, overlap)
@@ -112,7 +112,7 @@ def chunks(
 
     Args:
         document: What :func:`pagemill.parse` returns; or pages in page order, all of one document.
-        max_tokens: Of a chunk with the headings above it; 512 by default.
+        max_tokens: Most tokens of a chunk with the headings above it; 512 by default.
         tokenizer: The ``tokenizer.json`` of the model that will read the chunks; tokens are estimated without it.
         overlap: At most so many tokens of sentences and items are repeated from the chunk before, in one section.
 
@@ -305,7 +305,7 @@ class _Cutter:
             yield _Atom(block, first, glue)
 
     def _short(self, repeat: str, first: str) -> str:
-        """What is repeated before a row: nothing before the first one, and no head over half of a chunk."""
+        """The head to repeat before a row: none before the first row, and none longer than half a chunk."""
         return "" if first or 2 * self._count(repeat) > self._most else repeat
 
     def _chunk(self) -> Chunk:

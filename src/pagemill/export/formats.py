@@ -116,7 +116,7 @@ def export_format(name: str) -> ExportFormat:
     # By the same way as those of others, so that a format is imported only where it is used.
     plugin = Plugin(_OWN[name], "pagemill") if name in _OWN else installed(GROUP).get(name)
     if plugin is None:
-        raise UsageError(f"format is {name!r}", remedy=f"Choose one of {', '.join(format_names())}.")
+        raise UsageError(f"unknown format {name!r}", remedy=f"Choose one of {', '.join(format_names())}.")
     found: ExportFormat = plugin.load(f"the export format {name!r}", ExportFormat)
     return found
 

@@ -194,7 +194,7 @@ def html_head(
     """An HTML page up to its body.
 
     Args:
-        title: Of the page.
+        title: Title of the page.
         language: Its BCP-47 tag, where it is known.
         style: The text of its one style sheet.
         policy: What the content security policy allows beside that.

@@ -176,7 +176,7 @@ def text_content(lines: Iterable[TextLine], there: Affine, font: InvisibleFont, 
         lines: Boxes and polygons in pixels of the page image.
         there: From these to points of the page.
         font: Its codes are used.
-        name: Of the font on the page.
+        name: Name of the font on the page.
         turned: The page image was turned, so that lines that are level on it are not on the page.
     """
     parts = ["q BT 3 Tr"]

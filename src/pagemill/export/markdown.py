@@ -61,7 +61,7 @@ def document_markdown(pages: Iterable[PageResult], *, crops_root: str = "../") -
 
     Args:
         pages: In page order.
-        crops_root: As in :func:`page_markdown`; the default fits a file one folder below the run directory.
+        crops_root: See :func:`page_markdown`; the default fits a file one folder below the run directory.
     """
     between = ""
     for part in stream_joined((page, page_parts(_Markdown(page, crops_root))) for page in pages):

@@ -76,7 +76,7 @@ def row_groups(
 
     Args:
         pages: In the order of the rows.
-        picture: As for :func:`write_parquet`.
+        picture: See :func:`write_parquet`.
         image: Gives the image of a page, for the column ``image``; null where it gives None.
     """
     rows: list[dict[str, Any]] = []

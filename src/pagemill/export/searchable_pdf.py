@@ -46,7 +46,7 @@ class _Pages:
         """Write what was read of a page, below its content.
 
         Args:
-            page: Of the document.
+            page: The page of the document.
             record: What was read.
             box: What is shown of the page, in points.
             turn: Degrees clockwise by which it is turned in the record.
@@ -142,7 +142,7 @@ class ImagePdf:
 
     Args:
         part: Where files for parts of it may lie: this path with a number behind it.
-        title: Of the document.
+        title: Title of the document.
     """
 
     def __init__(self, part: Path, title: str) -> None:

@@ -39,11 +39,11 @@ class ValueReader:
     """Reads values with one model behind servers. Used on one event loop.
 
     Args:
-        card: Of the model.
-        client: Of its servers.
-        schema: Of the values.
+        card: Card of the model.
+        client: Client of its servers.
+        schema: Schema of the values.
         served_model: The name that the user gave for it, if any.
-        max_tokens: Of an answer, if the user gave a number.
+        max_tokens: Most tokens of an answer, if the user gave a number.
     """
 
     card: ModelCard
@@ -91,7 +91,7 @@ class ValueReader:
 
         Args:
             parts: Consecutive pages that fit into one request.
-            pages: Of the document.
+            pages: Number of pages of the document.
 
         Raises:
             NetworkError: No server was reachable.

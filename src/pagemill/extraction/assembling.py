@@ -46,14 +46,14 @@ def assembled(
     """Find the values of each answer on its pages, merge the answers, and check them against the schema.
 
     Args:
-        doc_id: Of the document.
-        source: Of the document.
-        texts: Of its pages, by :attr:`pagemill.extraction.prompting.PagePart.index`.
+        doc_id: Id of the document.
+        source: Source of the document.
+        texts: Texts of its pages, by :attr:`pagemill.extraction.prompting.PagePart.index`.
         results: Answers, in any order.
-        problems: Of pages that the model did not see.
-        schema: Of the values.
-        model: Its name.
-        pages: Of the document.
+        problems: Problems of pages that the model did not see.
+        schema: Schema of the values.
+        model: Name of the model.
+        pages: Number of pages of the document.
     """
     # In page order, whichever answer came first: merging prefers earlier pages, and a rerun gives the same result.
     ordered = sorted(results, key=lambda each: each.parts[0].index)

@@ -121,11 +121,11 @@ def request_body(
 
     Args:
         parts: Pages to show.
-        schema: Of the values.
-        card: Of the model.
+        schema: Schema of the values.
+        card: Card of the model.
         served_model: Its name on the server.
-        sampling: Of this attempt.
-        pages: Of the document.
+        sampling: Sampling of this attempt.
+        pages: Number of pages of the document.
         is_guided: The server is to enforce the schema while it decodes.
     """
     content: list[dict[str, Any]] = []

@@ -157,7 +157,7 @@ class ExtractionSchema:
         """Keep what the schema allows: nulls and invalid values leave, required fields without a value are listed.
 
         Args:
-            values: Of one document.
+            values: Values of one document.
             beside: Objects and lists of the same shape, which lose the same entries.
         """
         kept: dict[str, Any] = deepcopy(dict(values))

@@ -50,7 +50,7 @@ def latex_of_symbols(symbols: Sequence[Symbol], rules: Sequence[Box] = ()) -> st
     """The LaTeX of one formula, or None where none that renders can be made.
 
     Args:
-        symbols: Of the formula alone, in any order.
+        symbols: The symbols of the formula alone, in any order.
         rules: Thin level lines in its frame.
     """
     if not 0 < len(symbols) <= MOST_SYMBOLS:

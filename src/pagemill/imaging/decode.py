@@ -87,7 +87,7 @@ def decode_image(
 
     Args:
         source: Encoded bytes, or the path of a file.
-        frame: Of a multi-page TIFF, from 0.
+        frame: Page of a multi-page TIFF, from 0.
         limits: Size limits.
         name: How messages call the image.
 

@@ -65,8 +65,8 @@ def drawings_of(shapes: Sequence[Shape], unit: float, width: int, height: int) -
     Args:
         shapes: In drawing order.
         unit: Pixels of a point.
-        width: Of the page in pixels; all boxes are cut to it.
-        height: Of the page in pixels.
+        width: Width of the page in pixels; all boxes are cut to it.
+        height: Height of the page in pixels.
     """
     found = Drawings()
     left = _MAX_SEGMENTS

@@ -21,7 +21,7 @@ def encode_jpeg(pixels: Pixels, quality: int = 90, subsampling: Literal["444", "
     Args:
         pixels: A page, or a view of a part of one.
         quality: 1-100, the scale of libjpeg. At 90 thin strokes keep clean edges.
-        subsampling: Of the chroma. "420" takes about two thirds of the time and smears coloured text: for what a
+        subsampling: Chroma subsampling. "420" takes about two thirds of the time and smears coloured text: for what a
             model reads once, not for what is kept.
 
     Raises:

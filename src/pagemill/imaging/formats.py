@@ -154,7 +154,7 @@ def foreign_format(head: bytes, suffix: str) -> str | None:
 
     Args:
         head: Its first ``HEAD_BYTES``.
-        suffix: Of its name, in lower case.
+        suffix: Suffix of its name, in lower case.
     """
     if suffix in DOCUMENTS | IMAGES:
         return suffix

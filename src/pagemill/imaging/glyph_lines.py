@@ -116,8 +116,8 @@ def lines_of_glyphs(glyphs: Glyphs, width: int, height: int, evidence: Evidence 
 
     Args:
         glyphs: In content-stream order.
-        width: Of the page in pixels; boxes are cut to it.
-        height: Of the page in pixels.
+        width: Width of the page in pixels; boxes are cut to it.
+        height: Height of the page in pixels.
         evidence: What decides about the marks of the lines.
 
     Yields:
@@ -334,7 +334,7 @@ def _tracking(
     of headings are spaced out.
 
     Args:
-        codes: Of the glyphs, shape (n,).
+        codes: Codes of the glyphs, shape (n,).
         gap: Between each glyph and the next, in em.
         ligature: Whether they are one.
         separated: Whether white space stands between them.
@@ -394,7 +394,7 @@ def _words(codes: NDArray[np.uint32], boxes: Floats, glyphs: Indices, cuts: Indi
     """The words between cuts.
 
     Args:
-        codes: Of all glyphs, shape (n,).
+        codes: Codes of all glyphs, shape (n,).
         boxes: Shape (n, 4).
         glyphs: Their numbers, shape (n,).
         cuts: Where words begin, but for the first.

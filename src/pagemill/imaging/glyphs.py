@@ -126,7 +126,7 @@ def with_spans_spread(glyphs: Glyphs, left: NDArray[np.float32]) -> Glyphs:
     boxes of equal size have the same box otherwise.
 
     Args:
-        glyphs: As PDFium gives them.
+        glyphs: Glyphs in the order of PDFium.
         left: Where each begins in page space, shape (n,).
     """
     boxes, origins, style = glyphs.boxes, glyphs.origins, glyphs.style

@@ -40,8 +40,8 @@ class DecodeLimits(msgspec.Struct, frozen=True, kw_only=True):
         """Pixels and resolution at which to render a PDF page.
 
         Args:
-            width: Of the page, in points, over 0.
-            height: Likewise.
+            width: Width of the page in points, over 0.
+            height: Its height, likewise.
 
         Returns:
             Width and height in pixels, both at least 1, and the resolution in dots per inch.

@@ -46,8 +46,8 @@ def looks_of(text_page: Any, first: Sequence[int], addresses: Sequence[int], aff
 
     Args:
         text_page: The page.
-        first: Of each object the index of a glyph.
-        addresses: Of the objects.
+        first: Index of a glyph of each object.
+        addresses: Addresses of the objects.
         affine: From page space to pixels.
     """
     count, page = len(addresses), repeat(address_of(text_page))

@@ -291,7 +291,7 @@ def _size_warnings(page_index: int, width: float, height: float, resolution: flo
         page_index: From 0.
         width: In units of the page.
         height: Likewise.
-        resolution: Of its rendering, in pixels of 72 units.
+        resolution: Resolution of its rendering, in pixels of 72 units.
 
     Raises:
         TooLargeError: Not even the letters of its text layer can be told from each other.

@@ -106,7 +106,7 @@ class PdfDamage:
         """What of a page cannot be read to its end; None where nothing is wrong.
 
         Args:
-            index: Of the page, from 0.
+            index: Index of the page, from 0.
             is_empty: PDFium finds nothing that the page draws. Where an object is not at its place in the file, qpdf
                 looks for it elsewhere, and PDFium takes it for one that does not exist.
 
@@ -148,9 +148,9 @@ class PdfDamage:
         """How far down a page, as displayed, a place of its page space is, in thousandths of its height.
 
         Args:
-            index: Of the page, from 0.
-            x: Of the place, where known.
-            y: Likewise.
+            index: Index of the page, from 0.
+            x: x of the place, where known.
+            y: y of the place, where known.
         """
         if index >= self.pages:
             return None
@@ -229,8 +229,8 @@ class PdfDamage:
 
         Args:
             value: The object.
-            resources: Of what draws it; a form need not have its own.
-            budget: Of the page.
+            resources: Resources of what draws it; a form need not have its own.
+            budget: Budget of the page.
             depth: Objects that it is within.
         """
         if value is None:

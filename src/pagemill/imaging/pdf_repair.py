@@ -31,7 +31,7 @@ def repair_pdf(path: Path, target: Path, password: str | None) -> PdfRepair:
     Args:
         path: The PDF.
         target: Where the copy goes, which need not be whole after an error.
-        password: Of the PDF; where it is not the right one, or None, the empty one is tried.
+        password: Password of the PDF; where it is not the right one, or None, the empty one is tried.
 
     Raises:
         CorruptInputError: qpdf cannot repair it, or finds no page.

@@ -191,7 +191,7 @@ class _Page(msgspec.Struct, frozen=True):
     """What all lines of a page tell about each."""
 
     pitches: dict[int, float]
-    """Of the styles of fixed pitch, in em."""
+    """Pitches of the styles of fixed pitch, in em."""
     spaced: bool
     """White space stands between the words in the content."""
     runs: bool
@@ -207,10 +207,10 @@ def _read(
     and full stops are as they are written in the other.
 
     Args:
-        pieces: Of the page.
+        pieces: Pieces of the page.
         beside: Which of them stand beside others, as cells do.
-        page: Of them.
-        size: Of most letters.
+        page: The page of the pieces.
+        size: Font size of most letters.
         looks: Whether the codes of brackets are those of their looks.
     """
     ways = [(_logical(piece, 0, page, looks=looks), _logical(piece, 1, page, looks=looks)) for piece in pieces]
@@ -364,7 +364,7 @@ def repeated_marks(glyphs: Glyphs, ink_of: Callable[[Indices], Floats]) -> Flags
     """Which glyphs show a mark whose letter says both, shape (n,): typst gives either the text of the two.
 
     Args:
-        glyphs: As PDFium gives them: the characters of one glyph have its pen position.
+        glyphs: Glyphs in the order of PDFium: the characters of one glyph have its pen position.
         ink_of: Gives the boxes of what is drawn of the glyphs with these indices.
     """
     repeated = np.zeros(len(glyphs.codes), dtype=bool)
@@ -552,7 +552,7 @@ def _with_spaces(
         piece: From left to right.
         parted: Neighbours with white space between them in the content.
         draws: Whether all spaces are drawn between neighbours of which none, and one, is a right-to-left letter.
-        page: Of the piece.
+        page: The page of the piece.
         space: Index of the space.
     """
     shown = [piece[0]]

@@ -96,8 +96,8 @@ class Typography:
 
         Args:
             glyphs: For each character of its text the glyph that shows it; -1 for spaces between words.
-            baseline: Of most of its characters, in the frame in which it is level; None for vertical writing.
-            size: Of most of its characters.
+            baseline: Baseline of most of its characters, in the frame in which it is level; None for vertical writing.
+            size: Font size of most of its characters.
         """
         shown = [glyph for glyph in glyphs if glyph != _BLANK]
         spans: list[Span] = []

@@ -116,7 +116,7 @@ def extract_text_layer(
         flat: An open page, from :func:`pagemill.imaging.annotations.flattened`.
         width: Width of the rendering in pixels.
         height: Height of the rendering in pixels.
-        facts: Of the original page.
+        facts: Facts of the original page.
 
     Returns:
         Lines in content-stream order, split at column and table-cell gaps; and the boxes of the page's own raster
@@ -241,8 +241,8 @@ def _marks(marks: Sequence[Mark], glyphs: Floats, affine: Floats, width: int, he
         marks: In page space.
         glyphs: Boxes of the visible glyphs in pixels, shape (n, 4).
         affine: From page space to pixels.
-        width: Of the page in pixels.
-        height: Of the page in pixels.
+        width: Width of the page in pixels.
+        height: Height of the page in pixels.
     """
     middle = (glyphs[:, :2] + glyphs[:, 2:]) / 2
     for mark in marks:
@@ -531,7 +531,7 @@ def _ink(text_page: Any, index: Indices, to_pixels: Floats) -> Floats:
 
     Args:
         text_page: The page.
-        index: Of the glyphs, shape (n,).
+        index: Indices of the glyphs, shape (n,).
         to_pixels: From page space to pixels, of all glyphs.
     """
     drawn = np.full((len(index), 4), np.nan)  # left, right, bottom, top

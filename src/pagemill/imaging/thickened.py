@@ -30,10 +30,10 @@ def thickened(
     """The text objects of a page whose letters are thickened.
 
     Args:
-        codes: Of the glyphs.
-        style: Of each glyph its text object.
-        fonts: Of each text object its font, 0 for one with a name.
-        ems: Of each text object its font size, in units of the boxes.
+        codes: Codes of the glyphs.
+        style: The text object of each glyph.
+        fonts: The font of each text object, 0 for one with a name.
+        ems: The font size of each text object, in units of the boxes.
         box_of: The box of a glyph's outline, by its index.
     """
     nameless = [i for i, (code, own) in enumerate(zip(codes, style, strict=True)) if code >= _FROM and fonts[own]]

@@ -171,7 +171,7 @@ def is_damaged(file: IO[bytes], tags: Mapping[int, Any]) -> bool:
 
     Args:
         file: The TIFF.
-        tags: Of the page.
+        tags: Tags of the page.
     """
     size = file.seek(0, io.SEEK_END)
     compression = tags.get(_COMPRESSION, _UNCOMPRESSED)

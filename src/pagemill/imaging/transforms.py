@@ -145,7 +145,7 @@ def crop_along(pixels: Pixels, middle: Sequence[Point], left: float, right: floa
         middle: Points along the middle of the band, from left to right.
         left: Where it begins, in pixels of the page.
         right: Where it ends.
-        height: Of the band.
+        height: Height of the band.
     """
     columns, rows = max(1, round(right - left)), max(1, round(height))
     x = np.linspace(left, right, columns, endpoint=False, dtype=np.float32)

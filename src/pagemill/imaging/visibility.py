@@ -46,7 +46,7 @@ def unseen(
 
     Args:
         glyphs: n of them.
-        ranks: Of their text objects in the order of drawing, shape (n,); -1 for those drawn by nobody.
+        ranks: Ranks of their text objects in the order of drawing, shape (n,); -1 for those drawn by nobody.
         colours: Shape (n,); -1 where nobody knows.
         paints: In the order of drawing.
         point: Pixels of a point.
@@ -90,8 +90,8 @@ def split_watermarks(
     """The lines without those of watermarks, and these: slanted and pale, or slanted across other text.
 
     Args:
-        lines: Of a page.
-        styles: Of the page.
+        lines: Lines of a page.
+        styles: Styles of the page.
         level: Middles of the printing glyphs of lines that do not slant, shape (n, 2).
     """
     marks = {id(line) for line in lines if _slants(line) and (_is_pale(line, styles) or _crosses(line, level))}

@@ -210,7 +210,7 @@ class _Reader:
         """What is not read, by its noun."""
         self.notes: list[str] = []
         self.warnings: list[str] = []
-        """Of embedded documents."""
+        """Warnings of embedded documents."""
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, running heads and feet first."""

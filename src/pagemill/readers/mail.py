@@ -47,7 +47,7 @@ _OF_PAGES = ("text/css", "text/javascript", "application/javascript", "applicati
 _MARKUP = re.compile(r"<(style|script|head)\b.*?(?:</\1\s*>|<body\b|\Z)|<[^<>]*>|&nbsp;", re.DOTALL | re.IGNORECASE)
 """What has no end goes to the end of the text: else the time would grow with the square of its length."""
 _LEAST_SHARE = 0.5
-"""Of the longest alternative's words: one with fewer stands in for it ("see the text version"). Not measured."""
+"""Share of the longest alternative's words: one with fewer stands in for it ("see the text version"). Not measured."""
 _ODD = (LookupError, ValueError, MessageError, TypeError)
 """What Python raises for headers and parts that break the rules."""
 

@@ -16,7 +16,7 @@ _UNSEEN = dict.fromkeys(range(0x2061, 0x2065))
 _SILENT = ("annotation", "annotation-xml", "-comment", "mphantom")
 _MOST_DEPTH = 60
 _MOST_CHARACTERS = 20_000
-"""Of the markup of a formula: the time to join its pieces grows with their square. Longer ones become plain text."""
+"""Characters of a formula's markup: joining its pieces takes quadratic time. Longer ones become plain text."""
 
 
 def latex_of_mathml(node: Any) -> str:

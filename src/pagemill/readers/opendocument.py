@@ -287,7 +287,7 @@ class _Writer:
         Args:
             node: The table, or a group of its rows.
             depth: Elements around it.
-            tag: Of its cells.
+            tag: Tag of its cells.
             spans: How many rows cells reach into, so that empty ones there are kept.
         """
         for child in node.iterchildren("*"):

@@ -169,7 +169,7 @@ def xml_root(data: bytes, **options: Any) -> Any:
 
     Args:
         data: The XML.
-        options: Of :class:`lxml.etree.XMLParser`.
+        options: Options of :class:`lxml.etree.XMLParser`.
     """
     from lxml import etree
 
@@ -218,5 +218,5 @@ def unlocked(path: Path, password: str | None) -> Path | io.BytesIO:
 def wrong_password(password: str | None) -> EncryptedError:
     """The error for a document that its password does not open."""
     if password is None:
-        return EncryptedError("the document is protected by a password", remedy="Pass it with --password.")
-    return EncryptedError("the password does not open the document", remedy="Check --password.")
+        return EncryptedError("the document is protected by a password", remedy="Give its password with --password.")
+    return EncryptedError("the password does not open the document", remedy="Give the right one with --password.")

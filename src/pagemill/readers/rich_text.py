@@ -224,7 +224,7 @@ class _State(msgspec.Struct):
     field: list[str] = []
     """Instruction of the field around it."""
     node: Element | None = None
-    """Of a formula."""
+    """The element of a formula that is open."""
     is_fresh: bool = True
     """No control word came yet."""
     font: int = 0
@@ -255,7 +255,7 @@ class _Reader:
         self._pages: dict[int, str] = {}
         """Code pages of fonts."""
         self._names: dict[tuple[str, int], str] = {}
-        """Of fonts and styles."""
+        """Names of fonts and styles."""
         self._outlines: dict[int, int] = {}
         """Levels of styles, from 0."""
         self._headings: list[Block] = []
@@ -266,7 +266,7 @@ class _Reader:
         self._form: dict[str, int] = {}
         self._entries: list[str] = []
         self._nesting = Nesting()
-        """Of the items of the list."""
+        """Depth of the items of the list."""
         self._time: dict[str, int] = {}
         self._info: dict[str, str] = {}
         self._binary = b""

@@ -34,7 +34,7 @@ class _Manifest(msgspec.Struct, kw_only=True):
 
     dataset: str
     revision: str | None
-    """As given by the user."""
+    """Revision, as given by the user."""
     commit: str
     names: list[str]
     """All files of the dataset, among which configurations select."""

@@ -58,7 +58,7 @@ def fit(
 
     Args:
         structure: Its boxes are in pixels of the image that the model was shown.
-        words: Of the table.
+        words: Words of the table.
         rules: That are drawn in it.
         text_height: Usual height of a line of text in pixels.
         margin: How much was added on each side of the table for that image.

@@ -142,8 +142,8 @@ def decode(
 
     Args:
         boxes: Corners of each step's cell as shares of the longer side, shape (steps, 8).
-        scores: Of each step's tokens, shape (steps, tokens).
-        tokens: Of the model.
+        scores: Scores of each step's tokens, shape (steps, tokens).
+        tokens: Tokens of the model.
         size: Width and height of the image.
     """
     markup: list[str] = []

@@ -66,7 +66,7 @@ class TableDetector:
     """One loaded checkpoint. Thread-safe.
 
     Args:
-        folder: Of the checkpoint.
+        folder: Folder of the checkpoint.
 
     Raises:
         PagemillError: It cannot be loaded.

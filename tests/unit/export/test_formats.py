@@ -49,7 +49,7 @@ def test_each_format_of_ours_has_what_writes_it() -> None:
         assert (each.to_file is not None) >= each.ending.startswith(".")
         assert bool(each.text) == bool(each.suffix)
     assert list(served_formats()) == ["md", "json", "docling.json", "html"]
-    with pytest.raises(UsageError, match="format is 'nothing'"):
+    with pytest.raises(UsageError, match="unknown format 'nothing'"):
         export_format("nothing")
 
 

@@ -23,7 +23,7 @@ COMMANDS = {
     "layout-inference": ("bench", "layout-inference"),
     PARSING: ("profile", "--no-free", "--lang", "en"),
 }
-"""Of each benchmark; for parsing drawn pages are added."""
+"""Words of the command of each benchmark; for parsing, drawn pages are added."""
 _DRAWN = 4
 _SIZE = (1240, 1754)
 _HIGHER, _LOWER = ("pages/s", "times"), ("ms", "ms/page", "wall s", "first page s")

@@ -280,7 +280,7 @@ def _decode(page: bytes) -> Pixels:
 
 
 def _decode_reduced(page: bytes) -> Pixels:
-    """As the layout model gets pages that nothing else looks at."""
+    """Decode a page that only the layout model looks at."""
     return decode_reduced(page, INPUT_SIDE)[0]
 
 

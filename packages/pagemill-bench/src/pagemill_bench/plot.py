@@ -51,7 +51,7 @@ def bars_svg(rows: Sequence[tuple[str, float | None, str]], unit: str, title: st
 
     Args:
         rows: Name, value (None for what failed) and what is said beside the bar.
-        unit: Of the values.
+        unit: Unit of the values.
         title: Above all.
     """
     most = max((value for _, value, _ in rows if value), default=1.0)

@@ -42,7 +42,7 @@ def profile_html(profile: Profile, trace: Trace, gpus: Mapping[str, Sequence[Gpu
         profile: The figures.
         trace: The spans.
         gpus: Samples, by the GPU's name.
-        title: Of the page: what was parsed.
+        title: Title of the page: what was parsed.
     """
     colours = {each.name: _COLOURS[at % len(_COLOURS)] for at, each in enumerate(profile.stages)}
     yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'

@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _FREED_PAGES = 12
-"""Of the input's first pages; the answers of a stage are kept in memory, and decoded pages have 26 MB each."""
+"""Number of the input's first pages; the answers of a stage are kept in memory, and decoded pages have 26 MB each."""
 
 
 async def parse_and_forget(inputs: Sequence[str], options: ParseOptions, progress: ParseDisplay) -> RunOutcome:

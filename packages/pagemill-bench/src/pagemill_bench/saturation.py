@@ -58,7 +58,7 @@ Region = tuple["Pixels", Task]
 
 
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Of times in seconds."""
+    """Percentiles of times in seconds."""
 
     p50: float
     p95: float
@@ -96,7 +96,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens_per_s: float
     latency_s: Percentiles | None
     first_token_s: Percentiles | None
-    """Of answers with text."""
+    """Times to the first token, of answers with text."""
     server: ServerLoad | None = None
     gpus: tuple[GpuUse, ...] = ()
     failures: dict[str, int] = {}

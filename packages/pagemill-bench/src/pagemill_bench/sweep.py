@@ -30,7 +30,7 @@ Setting = dict[str, Any]
 
 _REASON_WIDTH = 240
 _PREFIX = re.compile(r"^[ |]*(?:\(\w+ pid=\d+\) )?(?:\w+ [\d-]+ [\d:]+ \[[^\]]*\] *)?")
-"""Of a line of vLLM's log, as it is quoted: process, level, time, place in the code."""
+"""Start of a line of vLLM's log, which is left out of quotations: process, level, time, place in the code."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +150,7 @@ def measured_profile(row: Row, plan: ServingPlan, *, name: str, of: int, swept: 
     Args:
         row: The measurement.
         plan: Its plan.
-        name: Of the profile.
+        name: Name of the profile.
         of: How many settings were measured.
         swept: What was varied.
     """

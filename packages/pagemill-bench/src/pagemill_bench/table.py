@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pagemill.profiling.machine import machine
 
 _WIDTH = 14
-"""Of a column of figures."""
+"""Width of a column of figures."""
 
 Cell = str | int | float | None
 

@@ -19,7 +19,7 @@ from pagemill.errors import CorruptInputError, InputError, unreadable
 from pagemill_eval.files import image_bytes, read_json_lines
 
 MAX_PREDICTION_BYTES = 2**24
-"""Of one prediction. The longest page of text of any benchmark is under 100 KB; a larger file is a runaway model's."""
+"""Size of one prediction. The longest page of any benchmark is under 100 KB; a larger file is runaway output."""
 FAILURES = "failures.jsonl"
 """Name of the file in a folder of predictions that lists those that failed: ``id`` and ``error`` a line."""
 
@@ -215,7 +215,7 @@ class Benchmark(ABC):
     """
 
     name: ClassVar[str]
-    """As the command line calls it."""
+    """Name on the command line."""
     title: ClassVar[str]
     kind: ClassVar[Kind]
     """What its predictions are made of."""
@@ -265,7 +265,7 @@ class Benchmark(ABC):
         if not path.exists():
             raise unreadable(str(path), FileNotFoundError())
         if not path.is_dir():
-            raise InputError(f"{path} is not a folder of predictions", remedy=f"Give a folder of {self.kind} files.")
+            raise InputError(f"{path} is not a folder of predictions", remedy=f"Pass a folder of {self.kind} files.")
         return FolderOfPredictions(path)
 
     def scorer(self) -> str:
@@ -378,5 +378,5 @@ def checked_ids(samples: Sequence[Sample], path: Path) -> list[Sample]:
             raise CorruptInputError(f"{path}: the sample {sample.id!r} comes twice", remedy="Correct the file.")
         seen.add(sample.id)
     if not samples:
-        raise CorruptInputError(f"{path} holds no sample", remedy="Give the published files of the benchmark.")
+        raise CorruptInputError(f"{path} holds no sample", remedy="Pass the published files of the benchmark.")
     return list(samples)

@@ -40,7 +40,7 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
     second: float
     difference: float
     low: float
-    """Of the percentile interval of the difference, by a paired bootstrap over samples."""
+    """Level of the percentile interval of the difference, by a paired bootstrap over samples."""
     high: float
     better: int
     """Samples in which the second evaluation is better; for an error, where it is lower."""

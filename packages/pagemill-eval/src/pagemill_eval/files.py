@@ -14,11 +14,11 @@ from pagemill.errors import CorruptInputError, InputError, MissingInputError, To
 T = TypeVar("T")
 
 MAX_JSON_BYTES = 2**30
-"""Of a JSON file that is read whole. OmniDocBench's is 50 MB."""
+"""Size of a JSON file that is read whole. OmniDocBench's is 50 MB."""
 MAX_LINE_BYTES = 2**26
-"""Of one line of JSON lines. The longest of PubTabNet has about 100 KB."""
+"""Size of one line of JSON Lines. The longest of PubTabNet has about 100 KB."""
 MAX_IMAGE_BYTES = 2**28
-"""Of an image in a cell of a table."""
+"""Size of an image in a cell of a table."""
 
 
 def read_text(path: Path, limit: int = MAX_JSON_BYTES) -> str:
@@ -33,11 +33,11 @@ def read_text(path: Path, limit: int = MAX_JSON_BYTES) -> str:
     except OSError as error:
         raise unreadable(str(path), error) from error
     if len(data) > limit:
-        raise TooLargeError(f"{path} has over {limit // 2**20:,} MB", remedy="Give the published file.")
+        raise TooLargeError(f"{path} has over {limit // 2**20:,} MB", remedy="Pass the published file.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CorruptInputError(f"{path} is not UTF-8: {error.reason}", remedy="Give the published file.") from error
+        raise CorruptInputError(f"{path} is not UTF-8: {error.reason}", remedy="Pass the published file.") from error
 
 
 def read_json(path: Path, kind: type[T]) -> T:
@@ -84,7 +84,7 @@ def one_file(path: Path, patterns: Sequence[str], what: str) -> Path:
 
     Args:
         path: A file or folder.
-        patterns: Of names below the folder, as of :meth:`pathlib.Path.glob`.
+        patterns: Patterns of names below the folder; see :meth:`pathlib.Path.glob`.
         what: What the file holds, for the messages.
 
     Raises:

@@ -23,7 +23,7 @@ class LayoutBox(msgspec.Struct, frozen=True):
     label: str
     box: Box
     confidence: float = 1.0
-    """Of a predicted region."""
+    """Score of a predicted region."""
 
 
 class LayoutScore(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 _MOST_WRITTEN = 2**26
 """Bytes of a file."""
 _KEPT = ("PATH", "PERL5LIB")
-"""Of the environment: where programs and the modules of LaTeXML are found."""
+"""Variables of the environment that are passed on: where programs and the modules of LaTeXML are found."""
 
 
 class Ended(NamedTuple):

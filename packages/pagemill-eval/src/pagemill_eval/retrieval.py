@@ -23,7 +23,7 @@ FUSED = "fused"
 DEPTH = 100
 """Pages of a ranking that are looked at."""
 MEASURES = ("Success@1", "R@1", "R@3", "R@5", "R@10", "R@20", "nDCG@10", "RR")
-"""As ir-measures calls them: a right page first, recall, nDCG, and the reciprocal rank within :data:`DEPTH`. Where one
+"""Names as in ir-measures: a right page first, recall, nDCG, and the reciprocal rank within :data:`DEPTH`. Where one
 page answers, Success@1 and R@1 are the same.
 """
 _PERMUTATIONS = 100_000
@@ -52,7 +52,7 @@ class PartResult(msgspec.Struct, frozen=True, kw_only=True):
     by_type: dict[str, Scores]
     by_domain: dict[str, Scores]
     duplicates_counted: Scores
-    """As if a near-duplicate of a page that answers were that page."""
+    """Score a ranking as if a near-duplicate of a page that answers were that page."""
     by_query: dict[str, dict[str, float]]
 
 

@@ -44,7 +44,7 @@ class LabelledTree:
     """A tree whose nodes have a label, and a content where it has a distance of its own."""
 
     parents: list[int] = field(default_factory=list)
-    """As of :data:`~pagemill_eval.tree_distance.Tree`."""
+    """Parents of nodes, as in :data:`~pagemill_eval.tree_distance.Tree`."""
     labels: list[object] = field(default_factory=list)
     """Nodes of different labels are renamed at cost 1."""
     contents: list[Sequence[str]] = field(default_factory=list)
@@ -214,7 +214,7 @@ def table_tree(
         structure_only: Leave the cells' content out.
         cells: Tags of its cells.
         content: What a cell says.
-        strict: As of :func:`span_of`.
+        strict: See :func:`span_of`.
 
     Raises:
         ValueError: A span is no number, and ``strict``.

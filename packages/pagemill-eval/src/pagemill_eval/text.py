@@ -98,7 +98,7 @@ def bleu(counts: Iterable[Sequence[int]]) -> float:
     """BLEU-4 of a corpus, 0 to 1, without smoothing: the default of Hugging Face.
 
     Args:
-        counts: Of its texts, by :func:`bleu_counts`.
+        counts: Counts of its texts, by :func:`bleu_counts`.
     """
     *ngrams, predicted, true = (sum(column) for column in zip(*counts, strict=True))
     if not all(ngrams):

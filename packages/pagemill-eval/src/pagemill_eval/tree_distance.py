@@ -37,7 +37,7 @@ class _Decomposition:
     keys: NDArray[np.int64]
     """The highest node of each path of first children, if it has a child, ascending."""
     levels: NDArray[np.int64]
-    """Of the keys: one over the highest that is nested in it."""
+    """Levels of the keys: one over the highest that is nested in it."""
 
     @property
     def cells(self) -> int:
@@ -173,9 +173,9 @@ class _Forests:
         """Fill in the distances of the subtrees on the paths of first children below some keys.
 
         Args:
-            left: Of all nodes of the first tree.
+            left: Leftmost leaves of all nodes of the first tree.
             keys: None nested in another; those nested in them have been computed.
-            sizes: Of the keys' subtrees, falling.
+            sizes: Sizes of the keys' subtrees, falling.
         """
         table = np.empty((len(keys), int(sizes[0]) + 1, self.cells))
         table[:, 0] = self._count - self._offset
@@ -198,7 +198,7 @@ class _Forests:
                 self._row_on_path(table, step, np.flatnonzero(on_path), nodes[on_path])
 
     def _compute_one(self, table: NDArray[np.float64], left: NDArray[np.int64], start: int) -> None:
-        """As :meth:`compute`, with as few calls a row as can be: most rows are those of the whole table."""
+        """Like :meth:`compute`, with as few calls a row as can be: most rows are those of the whole table."""
         values_of = table[0]
         rows = len(values_of)
         known = self._distances[start : start + rows - 1].take(self._node, axis=1) + self._shift

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MOST_REGIONS = 128
-"""Of a run; the others are not sent."""
+"""Most regions of a run; the others are not sent."""
 
 
 def _output_options(command: Command) -> Command:

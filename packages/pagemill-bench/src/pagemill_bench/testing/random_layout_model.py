@@ -25,7 +25,7 @@ def save_random_model(folder: Path, *, seed: int = 0, version: int = 3) -> Path:
 
     Args:
         folder: Is made; what it holds of an earlier model is replaced.
-        seed: Of the weights.
+        seed: Seed of the weights.
         version: 3 or 4.
     """
     import torch

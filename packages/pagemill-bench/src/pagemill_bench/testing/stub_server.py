@@ -52,7 +52,7 @@ class StubSettings:
     latency_ms: float = 0.0
     """Time of a completion."""
     first_token_ms: float = 0.0
-    """Of that the time until the first token, for an answer that is streamed."""
+    """Part of it until the first token, for an answer that is streamed."""
     latency_ms_a_running: float = 0.0
     """Added for each request that runs at the same time: a batch that is computed together."""
     slots: int = 0
@@ -71,7 +71,7 @@ class StubSettings:
     faults: Mapping[Fault, float] = field(default_factory=dict)
     """How often each happens, 0-1; at most one happens to a request."""
     seed: int = 0
-    """Of the faults: which of the first, second, ... completions has which."""
+    """Seed of the faults: which of the first, second, ... completions has which."""
     retry_after_s: float = 1.0
     """What goes with HTTP 429."""
     max_image_pixels: int = 0
@@ -82,7 +82,7 @@ class StubSettings:
     returns_after_s: float = 0.0
     """It listens again so long after it died. 0: never."""
     dimension: int = 64
-    """Of the vectors of ``/v1/embeddings``."""
+    """Dimension of the vectors of ``/v1/embeddings``."""
     keep_bodies: int = 0
     """Keep this many of the last bodies of completions, for tests to look at."""
 

@@ -71,7 +71,7 @@ def benchmark_data(benchmark: Benchmark, given: str | None, note: Callable[[str]
     """
     if given is None and benchmark.hub_id is None:
         raise UsageError(
-            f"{benchmark.title} is not a dataset on the Hub", remedy="Give the path of its files after its name."
+            f"{benchmark.title} is not a dataset on the Hub", remedy="Pass the path of its files after its name."
         )
     address = DatasetAddress.parse(given or f"hf://datasets/{benchmark.hub_id}")
     if address is None:
@@ -128,7 +128,7 @@ def evaluate(
 
     Args:
         benchmark: Which one.
-        samples: Of it.
+        samples: Samples of the benchmark.
         read: Gives their predictions.
         out: The folder of the results; it exists.
         rules: The benchmark's own, or those with missing predictions counted.

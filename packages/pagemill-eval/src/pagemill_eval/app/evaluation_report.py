@@ -32,7 +32,7 @@ MAX_IMAGE_BYTES = 60 * 2**20
 _OPEN = 3
 """Samples that are unfolded at first."""
 _MAX_PAIRS = 20
-"""Of a sample, the worst ones."""
+"""Pairs of a sample that are shown, the worst ones."""
 _MAX_TEXT = 20_000
 """Characters of a text that are compared."""
 _MAX_MARKDOWN = 200_000

@@ -55,7 +55,7 @@ def predict(
 
     Args:
         benchmark: Which one.
-        samples: Of it.
+        samples: Samples of the benchmark.
         out: The folder of the evaluation; it exists.
         options: How to parse. For fields (KIE), its recognition settings name the model.
         directory: What to do with an earlier run.

@@ -57,12 +57,12 @@ class DpBench(base.Benchmark):
         """Documents of a folder with ``ground-truth/markdown/ID.md`` and, if there, ``pdfs/ID.pdf``."""
         if not path.is_dir():
             raise MissingInputError(
-                f"{path} is not a folder", remedy="Give the folder that holds ground-truth/markdown."
+                f"{path} is not a folder", remedy="Pass the folder that contains ground-truth/markdown."
             )
         folders = [path / "ground-truth" / "markdown", path / "markdown", path]
         folder = next((each for each in folders if each.is_dir() and any(each.glob("*.md"))), None)
         if folder is None:
-            raise InputError(f"{path} holds no ground-truth/markdown/*.md", remedy="Give the published files.")
+            raise InputError(f"{path} holds no ground-truth/markdown/*.md", remedy="Pass the published files.")
         samples = [
             Sample(
                 id=file.stem,

@@ -61,7 +61,7 @@ class _FieldBenchmark(base.Benchmark):
             raise MissingInputError(f"{path} does not exist", remedy="Check the path.")
         files = [path] if path.is_file() else sorted(path.rglob(f"*{self.split}*.parquet"))
         if not files:
-            raise InputError(f"{path} holds no *{self.split}*.parquet", remedy="Give the published Parquet files.")
+            raise InputError(f"{path} holds no *{self.split}*.parquet", remedy="Pass the published Parquet files.")
         samples: list[Sample] = []
         for file in files:
             for row, values in enumerate(parquet_rows(file, [self.column])):
@@ -155,9 +155,9 @@ def _object(value: Any, where: str) -> dict[str, Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise CorruptInputError(f"{where} is not JSON: {error}", remedy="Give the published files.") from error
+            raise CorruptInputError(f"{where} is not JSON: {error}", remedy="Pass the published files.") from error
     if not isinstance(value, dict):
-        raise CorruptInputError(f"{where} has no fields", remedy="Give the published files.")
+        raise CorruptInputError(f"{where} has no fields", remedy="Pass the published files.")
     return value
 
 

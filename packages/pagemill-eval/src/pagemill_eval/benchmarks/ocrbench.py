@@ -71,7 +71,7 @@ class OcrBench(base.Benchmark):
         if len(questions) != len(samples):
             raise InputError(
                 f"{path} has {len(questions)} questions, and the benchmark {len(samples)}",
-                remedy="Give a file with an answer to each question, in their order.",
+                remedy="Pass a file with an answer to each question, in their order.",
             )
         answers = [None if each.predict is None else str(each.predict) for each in questions]
         return lambda sample: Prediction(text=answers[int(sample.id)])

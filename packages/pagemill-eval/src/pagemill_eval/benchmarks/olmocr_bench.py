@@ -105,11 +105,13 @@ class OlmOcrBench(base.Benchmark):
     def load(self, path: Path) -> list[Sample]:
         """Pages of a folder with ``*.jsonl`` files of tests and ``pdfs/``."""
         if not path.is_dir():
-            raise MissingInputError(f"{path} is not a folder", remedy="Give the folder that holds *.jsonl and pdfs/.")
+            raise MissingInputError(
+                f"{path} is not a folder", remedy="Pass the folder that contains *.jsonl and pdfs/."
+            )
         folder = path / "bench_data" if (path / "bench_data").is_dir() else path
         files = sorted(folder.glob("*.jsonl"))
         if not files:
-            raise InputError(f"{folder} holds no *.jsonl", remedy="Give the folder that holds *.jsonl and pdfs/.")
+            raise InputError(f"{folder} holds no *.jsonl", remedy="Pass the folder that contains *.jsonl and pdfs/.")
         pages: dict[tuple[str, int], list[FileTest]] = defaultdict(list)
         with_baseline: set[str] = set()
         ids: set[str] = set()

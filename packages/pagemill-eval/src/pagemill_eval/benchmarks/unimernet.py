@@ -45,7 +45,7 @@ class UniMerNet(base.Benchmark):
     def load(self, path: Path) -> list[Sample]:
         """Formulas of a folder with ``spe.txt`` and ``spe/0000000.png``, and so on."""
         if not path.is_dir():
-            raise MissingInputError(f"{path} is not a folder", remedy="Give the folder that holds spe.txt.")
+            raise MissingInputError(f"{path} is not a folder", remedy="Pass the folder that contains spe.txt.")
         folder = next((each for each in (path, *path.glob("UniMER-?est")) if (each / "spe.txt").is_file()), path)
         samples = []
         for subset in SUBSETS:
@@ -65,7 +65,7 @@ class UniMerNet(base.Benchmark):
         if not samples:
             raise InputError(
                 f"{folder} holds none of spe.txt, cpe.txt, sce.txt, hwe.txt",
-                remedy="Unpack UniMER-Test.zip, and give its folder.",
+                remedy="Unpack UniMER-Test.zip, and pass its folder.",
             )
         return base.checked_ids(samples, folder)
 

@@ -25,7 +25,7 @@ class CdmRules(NamedTuple):
     order_of_longer: bool
     """Places in the order over the number of tokens of the longer formula, not of their own."""
     rounds: int
-    """Of RANSAC, each among those that the ones before it left out."""
+    """Rounds of RANSAC, each among the pairs that earlier ones left out."""
     minimum: int
     """Most pairs that all hold; of more, as many make a trial."""
     pixels: float
@@ -53,7 +53,7 @@ def cdm(pairs: Sequence[tuple[str, str]], rules: CdmRules) -> list[Cdm]:
 
     Args:
         pairs: Predicted and true LaTeX. An empty prediction is 0.
-        rules: Of a benchmark. Check :func:`pagemill_eval.cdm.drawing.unavailable` first.
+        rules: Rules of a benchmark. Check :func:`pagemill_eval.cdm.drawing.unavailable` first.
 
     """
     drawn = draw(latex for pair in pairs for latex in pair)

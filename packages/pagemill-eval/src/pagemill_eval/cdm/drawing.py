@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 DPI = 200
 MAX_PIXELS = 30_000_000
-"""Of a drawn formula (90 MB); a page of A4 has 3.9 million."""
+"""Pixels of a drawn formula (90 MB); a page of A4 has 3.9 million."""
 RUN_FORMULAS = 64
 """That one run of LaTeX draws: it starts in 0.1 s and draws a formula in 1 ms."""
 RUN_S = 60.0
-"""Of one run, which takes 0.2 s."""
+"""Formulas of one run, which takes 0.2 s."""
 _RUN_CPU_S = 5
 _RUN_MEMORY = 2**30
 _REMEMBERED = 4096

@@ -28,7 +28,7 @@ from pagemill_eval.cdm.commands import (
 
 MAX_CHARACTERS = 20_000
 MAX_TOKENS = 2_000
-"""Of a formula. A page of text has as many; matching takes time with the cube of their number."""
+"""Tokens of a formula. A page of text has as many; matching takes time with the cube of their number."""
 _DEEPEST = 60
 _REPEATED = 12
 """Depth of what TeX sets up to four times to choose a size: five of them inside each other are 1,024 times the work."""

@@ -41,7 +41,7 @@ from pagemill_eval.teds import reference_teds
 from pagemill_eval.text import edit_distance, normalise
 
 MAX_CHARACTERS = 500_000
-"""Of a predicted page; longer ones are runaway output. The rules' regular expressions take time with its square."""
+"""Characters of a predicted page; more are runaway output. The rules' regular expressions take quadratic time."""
 
 
 class OmniDocBenchV15(Benchmark):
@@ -58,7 +58,7 @@ class OmniDocBenchV15(Benchmark):
     hub_id: ClassVar[str | None] = "opendatalab/OmniDocBench"
     hub_files: ClassVar[tuple[str, ...]] = ("OmniDocBench.json", "images/*")
     most_nodes: ClassVar[int | None] = None
-    """Of a table that is scored, if the official scorer gives up earlier than TEDS has to."""
+    """Most nodes of a table that is scored, if the official scorer gives up earlier than TEDS has to."""
     image_folders: ClassVar[tuple[str, ...]] = ("images",)
     skips_missing: ClassVar[bool] = True
     """Whether the official scorer leaves a page without a prediction out."""

@@ -31,11 +31,11 @@ class Element:
     """A :class:`Category`, or the truth's category."""
     content: str
     start: float = 0
-    """Of a prediction: its first character, as far as the rules know it. Of the truth: its place in reading order."""
+    """First character of a prediction, as far as the rules know it; place in reading order of the truth."""
     inline: bool = False
     """A formula within text, which is an element and stays in the text, too."""
     end: float = 0
-    """Of a prediction, behind its last character; counts after v1.5 alone."""
+    """End of a prediction, behind its last character; used after v1.5 only."""
 
 
 _FORMULAS = (("$$", "$$"), ("\\[", "\\]"), ("$", "$"), ("\\(", "\\)"))
@@ -147,7 +147,7 @@ def elements_of(markdown: str) -> list[Element]:
 
 
 def without_fences(markdown: str) -> str:
-    """A prediction without the fences around it, tags of a document and long runs of a character."""
+    """A prediction without surrounding fences, document tags and long runs of one character."""
     for pattern in _FENCES:
         markdown = pattern.sub("", markdown)
     markdown = _FENCE_END.sub("", markdown)

@@ -53,7 +53,7 @@ class _Block:
 
     name: str
     columns: str
-    """Of an array, without separators."""
+    """Columns of an array, without separators."""
     body: str
     rows: list[str]
     in_braces: bool

@@ -29,7 +29,7 @@ _MOST_JOINED = 10
 _MORE_JOINED = 12
 """Where the numbers of formulas differ by two or more."""
 _MOST_LINES = 8
-"""Of a predicted formula whose lines are joined in every way."""
+"""Lines of a predicted formula whose lines are joined in every way."""
 _MOST_WAYS = 128
 """To join the lines of a page's formulas."""
 _EQUAL = 1e-12
@@ -51,7 +51,7 @@ class _Formulas:
     def __init__(self, formulas: Iterable[_Formula], rules: MatchRules) -> None:
         self.all = list(formulas)
         self.texts, elements = normalised([formula.element for formula in self.all], rules)
-        """Of those that are not empty. Position and source are read from the list with the empty ones."""
+        """Normalised texts, without empty ones. Position and source are read from the list that has these, too."""
         self.contents = [element.content for element in elements]
 
 
@@ -76,7 +76,7 @@ def match_formulas(
         truth: Formulas in reading order.
         predicted: Formulas, and what may be some.
         current: How they were matched together with the text.
-        rules: Of the version.
+        rules: Rules of the version.
     """
     formulas = [_Formula(element, number) for number, element in enumerate(dict.fromkeys(predicted))]
     ways = _Ways(truth, rules)

@@ -119,7 +119,7 @@ def quick_match(
     Args:
         truth: Text and formulas in reading order; ``start`` is their place in it.
         predicted: Text and formulas.
-        rules: Of a version.
+        rules: Rules of a version.
         divides: Divide predicted formulas into lines, as those of the truth.
     """
     pieces: Sequence[Element] = sorted(predicted, key=inline_last)
@@ -187,7 +187,7 @@ class _Pool:
         )
 
     def _edit(self, truth: list[int], predicted: list[int]) -> float:
-        """Of several lines of the truth the first piece alone counts."""
+        """The edit distance; for several lines of the truth only the first piece counts."""
         pieces = predicted[:1] if len(truth) > 1 else predicted
         return Levenshtein.normalized_distance(
             "".join(self.truth[index] for index in truth), " ".join(self.predicted[index] for index in pieces)
@@ -307,7 +307,7 @@ class _Windows:
         self._left = steps
 
     def distance(self, piece: str, text: str, limit: float) -> float | None:
-        """As :func:`window_distance`.
+        """Like :func:`window_distance`.
 
         Raises:
             _TooMuchWork: The page's bound is reached.

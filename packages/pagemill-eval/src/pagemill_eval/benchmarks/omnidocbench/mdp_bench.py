@@ -41,7 +41,7 @@ class MdpBench(OmniDocBenchV15):
         return samples
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
-        """As OmniDocBench v1.5, cut to 0 to 1; TEDS and CDM of a page are not cut before their mean."""
+        """Scores of OmniDocBench v1.5, cut to 0 to 1; TEDS and CDM of a page are not cut before their mean."""
         score = super().score(sample, prediction, rules)
         text, *others = (score.metrics[name] for name in ("text_edit_distance", "teds", "cdm"))
         parts = [part for part in (None if text is None else max(0.0, 1 - text), *others) if part is not None]

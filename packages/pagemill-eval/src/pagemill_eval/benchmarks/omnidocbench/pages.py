@@ -29,7 +29,7 @@ class TextPair:
 
     @property
     def length(self) -> int:
-        """Of the longer text."""
+        """Length of the longer text."""
         return max(len(self.truth), len(self.prediction))
 
 

@@ -71,7 +71,7 @@ def matched_again(matches: Sequence[Match], predicted: Sequence[Element]) -> lis
     """The matches, some of titles and texts with another run of predictions that no other one has.
 
     Args:
-        matches: Of a page.
+        matches: Matches of a page.
         predicted: Its text and formulas.
     """
     pool = sorted(predicted, key=inline_last)

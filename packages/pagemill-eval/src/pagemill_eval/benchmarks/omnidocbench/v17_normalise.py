@@ -228,7 +228,7 @@ def plain_formula(latex: str) -> str:
 
 
 def plain_table(text: str) -> str:
-    """As of v1.5, with the symbols in cells unified.
+    """The table as in v1.5, with the symbols in its cells unified.
 
     Raises:
         MissingDependencyError: Beautiful Soup is not installed.
