@@ -37,9 +37,9 @@ SCHEMA: dict[str, Any] = {
 
 def problems(values: Mapping[str, Any]) -> list[str]:
     """What is wrong with an answer, so that it is asked for again."""
-    found = [] if _line(values.get("summary"), MAX_SUMMARY) else ["the answer holds no summary"]
+    found = [] if _line(values.get("summary"), MAX_SUMMARY) else ["the answer has no summary"]
     if not isinstance(values.get("keywords"), list):
-        found.append("the answer holds no list of keywords")
+        found.append("the answer has no list of keywords")
     return found
 
 

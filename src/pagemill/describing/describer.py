@@ -149,29 +149,23 @@ class Describer:
             UsageError: The servers do not serve this run.
         """
         key = self._key(element)
-        found = self._done.get(key) or await self._kept(key)
-        # The same picture is being described, as a logo on every page: wait for that answer instead of a second
-        # request.
-        if found is None and key in self._asking:
-            answer = await asyncio.shield(self._asking[key])
-            found = answer if isinstance(answer, Description) else None
-            if found is None:
-                self.counts.failed += 1
-                return answer
-        if found is not None:
-            self.counts.described += 1
-            self.counts.reused += 1
-            return found
-        if self._left is not None:
-            if not self._left:
-                self.counts.left += 1
-                return None
-            self._left -= 1
-        task = self._asking[key] = asyncio.create_task(self._answer(key, element))
-        task.add_done_callback(lambda _: self._asking.pop(key, None))
-        answer = await asyncio.shield(task)
+        answer: Description | Problem | None = self._done.get(key) or await self._kept(key)
+        # The same picture may be asked about already, as a logo on every page is: one request answers for all of them.
+        task = self._asking.get(key)
+        is_reused = answer is not None or task is not None
+        if answer is None:
+            if task is None:
+                if self._left == 0:
+                    self.counts.left += 1
+                    return None
+                if self._left is not None:
+                    self._left -= 1
+                task = self._asking[key] = asyncio.create_task(self._answer(key, element))
+                task.add_done_callback(lambda _: self._asking.pop(key, None))
+            answer = await asyncio.shield(task)
         if isinstance(answer, Description):
             self.counts.described += 1
+            self.counts.reused += is_reused
         else:
             self.counts.failed += 1
         return answer

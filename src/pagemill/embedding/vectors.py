@@ -174,7 +174,7 @@ class VectorFile:
         missing = [path for path in (paths.vectors, paths.ids) if not path.exists()]
         if len(missing) == 2:
             raise MissingInputError(
-                f"{paths.folder.parent} holds no vectors of {paths.part.plural}",
+                f"{paths.folder.parent} contains no vectors of {paths.part.plural}",
                 remedy=f"Make them: pagemill embed {paths.folder.parent}{paths.part.option}",
             )
         if missing:

@@ -81,7 +81,7 @@ def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
         return Reading(None, Flaw.TRUNCATED, f"the answer was cut off ({answer.finish_reason})")
     start = text.find("{")
     if start < 0:
-        return Reading(None, Flaw.INVALID_JSON, f"the answer holds no JSON object: {' '.join(text.split())[:100]!r}")
+        return Reading(None, Flaw.INVALID_JSON, f"the answer contains no JSON object: {' '.join(text.split())[:100]!r}")
     repeated: list[str] = []
     try:
         values, _ = _decoder(repeated).raw_decode(text, start)

@@ -111,7 +111,7 @@ class ExtractionSchema:
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{path} is not JSON: {error}", remedy=_REMEDY) from error
         if not isinstance(document, dict):
-            raise UsageError(f"{path} holds no JSON object", remedy=_REMEDY)
+            raise UsageError(f"{path} contains no JSON object", remedy=_REMEDY)
         return cls(path.name.removesuffix(".json").removesuffix(".schema"), document)
 
     @classmethod

@@ -110,7 +110,7 @@ def of_web_archive(data: bytes) -> Document:
     parts = list(_leaves(message))
     pages = [part for part in parts if part.get_content_type() in _PAGES]
     if not pages:
-        raise CorruptInputError("the web archive holds no web page", remedy="Save the page again.")
+        raise CorruptInputError("the web archive contains no web page", remedy="Save the page again.")
     # Relative addresses are those of the first page, which the others are frames of.
     folder = _header(pages[0], "Content-Location").rpartition("/")[0] + "/"
     pictures = {f"cid:{name}": _data(part) for part in parts if (name := _content_id(part))}

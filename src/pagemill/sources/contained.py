@@ -79,7 +79,7 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
                 yield from unpacked(inner, skipped, budget, depth + 1)
         # Without this an archive of programs would yield no page and no error.
         if not found:
-            raise MissingInputError(f"{item.name!r} holds no document", remedy="Check what is in it.")
+            raise MissingInputError(f"{item.name!r} contains no document", remedy="Check what is in it.")
     except PagemillError as error:
         yield replace(item, content=None, error=error)
     except Exception as error:  # filesystems of others raise all sorts

@@ -247,7 +247,7 @@ class _Search(msgspec.Struct, frozen=True):
             yield item
         if not found:
             remedy = f"pagemill reads {_READABLE}." + ("" if self.recursive else " Try --recursive.")
-            raise MissingInputError(f"the folder {text!r} holds no document", remedy=remedy)
+            raise MissingInputError(f"the folder {text!r} contains no document", remedy=remedy)
 
     def _walk(self, folder: Path, *, named: bool = False) -> Iterator[Item]:
         """Files of a folder that are documents by suffix, or by content if they have no suffix, in natural order.

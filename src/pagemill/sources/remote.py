@@ -85,7 +85,7 @@ def expand_url(url: str, origin: int, *, recursive: bool, skipped: SkippedFiles)
         if not other.name.startswith(".") and (other.suffix or not is_pattern):
             skipped.add(other.name)
     if not files and not errors:
-        raise MissingInputError(f"{url!r} does not exist or holds no document", remedy="Check the address.")
+        raise MissingInputError(f"{url!r} does not exist or contains no document", remedy="Check the address.")
     for name in files:
         uri = f"{scheme}://{name.lstrip('/')}"
         yield Item(uri=uri, name=base_name(uri), origin=origin, content=RemoteFile(filesystem, name), root=url)

@@ -200,7 +200,7 @@ def _image_bytes(image: Any) -> tuple[bytes | None, str | None]:
             return None, "holds the path of an image file, not its bytes"
         image = image.get("bytes")
     if image is None:
-        return None, "holds no image"
+        return None, "contains no image"
     if not image:
         return None, "holds an image of 0 bytes"
     return bytes(image), None

@@ -60,7 +60,7 @@ def test_without_a_summary_there_is_no_description():
         values = {"summary": summary, "keywords": ["a"]}
         assert problems(values)
         assert read_description(values) is None
-    assert problems({"summary": "S"}) == ["the answer holds no list of keywords"]
+    assert problems({"summary": "S"}) == ["the answer has no list of keywords"]
 
 
 def test_hidden_characters_and_other_languages():

@@ -53,7 +53,7 @@ def test_what_is_missing_is_an_item_with_an_error(tmp_path: Path):
     first, second = expand([tmp_path / "none.pdf", tmp_path], recursive=False)
     assert isinstance(first.error, MissingInputError)
     assert isinstance(second.error, MissingInputError)
-    assert "holds no document" in second.error.message
+    assert "contains no document" in second.error.message
     assert "--recursive" in str(second.error.remedy)
 
 

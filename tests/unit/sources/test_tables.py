@@ -152,7 +152,7 @@ def test_a_column_that_should_hold_images_is_no_table_without(
 def test_the_rows_of_a_column_of_nulls_have_no_image(tmp_path: Path, column: str, options: dict[str, str]):
     path = write(tmp_path / "s", pa.table({"id": ["1", "2"], column: pa.nulls(2)}), FileFormat.PARQUET)
     rows = list(read_rows(path, FileFormat.PARQUET, SourceOptions(**options)))
-    assert [(row.row_id, row.problem) for row in rows] == [("1", "holds no image"), ("2", "holds no image")]
+    assert [(row.row_id, row.problem) for row in rows] == [("1", "contains no image"), ("2", "contains no image")]
 
 
 @pytest.mark.parametrize("kind", [pa.list_(IMAGE), pa.large_list(pa.binary()), pa.list_(IMAGE, 1)])

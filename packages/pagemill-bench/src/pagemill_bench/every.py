@@ -69,7 +69,7 @@ def read_report(path: Path) -> dict[str, Any]:
             return dict(given)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass
-    raise InputError(f"{path} does not hold figures of `pagemill bench all --json`", remedy="Name such a file.")
+    raise InputError(f"{path} does not contain figures of `pagemill bench all --json`", remedy="Name such a file.")
 
 
 def table_of(title: str, rows: list[dict[str, Any]]) -> FigureTable:

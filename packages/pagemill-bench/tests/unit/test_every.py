@@ -42,7 +42,7 @@ OTHERS = ("", "[]", "{}", '{"machine": {}, "benchmarks": [1]}', '{"machine": 1, 
 def test_another_file_is_refused(tmp_path: Path, text: str):
     path = tmp_path / "old.json"
     path.write_text(text)
-    with pytest.raises(InputError, match="does not hold figures"):
+    with pytest.raises(InputError, match="does not contain figures"):
         every.read_report(path)
 
 

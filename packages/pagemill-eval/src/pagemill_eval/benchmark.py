@@ -378,5 +378,5 @@ def checked_ids(samples: Sequence[Sample], path: Path) -> list[Sample]:
             raise CorruptInputError(f"{path}: the sample {sample.id!r} comes twice", remedy="Correct the file.")
         seen.add(sample.id)
     if not samples:
-        raise CorruptInputError(f"{path} holds no sample", remedy="Pass the published files of the benchmark.")
+        raise CorruptInputError(f"{path} contains no sample", remedy="Pass the published files of the benchmark.")
     return list(samples)

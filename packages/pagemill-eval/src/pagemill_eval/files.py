@@ -101,7 +101,7 @@ def one_file(path: Path, patterns: Sequence[str], what: str) -> Path:
         if found:
             names = ", ".join(file.name for file in found[:4])
             raise InputError(f"{path} holds several files of {what}: {names}", remedy="Name one of them.")
-    raise InputError(f"{path} holds no file of {what}", remedy=f"It is called {' or '.join(patterns)}.")
+    raise InputError(f"{path} contains no file of {what}", remedy=f"It is called {' or '.join(patterns)}.")
 
 
 def image_bytes(path: Path, row: int, column: str) -> bytes:

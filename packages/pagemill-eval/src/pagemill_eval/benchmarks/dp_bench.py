@@ -62,7 +62,7 @@ class DpBench(base.Benchmark):
         folders = [path / "ground-truth" / "markdown", path / "markdown", path]
         folder = next((each for each in folders if each.is_dir() and any(each.glob("*.md"))), None)
         if folder is None:
-            raise InputError(f"{path} holds no ground-truth/markdown/*.md", remedy="Pass the published files.")
+            raise InputError(f"{path} contains no ground-truth/markdown/*.md", remedy="Pass the published files.")
         samples = [
             Sample(
                 id=file.stem,

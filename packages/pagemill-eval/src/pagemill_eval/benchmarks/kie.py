@@ -61,7 +61,7 @@ class _FieldBenchmark(base.Benchmark):
             raise MissingInputError(f"{path} does not exist", remedy="Check the path.")
         files = [path] if path.is_file() else sorted(path.rglob(f"*{self.split}*.parquet"))
         if not files:
-            raise InputError(f"{path} holds no *{self.split}*.parquet", remedy="Pass the published Parquet files.")
+            raise InputError(f"{path} contains no *{self.split}*.parquet", remedy="Pass the published Parquet files.")
         samples: list[Sample] = []
         for file in files:
             for row, values in enumerate(parquet_rows(file, [self.column])):

@@ -111,7 +111,7 @@ class OlmOcrBench(base.Benchmark):
         folder = path / "bench_data" if (path / "bench_data").is_dir() else path
         files = sorted(folder.glob("*.jsonl"))
         if not files:
-            raise InputError(f"{folder} holds no *.jsonl", remedy="Pass the folder that contains *.jsonl and pdfs/.")
+            raise InputError(f"{folder} contains no *.jsonl", remedy="Pass the folder that contains *.jsonl and pdfs/.")
         pages: dict[tuple[str, int], list[FileTest]] = defaultdict(list)
         with_baseline: set[str] = set()
         ids: set[str] = set()

@@ -167,7 +167,7 @@ def _html_by_name(file: Path) -> dict[str, str]:
 
     found: dict[str, Any] = read_json(file, dict[str, str | WithHtml])
     if not found:
-        raise InputError(f"{file} holds no table")
+        raise InputError(f"{file} contains no table")
     return {name: value if isinstance(value, str) else value.html for name, value in found.items()}
 
 
