@@ -17,6 +17,7 @@ from typing import Self
 import msgspec
 from starlette.requests import HTTPConnection  # FastAPI reads the annotation
 
+from pagemill.blocking import cancelled
 from pagemill.document.jobs import Job, JobState
 from pagemill.errors import NoSpaceError, OutputError
 from pagemill.rest.errors import ConflictError, NotFoundError, TooManyError, UnavailableError
@@ -327,8 +328,7 @@ class Server:
     async def _stop(self) -> None:
         self.ready = False
         self.stop()
-        self._sweeping.cancel()
-        await asyncio.gather(self._sweeping, return_exceptions=True)
+        await cancelled(self._sweeping)
         await asyncio.gather(self._running, return_exceptions=True)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 

@@ -82,6 +82,14 @@ class Life:
     supervised: bool = False
     """Somebody starts the worker again when it exits with ``RECYCLE``."""
 
+    async def beat(self) -> NoReturn:
+        """Send heartbeats until the task is cancelled; they do no harm where nobody supervises."""
+        import asyncio  # the light parent does without
+
+        while True:
+            self.vitals.beats += 1
+            await asyncio.sleep(BEAT_S)
+
 
 def supervise(
     work: Callable[[Life], int],

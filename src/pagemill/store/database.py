@@ -345,6 +345,13 @@ def version_of(connection: sqlite3.Connection) -> tuple[int, int]:
     return application, version
 
 
+def delete_database(path: Path) -> None:
+    """Delete a database with SQLite's files beside it; there may be none."""
+    # The database last: SQLite would take a journal that was left behind for one of the next file of that name.
+    for suffix in ("-wal", "-shm", "-journal", ""):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 def require_no_journal(path: Path) -> None:
     """Check that a database has no journal, so that it can be read where SQLite cannot create files.
 
