@@ -196,7 +196,7 @@ async def extract(
 
     Args:
         out: The run directory.
-        schema: Of the values.
+        schema: Schema of the values.
         model: The model and its servers.
         options: What the model gets.
         sources: Where the parsed files are now, for the images of pages.

@@ -34,7 +34,7 @@ _DEPTH = 6
 _MAX_ENTRIES = 20_000
 """Entries of folders that are searched."""
 _MAX_TABLES = 200
-"""Whose columns are looked at."""
+"""Maximum number of tables whose columns are read."""
 
 
 @dataclass(frozen=True, slots=True)

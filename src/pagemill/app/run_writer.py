@@ -53,7 +53,7 @@ async def opened_run(
         progress: Shows the progress.
 
     Raises:
-        OutputError: As :func:`pagemill.app.parse.parse_into`.
+        OutputError: See :func:`pagemill.app.parse.parse_into`.
     """
     # Before the directory is opened, as it asks servers, which may not answer.
     identity = await pipeline.services.identity()

@@ -76,9 +76,9 @@ class ClusterRun:
             results until the exchange is closed.
         look: Called on a thread; how many workers the cluster has room for, and the ids of those that are alive.
         show: Called at intervals with the number of pages that are done, failed and in flight.
-        pages_in_flight: Of one worker.
-        journal: As of a :class:`pagemill.runtime.stream.PageStream`.
-        max_attempts: As of a page stream.
+        pages_in_flight: Pages in flight of one worker.
+        journal: See :class:`pagemill.runtime.stream.PageStream`.
+        max_attempts: Maximum number of attempts of a page, those of earlier processes included.
     """
 
     def __init__(

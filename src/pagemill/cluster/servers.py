@@ -26,7 +26,7 @@ class ServerActor:
     """Keeps one server alive on the accelerator that Ray gives it. An asyncio actor.
 
     Args:
-        options: Of one server.
+        options: Options of one server.
     """
 
     def __init__(self, options: ServingOptions) -> None:

@@ -36,7 +36,7 @@ def job_options(given: Mapping[str, Any], settings: ServeSettings) -> ParseOptio
 
     Args:
         given: By key, plain JSON values; None for the default.
-        settings: Of the server: the engines, and the defaults.
+        settings: Settings of the server, with its engines and defaults.
 
     Raises:
         UsageError: There is no such option, or a value is not valid.

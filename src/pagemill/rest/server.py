@@ -42,7 +42,7 @@ _RETRY_AFTER_S = 10
 _LEAST_FREE_BYTES = 512 * 2**20
 """With less free space than this no job is accepted: it is for those that were."""
 _JOB_EVERY_S = 0.5
-"""A client that watches a fast job gets its state at most so often."""
+"""Minimum seconds between two state events of a job that is watched."""
 _ID = re.compile("[0-9a-f]{20}")
 """Folders of jobs; see :func:`pagemill.rest.jobs.new_id`."""
 _REMOVING = "removing"
@@ -57,8 +57,8 @@ class Server:
     """An async context manager: jobs run while it is entered.
 
     Args:
-        settings: Of the server.
-        life: Of this process.
+        settings: Settings of the server.
+        life: State of this process.
     """
 
     def __init__(self, settings: ServeSettings, life: Life | None = None) -> None:
@@ -128,10 +128,10 @@ class Server:
         if not self.ready or self.stopping.is_set():
             raise UnavailableError("the server is starting or stopping", retry_after_s=5)
         if (await asyncio.to_thread(shutil.disk_usage, self.settings.data)).free < _LEAST_FREE_BYTES:
-            raise NoSpaceError("the disk of the server is nearly full", remedy="Remove jobs.")
+            raise NoSpaceError("the server's disk is nearly full", remedy="Remove jobs, or free some space.")
 
     async def owner(self, request: HTTPConnection) -> str:
-        """Whose request it is; for routes: ``Depends(server.owner)``.
+        """The owner that a request belongs to; in routes: ``Depends(server.owner)``.
 
         Raises:
             UnauthorizedError: The key is missing or wrong.
@@ -144,7 +144,7 @@ class Server:
 
         Raises:
             TooManyError: There are too many jobs.
-            PagemillError: As :meth:`require_ready`.
+            PagemillError: See :meth:`require_ready`.
         """
         await self.require_ready()
         limits, waiting = self.settings.limits, await asyncio.to_thread(self.jobs.count_unfinished)
@@ -208,7 +208,7 @@ class Server:
 
         Args:
             id: The job.
-            owner: Whose it is.
+            owner: The job's owner.
             after: Id of the last event that is known already.
         """
         with self.changes.watched(id) as changed:
@@ -251,7 +251,7 @@ class Server:
 
         Args:
             id: The job.
-            owner: Whose it is.
+            owner: The job's owner.
             password: In place of the one that came with the job.
 
         Raises:

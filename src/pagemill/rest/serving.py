@@ -25,7 +25,7 @@ HEAD_S = 10.0
 KEEP_ALIVE_S = 75
 """Far longer than ``Retry-After``: a client that comes back must not meet a connection that is just being closed."""
 _DRAIN_S = 10
-"""So long answers in flight may take when the server ends."""
+"""Grace period in seconds for answers in flight when the server shuts down."""
 
 
 class BoundedProtocol(H11Protocol):
@@ -84,9 +84,9 @@ def serve(settings: ServeSettings, listening: socket.socket, life: Life) -> int:
     with the next start. A second one ends the process at once.
 
     Args:
-        settings: Of the server.
+        settings: Settings of the server.
         listening: It outlives a worker that dies: clients wait for the next one.
-        life: Of this process.
+        life: State of this process.
     """
     return asyncio.run(_serve(settings, listening, life))
 

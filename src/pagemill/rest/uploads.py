@@ -82,7 +82,7 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
     Args:
         request: Its body is read here.
         folder: Exists and is empty. What is in it after an error is to be deleted.
-        limits: Of bytes and files.
+        limits: Limits of bytes and files.
         known: Names of the parts that are no files, each at most once; None if the caller judges them.
 
     Raises:

@@ -155,7 +155,7 @@ class Library:
 
         Args:
             query: Words in any language.
-            owner: Whose runs are searched.
+            owner: Owner of the runs to search.
             collection: The collection to search; None for all of the owner's.
             run: The run to search; None for all.
             languages: Codes such as ``ko``: only pages in one of them.

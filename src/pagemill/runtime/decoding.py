@@ -176,7 +176,7 @@ def fork_ahead(memory: int) -> None:
     thread while there is no other; does nothing on other systems than Linux, whose libraries may not survive a fork.
 
     Args:
-        memory: As that of the service.
+        memory: Memory limit of the service, in bytes.
     """
     if sys.platform == "linux":
         with suppress(OSError):  # a service starts one later

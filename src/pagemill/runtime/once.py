@@ -36,7 +36,7 @@ class Once(Generic[Thing]):
         """The thing.
 
         Raises:
-            Exception: Whatever making it raised, for everybody who waits.
+            Exception: Whatever making it raised, for all who wait.
         """
         # After a failure it is tried again: a server may be back, a file may be there now.
         if self._task is None or (self._task.done() and self.made is None):

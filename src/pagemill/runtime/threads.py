@@ -85,7 +85,7 @@ class ComputeThreads:
 
     Args:
         threads: Calls that run at once.
-        name: Of the threads.
+        name: Name of the threads.
         stuck: Set once a call hangs that nobody waits for; one event may serve several pools.
         grace_s: Seconds, of CPU time if it uses any, until a call that was given up counts as stuck.
     """

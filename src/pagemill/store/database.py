@@ -68,7 +68,7 @@ CREATE TABLE crops (
 CREATE INDEX crops_record ON crops (record);
 CREATE TABLE garbage (      -- crops and documents of removed pages, to be deleted
     path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-CREATE TABLE derived (      -- a file that holds the lines of all records up to this one, in so many bytes
+CREATE TABLE derived (      -- a file with the lines of all records up to this one, and its size in bytes
     name TEXT PRIMARY KEY, record INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE digests (
     path BLOB PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, digest BLOB NOT NULL
