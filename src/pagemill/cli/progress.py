@@ -19,7 +19,7 @@ SERVER_LOG_EVERY_S = 5.0
 
 
 class LenientConsole(Console):
-    """A console that goes quiet when it cannot be written to: a run must not stop because nobody reads its log.
+    """A console that goes quiet when it cannot be written to: a closed pipe must not stop a run.
 
     Args:
         failures_only: Leave out the notes (``--quiet``).

@@ -81,7 +81,7 @@ class AsyncClient:
         except ModuleNotFoundError as error:
             raise lacks_extra("the package httpx is not installed", "client") from error
         if not url.startswith(("http://", "https://")):
-            raise UsageError(f"{url!r} is no URL of a server", remedy="Such as http://127.0.0.1:8080.")
+            raise UsageError(f"{url!r} is not the URL of a server", remedy="Pass one such as http://127.0.0.1:8080.")
         headers = {"User-Agent": f"pagemill/{__version__}"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self.url = url.rstrip("/")
         # h11's own one: a file has become shorter or longer while it was sent.

@@ -75,4 +75,4 @@ def _check(key: str, value: Any) -> None:
     if len(parts) > _MAX_TEXT or any(
         isinstance(part, str) and (len(part) > _MAX_TEXT or "\0" in part) for part in parts
     ):
-        raise UsageError(f"{key} is too long, or holds NUL", remedy=f"At most {_MAX_TEXT} characters or values.")
+        raise UsageError(f"{key} is too long, or contains NUL", remedy=f"At most {_MAX_TEXT} characters or values.")

@@ -1,4 +1,4 @@
-"""The server behind the routes: its jobs, their results, who may see them, and what happens from time to time."""
+"""The server behind the routes: jobs, results, access, and periodic clean-up."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Journal(Protocol):
         """An attempt ended badly, and the page will be tried again, alone."""
 
     async def unopened(self, page: ParsedPage) -> ParsedPage:
-        """The source of a page does not open, which was begun without a look at it; returns the page for the source."""
+        """A page was begun before its source was opened, and the source does not open; returns the page for the source."""
 
 
 class EndedPages(Protocol):

@@ -116,13 +116,13 @@ class ComputeThreads:
     def start(
         self, function: Callable[[], R], *, operation: str = "", items: int = 1, place: int | None = None
     ) -> Call[R]:
-        """Have a function called on a thread as soon as one is free.
+        """Call a function on a thread as soon as one is free.
 
         Args:
-            function: To be called.
+            function: The function.
             operation: Name of a microbatch, for traces.
-            items: In the microbatch.
-            place: In the queue, the lowest is next; by default that of the current page.
+            items: Number of items in the microbatch.
+            place: Place in the queue, the lowest is next; by default that of the current page.
         """
         if len(self._threads) < self._size:
             self._add_thread()

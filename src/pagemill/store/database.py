@@ -325,7 +325,7 @@ def _recognize(connection: sqlite3.Connection, path: Path) -> None:
     if application == 0 or _statements_of(connection) in ([], _STATEMENTS):
         raise DamagedRunError(f"{path} is not an intact database of a run", remedy=REPAIR)
     if application != APPLICATION_ID:
-        raise OutputError(f"{path} is not from pagemill", remedy="Choose another directory with -o.")
+        raise OutputError(f"{path} is not a database of pagemill", remedy="Choose another directory with -o.")
     raise OutputError(
         f"{path} was written by another version of pagemill (format {version}; this version reads {FORMAT})",
         remedy="Continue with that version. To parse again: choose another directory with -o, or parse --fresh.",

@@ -292,7 +292,7 @@ class RunReader(Database):
         return held[1]
 
     def structure(self, doc_id: str) -> Overlay:
-        """The structure of a document by its id; that of an unknown one is empty."""
+        """The structure of a document by its id; empty for an unknown document."""
         document = self.one("SELECT document FROM documents WHERE name = ?", (doc_id.casefold(),))
         return Overlay() if document is None else self.overlay(document)
 

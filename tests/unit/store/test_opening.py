@@ -292,7 +292,7 @@ def test_a_foreign_database_is_left_alone(store) -> None:
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(OutputError, match="not from pagemill"):
+    with pytest.raises(OutputError, match="not a database of pagemill"):
         store.open()
     assert path.read_bytes() == before
 
