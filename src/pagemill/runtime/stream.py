@@ -38,7 +38,7 @@ class Journal(Protocol):
         """An attempt ended badly, and the page will be tried again, alone."""
 
     async def unopened(self, page: ParsedPage) -> ParsedPage:
-        """A page was begun before its source was opened, and the source does not open; returns the page for the source."""
+        """The source of a page that was begun does not open; returns the page that stands for the source."""
 
 
 class EndedPages(Protocol):
