@@ -248,7 +248,7 @@ async def test_urls_of_a_job_share_its_bounds(tmp_path, open_net, monkeypatch):
     async with rest_world(tmp_path / "data", allow_urls=True, limits=limits) as world:
         sources = [{"url": f"http://example.org/{n}.png"} for n in range(2)]
         answer = await world.client.post("/v1/jobs", json={"sources": sources})
-        await world.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")
+        await world.ended(answer.json()["id"])
     assert [most for most, _ in asked] == [2**20, 2**20 - 600_000]
     assert 5 >= asked[0][1] >= asked[1][1]
 
@@ -265,10 +265,10 @@ async def test_a_job_of_urls_fetches_parses_and_names_them(tmp_path, open_net):
             sources = {"sources": [{"url": f"{at}/file.png?token=secret"}]}
             answer = await world.client.post("/v1/jobs", json=sources)
             assert answer.status_code == 202, answer.text
-            job = (await world.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")).json()
+            job = await world.ended(answer.json()["id"])
             assert (job["state"], job["name"]) == ("finished", "file.png")
             answer = await world.client.post("/v1/jobs", json={"sources": [{"url": f"{at}/missing"}]})
-            job = (await world.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")).json()
+            job = await world.ended(answer.json()["id"])
             assert (job["state"], job["error"]["category"]) == ("failed", "network")
             answer = await world.client.post("/v1/jobs", json={"sources": [{"url": "file:///etc/passwd"}]})
             assert answer.status_code == 422
