@@ -1,11 +1,11 @@
 import json
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError
 
 import pytest
 from click.testing import CliRunner, Result
+from local_web import Handler, serving
 
 from pagemill.app import doctor
 from pagemill.app.doctor import Area, CheckResult, Readiness, examine
@@ -88,31 +88,19 @@ def test_a_probe_that_hangs(monkeypatch):
 @pytest.fixture
 def answering():
     """Starts a server that gives one answer to everything; returns its URL and the requests that it gets."""
-    servers = []
+    with ExitStack() as servers:
 
-    def start(status: int, content: bytes) -> tuple[str, list[tuple[str, str | None]]]:
-        asked = []
+        def start(status: int, content: bytes) -> tuple[str, list[tuple[str, str | None]]]:
+            asked = []
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                asked.append((self.path, self.headers["Authorization"]))
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+            class Always(Handler):
+                def do_GET(self):
+                    asked.append((self.path, self.headers["Authorization"]))
+                    self.answer(status, content)
 
-            def log_message(self, *arguments):
-                pass
+            return servers.enter_context(serving(Always)).url, asked
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}", asked
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+        yield start
 
 
 @pytest.mark.parametrize("written", ["{}", "{}/", "{}/v1"])

@@ -4,9 +4,9 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from local_web import Handler, serving
 from rest_world import image, rest_world
 
 from pagemill.errors import InputError, TooLargeError
@@ -18,7 +18,7 @@ from pagemill.rest.settings import LimitSettings
 PUBLIC = "93.184.216.34"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Pages(Handler):
     """Answers by the path."""
 
     def do_GET(self):
@@ -49,24 +49,16 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(image())
 
-    def log_message(self, *_):
-        pass
-
 
 @contextmanager
 def web():
-    """A web server; its port and what it was asked."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.asked, server.closed = [], threading.Event()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.closed.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    """A web server, and what it was asked."""
+    with serving(Pages) as server:
+        server.asked, server.closed = [], threading.Event()
+        try:
+            yield server
+        finally:
+            server.closed.set()
 
 
 @pytest.fixture
