@@ -1,4 +1,4 @@
-"""Coroutines for synchronous callers, on an event loop in a thread of its own."""
+"""Tasks that must finish or end, and coroutines for synchronous callers, on an event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ async def to_the_end(work: Awaitable[T]) -> T:
         if not finishing.cancelled() and (error := finishing.exception()) is not None:
             log.warning("failed after its caller was cancelled: %s", error)
         raise
+
+
+async def cancelled(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait until they have ended, whatever they raise: none may outlive what it works on."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class LoopThread:
@@ -118,10 +125,7 @@ async def _serve(
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     started.set_result((loop, stopping))
     await stopping.wait()
-    running = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in running:
-        task.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
+    await cancelled(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))
     try:
         for items in tuple(opened):
             await items.aclose()

@@ -202,6 +202,10 @@ class ServerError(PagemillError):
     category = "server"
 
 
+FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
+"""Errors of one item that every further one would raise as well: work on many ends with them."""
+
+
 def lacks_extra(message: str, extra: str) -> MissingDependencyError:
     """The error for a package that an extra of pagemill installs."""
     from pagemill.installation import install_extra  # needed by few; its imports take a while

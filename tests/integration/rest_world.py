@@ -1,7 +1,9 @@
 """A REST server in the test's own process, with engines that take no time, and a client for it."""
 
+import asyncio
 import io
-from collections.abc import AsyncIterator
+import zipfile
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,11 @@ def rows(*ids: str) -> bytes:
     return file.getvalue()
 
 
+def archive(answer: httpx.Response) -> zipfile.ZipFile:
+    """The archive that the server answered with."""
+    return zipfile.ZipFile(io.BytesIO(answer.content))
+
+
 class FastEngines:
     """A layout engine, a detector and a recognizer in one: a page holds the word "shade" and a number."""
 
@@ -104,16 +111,30 @@ class World:
     server: Server
     client: httpx.AsyncClient
 
-    async def send(self, *contents: bytes, **more: Any) -> httpx.Response:
-        """Send a job of files."""
-        files = [("files", (f"page {n}.png", content)) for n, content in enumerate(contents, 1)]
-        return await self.client.post("/v1/jobs", files=files, **more)
+    async def send(self, *files: bytes | tuple[str, bytes], **more: Any) -> httpx.Response:
+        """Send a job of files: "page 1.png" and so on where they have no names."""
+        named = [(f"page {n}.png", file) if isinstance(file, bytes) else file for n, file in enumerate(files, 1)]
+        return await self.client.post("/v1/jobs", files=[("files", each) for each in named], **more)
 
-    async def finished(self, *contents: bytes, **more: Any) -> dict[str, Any]:
+    async def finished(self, *files: bytes | tuple[str, bytes], **more: Any) -> dict[str, Any]:
         """Send a job and wait for its end."""
-        answer = await self.send(*contents, **more)
+        answer = await self.send(*files, **more)
         assert answer.status_code == 202, answer.text
-        return (await self.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")).json()
+        return await self.ended(answer.json()["id"])
+
+    async def ended(self, job: str) -> dict[str, Any]:
+        """Wait for the end of a job."""
+        return (await self.client.get(f"/v1/jobs/{job}?wait=30")).json()
+
+    async def archive(self, job: str) -> zipfile.ZipFile:
+        """The results of a job."""
+        return archive(await self.client.get(f"/v1/jobs/{job}/download.zip"))
+
+
+async def until(event: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    for _ in iter(lambda: bool(event()), True):
+        await asyncio.sleep(0.001)
 
 
 class _CurrentServer:

@@ -18,6 +18,7 @@ from pagemill.store.run_directory import RunDirectory
 DOCUMENTS: Mapping[str, int] = {"alpha": 7, "beta": 1, "gamma": 12}
 """Documents by name, with their number of pages."""
 SETTINGS = {"languages": ["en"]}
+RESULTS, TEXTS, DATABASE = "ocr_results.jsonl", "parsed_texts.jsonl", ".pagemill/run.sqlite"
 
 
 def digest(name: str) -> str:
@@ -131,13 +132,26 @@ def write_run(
 
 def damage_record(out: Path, page_id: str) -> None:
     """Change a bit in the middle of a stored record."""
-    with contextlib.closing(sqlite3.connect(out / ".pagemill" / "run.sqlite")) as connection, connection:
+    with contextlib.closing(sqlite3.connect(out / DATABASE)) as connection, connection:
         record, data = connection.execute(
             "SELECT record, data FROM pages JOIN records USING (record) WHERE page_id = ?", (page_id,)
         ).fetchone()
         damaged = bytearray(data)
         damaged[len(damaged) // 2] ^= 1
         connection.execute("UPDATE records SET data = ? WHERE record = ?", (bytes(damaged), record))
+
+
+def in_database(out: Path, statement: str) -> None:
+    """Change the database of a run."""
+    with contextlib.closing(sqlite3.connect(out / DATABASE)) as connection, connection:
+        connection.execute(statement)
+
+
+def edit(path: Path, change: Callable[[list[bytes]], object]) -> None:
+    """Change the lines of a file."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    change(lines)
+    path.write_bytes(b"".join(lines))
 
 
 def records_of(out: Path) -> set[bytes]:

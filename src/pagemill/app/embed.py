@@ -36,13 +36,12 @@ from pagemill.embedding.outcome import EmbedOutcome, PartOutcome
 from pagemill.embedding.vectors import FOLDER, Part, StoredType, VectorFile, VectorPaths, VectorRow, VectorsInfo
 from pagemill.embedding.writing import VectorWriter, delete_vectors
 from pagemill.errors import (
+    FATAL,
     DamagedRunError,
     DifferentRunError,
     EngineError,
     InputError,
-    MissingDependencyError,
     MissingInputError,
-    NetworkError,
     OutputError,
     PagemillError,
     UsageError,
@@ -67,8 +66,6 @@ Inputs = AsyncGenerator[tuple[VectorRow, Make]]
 
 _WHAT = ("text", "images", "regions", "chunks")
 _CORPUS = (Part.TEXT, Part.REGIONS, Part.IMAGES)
-_FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
-"""Errors that every further item would raise as well."""
 _STALE = 0.1
 """Share of the texts that may change before the statistics of a corpus are computed again."""
 _REPAIR = "Repair the run: pagemill verify --repair, then repeat pagemill parse."
@@ -254,7 +251,7 @@ class _Embedding:
                     # Else another of its batch has written it.
                     if row in made:
                         await _written(writer, made)
-            except _FATAL:
+            except FATAL:
                 raise
             except PagemillError as error:
                 failed.add(row)

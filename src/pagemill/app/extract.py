@@ -20,16 +20,7 @@ from pagemill.config.options import Settings, option
 from pagemill.config.recognition import RecognitionSettings
 from pagemill.document.names import file_stem
 from pagemill.document.page import PageResult, Status
-from pagemill.errors import (
-    ExitCode,
-    InputError,
-    MissingDependencyError,
-    NetworkError,
-    OutputError,
-    PagemillError,
-    UsageError,
-    first_of,
-)
+from pagemill.errors import FATAL, ExitCode, InputError, PagemillError, UsageError, first_of
 from pagemill.export.target import replaced_folder
 from pagemill.extraction.asking import PartResult, ValueReader
 from pagemill.extraction.assembling import assembled, failed, failed_pages
@@ -45,8 +36,6 @@ from pagemill.store.reading import RunReader
 
 _log = logging.getLogger(__name__)
 
-_FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
-"""Errors that every further document would raise as well."""
 _DOCUMENTS_IN_FLIGHT = 8
 _REQUESTS_IN_FLIGHT = 32
 """Requests that hold page images at the same time: about 1 MB each."""
@@ -207,7 +196,7 @@ async def extract(
 
     Args:
         out: The run directory.
-        schema: Of the values.
+        schema: Schema of the values.
         model: The model and its servers.
         options: What the model gets.
         sources: Where the parsed files are now, for the images of pages.
@@ -274,7 +263,7 @@ class _Extraction:
                 content = await asyncio.to_thread(_encoded, result)
             except BaseException as error:
                 cause = first_of(error) if isinstance(error, BaseExceptionGroup) else error
-                if not isinstance(cause, Exception) or isinstance(cause, _FATAL):
+                if not isinstance(cause, Exception) or isinstance(cause, FATAL):
                     raise cause from None
                 if not isinstance(cause, PagemillError):
                     _log.exception("document %s", doc_id, exc_info=cause)

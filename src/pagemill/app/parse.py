@@ -35,7 +35,7 @@ async def parse_into(
 
     Args:
         out: The run directory.
-        inputs: As for :class:`pagemill.sources.stream.InputStream`.
+        inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
         options: What to take of the inputs, and how often to attempt a page; the rest is known to the pipeline.
         directory: What to do with what ``out`` holds.
         pipeline: Not entered yet.

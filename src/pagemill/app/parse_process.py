@@ -42,7 +42,7 @@ def parse_inputs(
     """Parse inputs into a run directory, or resume that, and return the exit status: 0, or 3 where pages failed.
 
     Args:
-        inputs: As of ``pagemill parse``.
+        inputs: Inputs of ``pagemill parse``.
         out: The run directory.
         options: What to parse, and how.
         directory: What to do with what ``out`` holds.

@@ -85,7 +85,7 @@ async def find_nothing_to_do(
 
     Args:
         out: The run directory; it need not exist.
-        inputs: As for :class:`pagemill.sources.stream.InputStream`.
+        inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
         options: What to parse, and how; the server of a model need not be there.
         directory: What to do with what ``out`` holds.
 
@@ -94,7 +94,7 @@ async def find_nothing_to_do(
 
     Raises:
         OutputError: The run cannot be opened; see :func:`pagemill.store.opening.inspected`.
-        UsageError: As :func:`require_inputs`.
+        UsageError: See :func:`require_inputs`.
     """
     identity = await asyncio.to_thread(settings_identity, options.settings, options.layout)
     for name in ("served_model", "describe_served_model"):  # only the servers know them

@@ -34,7 +34,7 @@ _DEPTH = 6
 _MAX_ENTRIES = 20_000
 """Entries of folders that are searched."""
 _MAX_TABLES = 200
-"""Whose columns are looked at."""
+"""Maximum number of tables whose columns are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def places_of(out: Path) -> list[str]:
 
 
 def find_query_table(places: Iterable[str], out: Path | None = None) -> QueryTable:
-    """Find the table of queries of the dataset that pages come from, and read it.
+    """Find and read the table of queries of the dataset that the pages come from.
 
     In the dataset on the Hub, or in the folder with the pages, the folders in it and those beside it. The last may be
     another dataset's: they count only with a page of the run.

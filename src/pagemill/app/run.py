@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pagemill.app.doctor import Area
 from pagemill.app.parse_process import GOES_ON_AFTER
+from pagemill.blocking import cancelled
 from pagemill.config.serving import ServingOptions
 from pagemill.errors import ExitCode, PagemillError, ServerError, WorkerCrashError
 from pagemill.processes import die_with_parent, exit_reason
@@ -177,8 +178,6 @@ class StepRunner:
 
     async def _do_served(self, planned: PlannedStep) -> int:
         """Run a step around its servers, for as long as one of them is alive or restarting, then stop them."""
-        from pagemill.serving.servers import cancelled
-
         servers = self._servers = self._servers_of(planned)
         async with servers:
             doing = asyncio.create_task(self._do(planned, servers.urls))

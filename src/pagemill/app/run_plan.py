@@ -116,8 +116,8 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
         there = places_of(options.out) if (options.out / DATABASE).exists() and not options.directory.fresh else []
         if foreign := foreign_places(there, [REFERENCE_CORPUS]):
             raise UsageError(
-                f"there is no INPUT, and {options.out} holds pages of {foreign[0]}",
-                remedy="Name the inputs of that run; or name another directory with -o, for the reference corpus.",
+                f"INPUT is missing, and {options.out} holds pages of {foreign[0]}",
+                remedy="Pass the inputs of that run, or another directory with -o to parse the reference corpus.",
             )
         notes.append(f"no INPUT: parsing the reference corpus, {REFERENCE_CORPUS} (40,781 pages).")
         options = replace(options, inputs=(REFERENCE_CORPUS,), queries=options.queries or AUTO)

@@ -15,12 +15,12 @@ from pagemill import tracing
 from pagemill.app.exporters import default_exporters
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.reporting import ParseDisplay, RunOutcome
-from pagemill.blocking import to_the_end
+from pagemill.blocking import cancelled, to_the_end
 from pagemill.document.identity import PageKey
 from pagemill.document.page import Status
 from pagemill.errors import InputError, OutputError
 from pagemill.parsing.page import ParsedPage, SkippedPage
-from pagemill.runtime.supervisor import BEAT_S, Life
+from pagemill.runtime.supervisor import Life
 from pagemill.sources.base import PageRef
 from pagemill.store.opening import OpenMode
 from pagemill.store.rows import Place
@@ -53,7 +53,7 @@ async def opened_run(
         progress: Shows the progress.
 
     Raises:
-        OutputError: As :func:`pagemill.app.parse.parse_into`.
+        OutputError: See :func:`pagemill.app.parse.parse_into`.
     """
     # Before the directory is opened, as it asks servers, which may not answer.
     identity = await pipeline.services.identity()
@@ -238,13 +238,8 @@ class RunWriter:
     async def _watched(self) -> AsyncIterator[None]:
         """Within the block a computation that hangs for good is reported.
 
-        A supervised run drains then. Until then it sends heartbeats; they do no harm in another one.
+        A supervised run drains then.
         """
-
-        async def beat() -> None:
-            while True:
-                self._life.vitals.beats += 1
-                await asyncio.sleep(BEAT_S)
 
         async def leave_when_stuck() -> None:
             await self._pipeline.services.stuck.wait()
@@ -256,14 +251,11 @@ class RunWriter:
                 self.outcome.recycle = True
                 self._pipeline.stop_admitting()
 
-        tasks = [asyncio.create_task(watch()) for watch in (beat, leave_when_stuck)]
+        beating, leaving = asyncio.create_task(self._life.beat()), asyncio.create_task(leave_when_stuck())
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            # Waits for the cancelled tasks, so that none outlives the loop; their cancellation is no error.
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancelled(beating, leaving)
 
 
 def _place(ref: PageRef) -> Place:

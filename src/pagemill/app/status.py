@@ -94,7 +94,7 @@ class RunStatus(msgspec.Struct, kw_only=True):
     warnings: dict[str, int]
     """Number of incomplete pages by category of the error."""
     review: int
-    """Pages that somebody should compare with what was read."""
+    """Pages that need a human check of what was read."""
     in_flight: list[str]
     """Ids of the pages in flight."""
     seconds_by_stage: dict[str, float]
@@ -169,7 +169,7 @@ class PageToReview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pages_to_review(reader: RunReader) -> Iterator[PageToReview]:
-    """The pages that somebody should compare with what was read, in input order; reads all records.
+    """The pages that need a human check, in input order; reads all records.
 
     Raises:
         DamagedRunError: A record is damaged.

@@ -36,7 +36,7 @@ def load(path: Path) -> dict[str, Any]:
     """The tables of a configuration file.
 
     Raises:
-        UsageError: It cannot be read, or is no TOML file.
+        UsageError: It cannot be read, or is not TOML.
     """
     try:
         with path.open("rb") as file:
@@ -70,7 +70,7 @@ def defaults(path: Path, table: Mapping[str, Any], group: click.Group, *, explic
         if name not in commands:
             raise _unknown(path, f"[{name}]", "command", name, commands)
         if not isinstance(values, dict):
-            raise UsageError(f"{path}: {name} is no table", remedy=f"Write the options of the command below [{name}].")
+            raise UsageError(f"{path}: {name} is not a table", remedy=f"Write its options below [{name}].")
         command = group.get_command(context, name)
         assert command is not None
         if isinstance(command, click.Group):

@@ -67,7 +67,7 @@ def under(heading: str) -> dict[str, Any]:
 
 
 class Name(click.ParamType[Any]):
-    """The name of an input or an output directory. An empty one would mean the current directory: nobody wants that.
+    """The name of an input or an output directory. An empty one, which would mean the current directory, is refused.
 
     Args:
         kind: The type of the value.

@@ -147,12 +147,12 @@ def _cluster_lines(plan: ClusterPlan) -> Iterator[str]:
 
 
 def _short(pages: int) -> str:
-    """Such as ``1 M``, ``10 B``."""
+    """A number of pages, such as ``1 M`` or ``10 B``."""
     return f"{pages // 10**9:,} B" if pages >= 10**9 else f"{pages // 10**6:,} M"
 
 
 def _long_duration(seconds: float) -> str:
-    """Such as ``5.2 h``, ``12 days``, ``3.1 years``."""
+    """A duration, such as ``5.2 h``, ``12 days`` or ``3.1 years``."""
     hours = seconds / 3600
     if hours < 48:
         return f"{hours:,.1f} h"

@@ -19,11 +19,11 @@ SERVER_LOG_EVERY_S = 5.0
 
 
 class LenientConsole(Console):
-    """A console that goes quiet when it cannot be written to: a run must not stop because nobody reads its log.
+    """A console that goes quiet when it cannot be written to: a closed pipe must not stop a run.
 
     Args:
         failures_only: Leave out the notes (``--quiet``).
-        **options: As for a console.
+        **options: Arguments of :class:`rich.console.Console`.
     """
 
     def __init__(self, *, failures_only: bool = False, **options: Any) -> None:
@@ -106,11 +106,11 @@ class ProgressBar:
         self._task = self._bar.add_task(what, total=total, note="")
 
     def advance(self, steps: int = 1) -> None:
-        """Some steps are done."""
+        """Advance the bar."""
         self._bar.advance(self._task, steps)
 
     def update(self, done: int, total: int | None, what: str | None = None, note: str = "") -> None:
-        """So many steps are done, of this or of something else."""
+        """Set the number of finished steps, and the total or the description if they change."""
         self._bar.update(self._task, completed=done, total=total, description=what, note=note)
 
     @property

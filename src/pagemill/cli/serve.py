@@ -12,9 +12,9 @@ from pagemill.errors import lacks_extra
 from pagemill.rest.settings import ServeSettings
 
 _SILENCE_S = 60.0
-"""A server whose event loop does nothing for so long hangs as a whole."""
+"""Seconds without a heartbeat of the event loop after which the server counts as hung."""
 _HEALTHY_S = 60.0
-"""A worker that lived so long did not die of its start."""
+"""Seconds after which a worker counts as started: an earlier death is a failure to start."""
 
 
 @click.command(name="serve", cls=GroupedCommand)

@@ -19,7 +19,7 @@ _MAX_COUNTS = 30
 
 
 def duration(seconds: float) -> str:
-    """Such as ``3.1 s``, ``4 min 5 s``, ``2 h 10 min``."""
+    """A duration, such as ``3.1 s``, ``4 min 5 s`` or ``2 h 10 min``."""
     seconds = max(0.0, seconds)
     if seconds < 60:
         return f"{seconds:.1f} s"
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 def number(count: int, what: str) -> str:
-    """Such as ``1 page``, ``2 pages``."""
+    """A count with its noun, such as ``1 page`` or ``2 pages``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
@@ -45,14 +45,14 @@ def size(count: int) -> str:
 
 
 def shares(seconds: Mapping[str, float]) -> list[str]:
-    """Such as ``layout 64%``, largest first. Stages of different pages overlap: their sum is not elapsed time."""
+    """Shares, such as ``layout 64%``, largest first. Stages of pages overlap, so their sum is not elapsed time."""
     total = sum(seconds.values())
     ordered = sorted(seconds.items(), key=lambda item: -item[1])
     return [f"{name} {value / total:.0%}" for name, value in ordered if value >= 0.005 * total > 0]
 
 
 def counts(numbers: Mapping[str, int]) -> list[str]:
-    """Such as ``table 12``, largest first."""
+    """Counts, such as ``table 12``, largest first."""
     return [f"{name} {count:,}" for name, count in sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_COUNTS]]
 
 

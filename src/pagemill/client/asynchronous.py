@@ -56,7 +56,7 @@ class AsyncClient:
     key, so that it is made once.
 
     Args:
-        url: Of the server, such as ``http://127.0.0.1:8080``.
+        url: URL of the server, such as ``http://127.0.0.1:8080``.
         key: API key; None for a server without keys.
         timeout_s: Time limit of connecting, and of each wait for data.
         retries: How often a request is repeated.
@@ -81,7 +81,7 @@ class AsyncClient:
         except ModuleNotFoundError as error:
             raise lacks_extra("the package httpx is not installed", "client") from error
         if not url.startswith(("http://", "https://")):
-            raise UsageError(f"{url!r} is no URL of a server", remedy="Such as http://127.0.0.1:8080.")
+            raise UsageError(f"{url!r} is not the URL of a server", remedy="Pass one such as http://127.0.0.1:8080.")
         headers = {"User-Agent": f"pagemill/{__version__}"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self.url = url.rstrip("/")
         # h11's own one: a file has become shorter or longer while it was sent.
@@ -115,7 +115,7 @@ class AsyncClient:
         Args:
             sources: Paths, or pairs of a name and the content; or URLs, if the server fetches some.
             collection: What the job belongs to, for the search.
-            options: As of ``pagemill.parse``, such as ``{"languages": ["ko", "en"], "pages": "1-3"}``.
+            options: Options of ``pagemill.parse``, such as ``{"languages": ["ko", "en"], "pages": "1-3"}``.
             idempotency: A key of the caller: as long as the server keeps the job that was sent with it, that job is
                 returned. None for a new job.
 
@@ -152,8 +152,8 @@ class AsyncClient:
         """Wait until a job is finished, has failed or is cancelled.
 
         Args:
-            id: Of the job.
-            timeout_s: After so many seconds it is returned as it is; None to wait as long as it takes.
+            id: Id of the job.
+            timeout_s: Seconds after which the job is returned as it is; None to wait without a limit.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -217,7 +217,7 @@ class AsyncClient:
         """A document of the pages so far. Where some are missing, there is an :class:`IncompleteResultsWarning`.
 
         Args:
-            id: Of the job.
+            id: Id of the job.
             document: Its id, as in ``job.documents``.
             format: ``md``, ``json`` (DocJSON), ``html``, ``docling.json``, or another one that the server offers.
         """

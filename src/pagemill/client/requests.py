@@ -44,7 +44,7 @@ def body_of(
 
     Args:
         sources: All URLs, or none.
-        options: Of the job.
+        options: Options of the job.
         collection: What it belongs to.
         stack: Closes the files.
 

@@ -48,7 +48,7 @@ class Client:
     ...         print(page.markdown)
 
     Args:
-        url: Of the server, such as ``http://127.0.0.1:8080``.
+        url: URL of the server, such as ``http://127.0.0.1:8080``.
         key: API key; None for a server without keys.
         timeout_s: Time limit of connecting, and of each wait for data.
         retries: How often a request is repeated.

@@ -41,6 +41,6 @@ class RunMetrics:
         )
 
     def show(self, counts: Mapping[str, int]) -> None:
-        """So many pages are in each state."""
+        """Set the number of pages in each state."""
         for state, pages in counts.items():
             self._pages.set(pages, tags={"state": state})

@@ -16,12 +16,13 @@ from typing import Any
 
 import msgspec
 
+from pagemill.blocking import cancelled
 from pagemill.cluster.connection import disconnect
 from pagemill.cluster.nodes import NodeRates
 from pagemill.cluster.units import UNIT_PAGES, UnitResult, WorkerTask, decode_result, encode, make_unit
 from pagemill.document.page import PageError
 from pagemill.document.shown import count
-from pagemill.errors import NetworkError, NoSpaceError, PagemillError, WorkerCrashError, error_class
+from pagemill.errors import NetworkError, NoSpaceError, PagemillError, WorkerCrashError
 from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page, parse_page
 from pagemill.parsing.page_run import PageServices
 from pagemill.runtime.stream import Journal
@@ -75,9 +76,9 @@ class ClusterRun:
             results until the exchange is closed.
         look: Called on a thread; how many workers the cluster has room for, and the ids of those that are alive.
         show: Called at intervals with the number of pages that are done, failed and in flight.
-        pages_in_flight: Of one worker.
-        journal: As of a :class:`pagemill.runtime.stream.PageStream`.
-        max_attempts: As of a page stream.
+        pages_in_flight: Pages in flight of one worker.
+        journal: See :class:`pagemill.runtime.stream.PageStream`.
+        max_attempts: Maximum number of attempts of a page, those of earlier processes included.
     """
 
     def __init__(
@@ -163,9 +164,7 @@ class ClusterRun:
         tasks, self._tasks = self._tasks, []
         if not tasks:
             return
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*tasks)
         self._exchange.stop.remote()
         self._exchange.close.remote()
         with suppress(PagemillError):
@@ -293,7 +292,7 @@ class ClusterRun:
                 self._again.append(offered)
                 return
             if self._failure is None:
-                self._failure = error_class(result.error.category)(result.error.message, remedy=result.error.remedy)
+                self._failure = result.error.exception()
             self.stop_admitting()
         if result.died:
             in_flight = count(len(offered.refs), "page")

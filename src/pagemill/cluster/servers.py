@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from pagemill.blocking import cancelled
 from pagemill.cluster.connection import accelerators, connect, disconnect
 from pagemill.config.serving import ONE_PER_GPU, ServingOptions
 from pagemill.document.shown import count as count_of
 from pagemill.errors import ServerError, UsageError
 from pagemill.serving.addresses import free_port
 from pagemill.serving.replicas import prepare
-from pagemill.serving.servers import ModelServers, cancelled
+from pagemill.serving.servers import ModelServers
 from pagemill.serving.spec import Event, Report, What
 
 _REPORT_EVERY_S = 10.0
@@ -25,7 +26,7 @@ class ServerActor:
     """Keeps one server alive on the accelerator that Ray gives it. An asyncio actor.
 
     Args:
-        options: Of one server.
+        options: Options of one server.
     """
 
     def __init__(self, options: ServingOptions) -> None:

@@ -60,14 +60,6 @@ class UnitPageResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     """What the worker logged about it: logger, level and message of each record."""
 
 
-class UnitError(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """An error that ends the run, such as a server that does not answer or an engine that cannot be loaded."""
-
-    category: str
-    message: str
-    remedy: str | None
-
-
 class UnitResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What came of a unit."""
 
@@ -77,7 +69,8 @@ class UnitResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     died: bool = False
     """The worker that parsed it before has died, and the unit was not parsed again."""
     pages: list[UnitPageResult] = []
-    error: UnitError | None = None
+    error: PageError | None = None
+    """An error that ends the run, such as a server that does not answer or an engine that cannot be loaded."""
     problems: dict[str, PageError] = {}
     """By their ``uri``, what was wrong with sources that the driver could read, or did not have to."""
     left: bool = False

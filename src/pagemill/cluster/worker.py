@@ -24,7 +24,7 @@ from pagemill.blocking import LoopThread
 from pagemill.cluster.catalogue import UnitCatalogue
 from pagemill.cluster.exchange import Verdict
 from pagemill.cluster.metrics import WorkerMetrics
-from pagemill.cluster.units import Unit, UnitError, UnitPageResult, UnitResult, WorkerTask, decode_unit, encode
+from pagemill.cluster.units import Unit, UnitPageResult, UnitResult, WorkerTask, decode_unit, encode
 from pagemill.document.page import PageError
 from pagemill.errors import NoSpaceError, OutputError, PagemillError, UsageError
 from pagemill.parsing.page import ParsedPage
@@ -284,7 +284,8 @@ class _Gate:
 
 
 def _failed(unit: Unit, error: PagemillError, pages: Sequence[UnitPageResult] = ()) -> UnitResult:
-    what = UnitError(category=error.category, message=f"{error.message} (on {_host()})", remedy=error.remedy)
+    message = f"{error.message} (on {_host()})"
+    what = PageError(component="worker", category=error.category, message=message, remedy=error.remedy)
     return UnitResult(number=unit.number, node=_host(), pages=list(pages), error=what)
 
 

@@ -128,7 +128,7 @@ class RecognitionSettings(Settings):
         minimum=0,
         metavar="CHARACTERS",
         results=True,
-        help="With --escalate, send regions in which so many characters or more are expected to be wrong; 0 sends all.",
+        help="With --escalate, send regions with at least this many characters expected to be wrong; 0 sends all.",
     )
 
     local: LocalModelSettings = LocalModelSettings()

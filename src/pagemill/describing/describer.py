@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import simplejpeg
 
+from pagemill.blocking import cancelled
 from pagemill.config.describing import GENERIC, DescribeSettings
 from pagemill.config.model_cards import ModelKind, Sampling, load_card
 from pagemill.config.modes import Described
@@ -176,9 +177,7 @@ class Describer:
 
     async def aclose(self) -> None:
         """Cancel requests and close connections."""
-        for task in self._asking.values():
-            task.cancel()
-        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await cancelled(*self._asking.values())
         await self._client.aclose()
 
     def _key(self, element: ElementRequest) -> bytes:

@@ -25,7 +25,7 @@ import numpy as np
 from pagemill.embedding.base import Vectors
 from pagemill.embedding.vectors import VectorFile, VectorPaths, VectorRow, VectorsInfo, ids_table
 from pagemill.errors import DamagedRunError, DifferentRunError, MissingInputError
-from pagemill.store.database import database_errors
+from pagemill.store.database import database_errors, delete_database
 from pagemill.store.files import output_errors, sync_directory, write_whole
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class VectorWriter(contextlib.ExitStack):
             write_vectors(self._paths, self._info, rows, map(self._vector, rows))
         self.close()
         with output_errors(self._paths.partial):
-            _delete_partial(self._paths)
+            delete_database(self._paths.partial)
         return len({row.key for row in before} - {row.key for row in rows})
 
     def _vector(self, row: VectorRow) -> bytes:
@@ -189,12 +189,7 @@ def delete_vectors(paths: VectorPaths) -> None:
         _end_renames(paths)
         paths.ids.unlink(missing_ok=True)
         paths.vectors.unlink(missing_ok=True)
-        _delete_partial(paths)
-
-
-def _delete_partial(paths: VectorPaths) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        paths.partial.with_name(paths.partial.name + suffix).unlink(missing_ok=True)
+        delete_database(paths.partial)
 
 
 def write_vectors(paths: VectorPaths, info: VectorsInfo, rows: list[VectorRow], vectors: Iterable[bytes]) -> None:

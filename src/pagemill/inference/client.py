@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pagemill.blocking import cancelled
 from pagemill.errors import NetworkError, PagemillError, UsageError
 from pagemill.inference.exchange import (
     AttemptFailedError,
@@ -147,10 +148,7 @@ class ServerClient:
 
     async def aclose(self) -> None:
         """Close connections and cancel background tasks."""
-        tasks = [*self._probes.values(), *self._looks.values(), *self._trials.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*self._probes.values(), *self._looks.values(), *self._trials.values())
         if self._exchange is not None:
             await self._exchange.close()
             self._exchange = None

@@ -76,7 +76,7 @@ class Documents:
     """Documents on a server; each is a job there. An async context manager.
 
     Args:
-        client: Of the server; closed with the documents.
+        client: Client of the server; closed with the documents.
         root: The folder whose files may be sent; None to send none, but URLs and jobs that are there.
 
     Raises:

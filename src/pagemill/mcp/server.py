@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hmac
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -23,6 +22,7 @@ from pagemill.document.page import PageResult
 from pagemill.errors import PagemillError, UsageError
 from pagemill.export.markdown import table_of
 from pagemill.mcp.documents import MAX_HITS, Documents, ParsedDocument, plain
+from pagemill.rest.listening import listen, shown_address
 from pagemill.sources.options import PageRanges
 from pagemill.tables.table import Table
 
@@ -191,16 +191,8 @@ def serve_over_http(server: MCPServer[Any], *, host: str, port: int, key: str, r
     app: Any = server.streamable_http_app(host=host)
     if key:
         app = RequireKey(app, key)
-    try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen at {host}, port {port}: {error.strerror}",
-            remedy="Use another --port, or an address of this machine with --host.",
-        ) from error
-    with listening:
-        shown = f"[{host}]" if ":" in host else host
-        report(f"http://{shown}:{listening.getsockname()[1]}/mcp")
+    with listen(host, port) as listening:
+        report(f"{shown_address(listening)}/mcp")
         uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
 
 

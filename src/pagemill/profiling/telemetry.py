@@ -39,34 +39,21 @@ def exported(*, configure: bool = True) -> Iterator[None]:
     Raises:
         UsageError: ``OTEL_TRACES_EXPORTER`` names an exporter that is not supported.
     """
-    provider = _set_provider()
-    if provider is not None:
-        try:
-            with _listening(provider):
-                yield
-        finally:
-            if configure and hasattr(provider, "force_flush"):
-                provider.force_flush()  # workers of a run exit without the hooks that would do it
-        return
-    own = _environment_provider() if configure else None
-    if own is None:
+    given = _set_provider()
+    own = _environment_provider() if given is None and configure else None
+    if (provider := given or own) is None:
         yield
         return
-    try:
-        with _listening(own):
-            yield
-    finally:
-        own.shutdown()  # sends what is left; bounded by the exporter's own time limit
-
-
-@contextmanager
-def _listening(provider: Any) -> Iterator[None]:
     spans = PageSpans(provider.get_tracer("pagemill", __version__))
     try:
         with tracing.listening(spans):
             yield
     finally:
         spans.close()
+        if own is not None:
+            own.shutdown()  # sends what is left; bounded by the exporter's own time limit
+        elif configure and hasattr(provider, "force_flush"):
+            provider.force_flush()  # workers of a run exit without the hooks that would do it
 
 
 def _set_provider() -> Any | None:

@@ -29,8 +29,8 @@ def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
     """Make the application. Its lifespan starts and stops the server, which is ``app.state.server``.
 
     Args:
-        settings: Of the server.
-        life: Of this process, where it is supervised.
+        settings: Settings of the server.
+        life: State of this process, if it is supervised.
     """
     return application(Server(settings, life))
 

@@ -35,7 +35,7 @@ class ConvertedDocument:
     """One document of a job, in the formats of a request.
 
     Args:
-        results: Of the job.
+        results: Results of the job.
         conversion: What the request wants.
         number: Which document, from 0.
     """

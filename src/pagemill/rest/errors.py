@@ -51,7 +51,7 @@ class ForbiddenError(HttpError):
 
 
 class NotFoundError(HttpError):
-    """There is no such job, page or document, or it is somebody else's."""
+    """There is no such job, page or document, or it belongs to another key."""
 
     category = "not_found"
     status = 404

@@ -32,6 +32,6 @@ class Changes:
             event.set()
 
     def notify_all(self) -> None:
-        """Wake everybody."""
+        """Wake all tasks that wait for a job."""
         for id in list(self._waiting):
             self.notify(id)

@@ -104,7 +104,7 @@ class Fetch:
         """
         with self._lock:
             if self._is_aborted:
-                raise FetchError("the fetch was ended", remedy="Try again.")
+                raise FetchError("the fetch was aborted", remedy="Try again.")
             self._connection = connection
 
     def leave(self) -> None:

@@ -82,7 +82,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     retry: int
     """1: failed pages are to be parsed again. 2: a process has begun with that."""
     cancelled: bool
-    """It is to end."""
+    """A cancellation was requested."""
     opened: bool
     """A process has opened its run."""
     idempotency: str | None
@@ -98,7 +98,7 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM jobs"
 
 
 def new_id() -> str:
-    """An id for a job, also the name of its folder. Nobody can guess it."""
+    """An unguessable id for a job, also the name of its folder."""
     return secrets.token_hex(10)
 
 
@@ -197,10 +197,10 @@ class JobTable(Database):
         """Jobs of an owner, the newest first.
 
         Args:
-            owner: Whose.
-            state: Only those in this state.
-            collection: Only those of this collection.
-            limit: At most so many.
+            owner: Owner of the jobs.
+            state: Only jobs in this state.
+            collection: Only jobs of this collection.
+            limit: Maximum number of jobs.
             before: Only jobs that are older than the one of this number.
         """
         conditions, values = ["owner = ?"], [owner]

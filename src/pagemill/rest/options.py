@@ -36,7 +36,7 @@ def job_options(given: Mapping[str, Any], settings: ServeSettings) -> ParseOptio
 
     Args:
         given: By key, plain JSON values; None for the default.
-        settings: Of the server: the engines, and the defaults.
+        settings: Settings of the server, with its engines and defaults.
 
     Raises:
         UsageError: There is no such option, or a value is not valid.
@@ -75,4 +75,4 @@ def _check(key: str, value: Any) -> None:
     if len(parts) > _MAX_TEXT or any(
         isinstance(part, str) and (len(part) > _MAX_TEXT or "\0" in part) for part in parts
     ):
-        raise UsageError(f"{key} is too long, or holds NUL", remedy=f"At most {_MAX_TEXT} characters or values.")
+        raise UsageError(f"{key} is too long, or contains NUL", remedy=f"At most {_MAX_TEXT} characters or values.")

@@ -95,8 +95,8 @@ class JobResults:
 
         Args:
             after: The ``next`` of the answer before.
-            limit: At most so many.
-            status: Only these: ``done``, ``failed``, ``skipped``, ``running``, ``waiting``.
+            limit: Maximum number of pages.
+            status: Only pages with this status: ``done``, ``failed``, ``skipped``, ``running``, ``waiting``.
         """
         if (reader := self.reader()) is None:
             return Pages([])
@@ -123,13 +123,13 @@ class JobResults:
         return Pages(pages, following)
 
     def events(self, after: str = "", limit: int = MOST_PAGES) -> list[tuple[str, PageEvent]]:
-        """Pages that ended after an event, in that order, each with the id of its event.
+        """Pages that finished after an event, in that order, each with its event id.
 
         An id names the record and the run: a job that starts over counts its records from 1 again.
 
         Args:
             after: The id of an event; all pages if it is not one of the run.
-            limit: At most so many.
+            limit: Maximum number of pages.
         """
         if (reader := self.reader()) is None:
             return []
@@ -345,7 +345,7 @@ class JobResults:
         return next((document.name for document in self.documents if document.id == doc_id), doc_id)
 
     def file_names(self, *reserved: str) -> dict[str, str]:
-        """By document, a name for its files in an archive: the client's where it is safe and nobody else's."""
+        """By document, a name for its files in an archive: the client's name, if it is safe and unique."""
         taken = set(reserved)
         stems = {
             document.id: safe_name(document.name.rpartition(".")[0] or document.name) for document in self.documents

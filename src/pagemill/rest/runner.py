@@ -62,7 +62,7 @@ class ActiveJob:
     """Pages of documents, by the document's id."""
     writer: RunWriter | None = None
     stopped: str | None = None
-    """Why it is to end early: ``cancel``, ``shutdown``, ``pages``."""
+    """Why it stops early: ``cancel``, ``shutdown``, ``pages``."""
     fetch: Fetch = field(default_factory=Fetch)
     """How its URLs are fetched."""
 
@@ -88,10 +88,10 @@ class Runner:
     """Starts waiting jobs when there is room, and ends them.
 
     Args:
-        settings: Of the server.
+        settings: Settings of the server.
         jobs: The table.
         services: Entered and shared.
-        life: Of this process: its vitals count the pages of all jobs.
+        life: State of this process; its vitals count the pages of all jobs.
         changed: Called with the id of a job when it or one of its pages has changed.
         ended: Called with the id of a job that has ended.
     """

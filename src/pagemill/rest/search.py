@@ -35,8 +35,8 @@ class JobSearch:
     """Keeps the index of all jobs up to date, on one thread of low priority, and searches it.
 
     Args:
-        folder: Of the index.
-        jobs: All of them.
+        folder: Folder of the index.
+        jobs: The job table.
         results_of: What a job has produced; blocks.
         stopped: Whether the server is shutting down.
     """

@@ -89,7 +89,7 @@ class Sending:
 
     @asynccontextmanager
     async def body(self, request: Request) -> AsyncIterator[bytes]:
-        """A JSON body with files in it. It is received on the disk: few are in memory, and nobody waits for slow ones.
+        """A JSON body with files in it. It is received on disk, so that few are held in memory, whatever clients do.
 
         Raises:
             ContentTooLargeError: It is too large.
@@ -146,7 +146,7 @@ class Sending:
         Args:
             options: By key, plain JSON values.
             collection: What it belongs to, for the search.
-            idempotency: Of the client: a job is made once for each.
+            idempotency: The client's key: requests that repeat it make one job.
 
         Returns:
             The job, durably: no kill and no power cut loses it; or the one that was accepted for the same key earlier.
@@ -233,7 +233,7 @@ async def sending(server: Server, owner: str, *, is_known: bool = False) -> Asyn
 
     Args:
         server: Gets the job.
-        owner: Whose it is.
+        owner: The job's owner.
         is_known: It was accepted earlier: a full queue does not refuse it.
     """
     async with contextlib.nullcontext() if is_known else server.accepting(owner):

@@ -1,4 +1,4 @@
-"""The server behind the routes: its jobs, their results, who may see them, and what happens from time to time."""
+"""The server behind the routes: jobs, results, access, and periodic clean-up."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Self
 import msgspec
 from starlette.requests import HTTPConnection  # FastAPI reads the annotation
 
+from pagemill.blocking import cancelled
 from pagemill.document.jobs import Job, JobState
 from pagemill.errors import NoSpaceError, OutputError
 from pagemill.rest.errors import ConflictError, NotFoundError, TooManyError, UnavailableError
@@ -41,7 +42,7 @@ _RETRY_AFTER_S = 10
 _LEAST_FREE_BYTES = 512 * 2**20
 """With less free space than this no job is accepted: it is for those that were."""
 _JOB_EVERY_S = 0.5
-"""A client that watches a fast job gets its state at most so often."""
+"""Minimum seconds between two state events of a job that is watched."""
 _ID = re.compile("[0-9a-f]{20}")
 """Folders of jobs; see :func:`pagemill.rest.jobs.new_id`."""
 _REMOVING = "removing"
@@ -56,8 +57,8 @@ class Server:
     """An async context manager: jobs run while it is entered.
 
     Args:
-        settings: Of the server.
-        life: Of this process.
+        settings: Settings of the server.
+        life: State of this process.
     """
 
     def __init__(self, settings: ServeSettings, life: Life | None = None) -> None:
@@ -127,10 +128,10 @@ class Server:
         if not self.ready or self.stopping.is_set():
             raise UnavailableError("the server is starting or stopping", retry_after_s=5)
         if (await asyncio.to_thread(shutil.disk_usage, self.settings.data)).free < _LEAST_FREE_BYTES:
-            raise NoSpaceError("the disk of the server is nearly full", remedy="Remove jobs.")
+            raise NoSpaceError("the server's disk is nearly full", remedy="Remove jobs, or free some space.")
 
     async def owner(self, request: HTTPConnection) -> str:
-        """Whose request it is; for routes: ``Depends(server.owner)``.
+        """The owner that a request belongs to; in routes: ``Depends(server.owner)``.
 
         Raises:
             UnauthorizedError: The key is missing or wrong.
@@ -143,7 +144,7 @@ class Server:
 
         Raises:
             TooManyError: There are too many jobs.
-            PagemillError: As :meth:`require_ready`.
+            PagemillError: See :meth:`require_ready`.
         """
         await self.require_ready()
         limits, waiting = self.settings.limits, await asyncio.to_thread(self.jobs.count_unfinished)
@@ -207,7 +208,7 @@ class Server:
 
         Args:
             id: The job.
-            owner: Whose it is.
+            owner: The job's owner.
             after: Id of the last event that is known already.
         """
         with self.changes.watched(id) as changed:
@@ -250,7 +251,7 @@ class Server:
 
         Args:
             id: The job.
-            owner: Whose it is.
+            owner: The job's owner.
             password: In place of the one that came with the job.
 
         Raises:
@@ -327,8 +328,7 @@ class Server:
     async def _stop(self) -> None:
         self.ready = False
         self.stop()
-        self._sweeping.cancel()
-        await asyncio.gather(self._sweeping, return_exceptions=True)
+        await cancelled(self._sweeping)
         await asyncio.gather(self._running, return_exceptions=True)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 

@@ -16,7 +16,7 @@ from pagemill.errors import ExitCode
 from pagemill.rest.app import create_app
 from pagemill.rest.server import Server
 from pagemill.rest.settings import ServeSettings
-from pagemill.runtime.supervisor import BEAT_S, RECYCLE, Life
+from pagemill.runtime.supervisor import RECYCLE, Life
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ HEAD_S = 10.0
 KEEP_ALIVE_S = 75
 """Far longer than ``Retry-After``: a client that comes back must not meet a connection that is just being closed."""
 _DRAIN_S = 10
-"""So long answers in flight may take when the server ends."""
+"""Grace period in seconds for answers in flight when the server shuts down."""
 
 
 class BoundedProtocol(H11Protocol):
@@ -84,9 +84,9 @@ def serve(settings: ServeSettings, listening: socket.socket, life: Life) -> int:
     with the next start. A second one ends the process at once.
 
     Args:
-        settings: Of the server.
+        settings: Settings of the server.
         listening: It outlives a worker that dies: clients wait for the next one.
-        life: Of this process.
+        life: State of this process.
     """
     return asyncio.run(_serve(settings, listening, life))
 
@@ -129,11 +129,6 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
         log.info("stopping when the pages in flight are finished; unfinished jobs go on with the next start")
         server.stop()
 
-    async def beat() -> None:
-        while True:
-            life.vitals.beats += 1
-            await asyncio.sleep(BEAT_S)
-
     async def leave_when_stuck() -> None:
         await server.services.stuck.wait()
         log.warning("a computation hangs for good: the jobs go on in a fresh process")
@@ -155,10 +150,11 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
     async with server:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop)
-        watching = [asyncio.create_task(watch()) for watch in (beat, leave_when_stuck, leave_when_broken)]
+        beating = asyncio.create_task(life.beat())
+        watching = [asyncio.create_task(watch()) for watch in (leave_when_stuck, leave_when_broken)]
         await running.serve(sockets=[listening])
-        for task in watching[1:]:
+        for task in watching:
             task.cancel()
-        # The first one continues while pages in flight are finished
-    watching[0].cancel()
+    # Not before: the server, which finishes pages in flight, would pass for one that hangs.
+    beating.cancel()
     return RECYCLE if recycles else ExitCode.OK

@@ -74,7 +74,7 @@ class RetentionSettings(Settings):
         default=30.0,
         above=0,
         metavar="DAYS",
-        help="Remove jobs, failed ones too, so many days after their end.",
+        help="Remove jobs, failed ones too, this many days after their end.",
     )
     keep_gib: float = option(
         default=100.0,
@@ -123,7 +123,7 @@ class ServeSettings(Settings):
         for key in self.api_keys:
             if len(key) < SHORTEST_KEY or not key.isascii() or not key.isprintable() or " " in key:
                 raise UsageError(
-                    f"an API key is not {SHORTEST_KEY} or more printable ASCII characters",
+                    f"an API key needs at least {SHORTEST_KEY} printable ASCII characters, without spaces",
                     remedy="Make one: python3 -c 'import secrets; print(secrets.token_urlsafe())'",
                 )
         if not self.is_loopback and not self.api_keys and not self.insecure:

@@ -31,7 +31,7 @@ REPEATED = frozenset({"urls"})
 _HEADERS_OF_A_PART = 8
 _HEADER_BYTES = 8 * 1024
 _WRITTEN_AT_ONCE = 1 << 20
-"""Bytes that are collected before a thread writes them."""
+"""Bytes that are collected before a thread parses and writes them."""
 MAX_NAME = 255
 """Characters of a client's file name that are kept."""
 
@@ -82,7 +82,7 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
     Args:
         request: Its body is read here.
         folder: Exists and is empty. What is in it after an error is to be deleted.
-        limits: Of bytes and files.
+        limits: Limits of bytes and files.
         known: Names of the parts that are no files, each at most once; None if the caller judges them.
 
     Raises:
@@ -102,12 +102,15 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
                 max_header_count=_HEADERS_OF_A_PART,
                 max_header_size=_HEADER_BYTES,
             )
+            piece = bytearray()
             async with aclosing(body_of(request)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
-                    parser.write(chunk)
+                    piece += chunk
                     # In larger pieces than they arrive in: each call on a thread costs two switches.
-                    if parts.waiting >= _WRITTEN_AT_ONCE:
-                        await asyncio.to_thread(parts.write)
+                    if len(piece) >= _WRITTEN_AT_ONCE:
+                        await asyncio.to_thread(parser.write, bytes(piece))
+                        piece.clear()
+            await asyncio.to_thread(parser.write, bytes(piece))
         except FormParserError as error:
             raise HttpError(f"the request is malformed: {error}") from None
         if not parts.is_complete:
@@ -119,12 +122,10 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
 
 
 class _Parts:
-    """Takes what the parser finds. Writing is put off to :meth:`write`, which is called on a thread."""
+    """Takes what the parser finds, and writes files; the parser is called on a thread."""
 
     def __init__(self, folder: Path, limits: LimitSettings, known: frozenset[str] | None) -> None:
         self.upload = Upload()
-        self.waiting = 0
-        """Bytes that are not written yet."""
         self.is_complete = False
         self._folder = folder
         self._limits = limits
@@ -135,8 +136,7 @@ class _Parts:
         self._fields = 0
         self._text = bytearray()
         self._file_size = 0
-        self._work: list[tuple[JobFile, bytes]] = []
-        self._open: tuple[JobFile, BinaryIO] | None = None
+        self._file: BinaryIO | None = None
         self.callbacks: dict[str, Callable[..., None]] = {
             "on_part_begin": self._headers.clear,
             "on_header_field": self._take_header,
@@ -148,31 +148,17 @@ class _Parts:
             "on_end": self._complete,
         }
 
-    def write(self) -> None:
-        """Write what has come so far."""
-        work, self._work, self.waiting = self._work, [], 0
-        for each, data in work:
-            if self._open is None or self._open[0] is not each:
-                self.close()
-                path = self._folder / each.file
-                with output_errors(path):
-                    self._open = each, path.open("xb")
-            with output_errors(self._folder / each.file):
-                self._open[1].write(data)
-
     def finish(self) -> None:
-        """Write the rest, and wait until all is on the disk."""
-        self.write()
-        self.close()
+        """Wait until all is on the disk."""
         sync_files([self._folder / file.file for file in self.upload.files])
         sync_directory(self._folder)
 
     def close(self) -> None:
         """Close the file that is being written."""
-        if self._open is not None:
+        file, self._file = self._file, None
+        if file is not None:
             with output_errors(self._folder):
-                self._open[1].close()
-            self._open = None
+                file.close()
 
     def _take_header(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]
@@ -205,7 +191,9 @@ class _Parts:
             )
         # Numbered by us: two files of one name are two documents, and no name of a client is a path.
         files.append(document(len(files) + 1, _file_name(disposition, parameters)))
-        self._work.append((files[-1], b""))  # an empty file is one, too
+        path = self._folder / files[-1].file
+        with output_errors(path):
+            self._file = path.open("xb")
 
     def _check(self, name: str, *, is_file: bool) -> None:
         if is_file:
@@ -231,10 +219,12 @@ class _Parts:
             raise ContentTooLargeError(f"a file is over {limits.max_file_mib:,} MiB", remedy="Split the document.")
         if self.upload.size > limits.max_job_bytes:
             raise ContentTooLargeError(f"the files are over {limits.max_job_mib:,} MiB", remedy="Send several jobs.")
-        self._work.append((self.upload.files[-1], bytes(data[start:end])))
-        self.waiting += size
+        assert self._file is not None
+        with output_errors(self._folder / self.upload.files[-1].file):
+            self._file.write(memoryview(data)[start:end])
 
     def _end(self) -> None:
+        self.close()
         if self._field is not None:
             self.upload.fields.setdefault(self._field, []).append(self._text.decode("utf-8", "replace"))
 

@@ -28,7 +28,7 @@ from pagemill.embedding.vectors import Part, RowKey, VectorFile, VectorPaths, Ve
 from pagemill.errors import DifferentRunError, MissingInputError
 from pagemill.retrieval import database
 from pagemill.retrieval.page_rows import IndexedPages, PageVersion, done_pages, languages_of_run
-from pagemill.store.database import database_errors, is_damage
+from pagemill.store.database import database_errors
 from pagemill.store.files import output_errors, reading_errors
 from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
@@ -88,13 +88,7 @@ def build_index(out: Path, *, progress: Callable[[int, int], None] | None = None
         stack.enter_context(RunLock(out / database.LOCK))
         path = out / database.FILE
         stack.enter_context(database_errors(path, repair=database.repair(path)))
-        try:
-            return _build(reader, path, progress)
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
-            database.delete(path)  # it can be rebuilt from the run
-            return _build(reader, path, progress)
+        return database.rebuilt_if_damaged(path, lambda: _build(reader, path, progress))
 
 
 def _build(reader: RunReader, path: Path, progress: Callable[[int, int], None] | None) -> IndexReport:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from pagemill.errors import DamagedRunError, MissingDependencyError, MissingInputError
 from pagemill.retrieval import tokens
-from pagemill.store.database import Database, version_of
+from pagemill.store.database import Database, delete_database, is_damage, version_of
+
+T = TypeVar("T")
 
 FOLDER = "index"
 """Folder in the run directory."""
@@ -100,11 +103,15 @@ def open_for_reading(path: Path) -> Database:
     return Database(path, read_only=True, accept=_accept, repair=repair(path))
 
 
-def delete(path: Path) -> None:
-    """Delete an index and SQLite's files beside it."""
-    # SQLite would take a log that was left behind for one of the new file.
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+def rebuilt_if_damaged(path: Path, work: Callable[[], T]) -> T:
+    """Do something with an index; where it turns out to be damaged, delete it and do it once more, with a new one."""
+    try:
+        return work()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        delete_database(path)  # an index can be made again from its runs
+        return work()
 
 
 def _accept(connection: sqlite3.Connection, path: Path) -> None:

@@ -48,7 +48,7 @@ def may_be(tag: str, language: str) -> bool:
     """Whether a page of a language may be one of another name: the same, or one of that script.
 
     Args:
-        tag: As :func:`language_of` gives it.
+        tag: A result of :func:`language_of`.
         language: The filter, such as ``en``, which admits ``und-Latn``.
     """
     of_script = any(tag == each and _is_written_in(language, script) for script, each in _TAGS.items())

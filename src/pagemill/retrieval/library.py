@@ -8,7 +8,6 @@ shortened and in half precision, in the same file as the words: a run comes and 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -29,7 +28,7 @@ from pagemill.retrieval.hits import Filters, IndexPart, SearchHit
 from pagemill.retrieval.index import MappedVectors, PageIndex, text_of
 from pagemill.retrieval.page_rows import IndexedPages
 from pagemill.retrieval.ranking import DEPTH
-from pagemill.store.database import Database, database_errors, is_damage
+from pagemill.store.database import Database, database_errors
 from pagemill.store.files import output_errors, write_whole
 from pagemill.store.reading import RunReader
 
@@ -93,13 +92,7 @@ class Library:
         with output_errors(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._errors():
-            try:
-                self._create()
-            except sqlite3.DatabaseError as error:
-                if not is_damage(error):
-                    raise
-                database.delete(self._path)
-                self._create()
+            database.rebuilt_if_damaged(self._path, self._create)
 
     def runs(self) -> dict[str, str]:
         """The runs of the library, each with the stamp with which it was added."""
@@ -162,7 +155,7 @@ class Library:
 
         Args:
             query: Words in any language.
-            owner: Whose runs are searched.
+            owner: Owner of the runs to search.
             collection: The collection to search; None for all of the owner's.
             run: The run to search; None for all.
             languages: Codes such as ``ko``: only pages in one of them.

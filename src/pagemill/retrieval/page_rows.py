@@ -82,7 +82,7 @@ class IndexedPages:
             page: Its record.
             version: Checksum and length of the record.
             languages: Those of the run, where the record has none.
-            vector: Of the page's text, where it is kept here.
+            vector: Vector of the page's text, if the index stores it.
 
         Returns:
             The number of its row; 0 if the page is not finished (it was a moment ago: the run is in progress).

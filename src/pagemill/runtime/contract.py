@@ -63,7 +63,7 @@ def checked(name: str, check: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
         name: What the engine is called.
         check: The check.
         *args: Its arguments.
-        **kwargs: Likewise.
+        **kwargs: Its keyword arguments.
     """
     try:
         return check(*args, **kwargs)

@@ -114,7 +114,7 @@ class DecodingProcess:
         """Send a request and wait for its answer. A caller that gives up must :meth:`kill` the process.
 
         Raises:
-            WorkerCrashError: The process died, or answered nonsense.
+            WorkerCrashError: The process died, or returned an invalid response.
         """
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # the reply will not come
@@ -129,7 +129,7 @@ class DecodingProcess:
         except EOFError:
             raise self._crash() from None
         except msgspec.MsgspecError as error:
-            raise WorkerCrashError(f"a decoding process answered nonsense: {error}") from error
+            raise WorkerCrashError(f"a decoding process returned an invalid response: {error}") from error
 
     def _crash(self) -> WorkerCrashError:
         """The error for a process that closed its output: it is about to end by itself, if it did not already."""
@@ -176,7 +176,7 @@ def fork_ahead(memory: int) -> None:
     thread while there is no other; does nothing on other systems than Linux, whose libraries may not survive a fork.
 
     Args:
-        memory: As that of the service.
+        memory: Memory limit of the service, in bytes.
     """
     if sys.platform == "linux":
         with suppress(OSError):  # a service starts one later

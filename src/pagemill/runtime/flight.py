@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 ALONE_S = 10.0
-"""So long a page that is retried in isolation has the services to itself. Most crash or fail within a second; one that
-computes until its time limit must not hold up all other jobs for minutes."""
+"""Seconds for which a page that is retried in isolation has the services to itself. Most crash or fail within a second;
+one that computes until its time limit must not hold up all other jobs for minutes."""
 
 
 class Admission(Protocol):
@@ -28,7 +28,7 @@ class Admission(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Share:
-    """Whose pages are in flight: those of a job, within those of its owner."""
+    """Pages in flight of a job, counted in those of its owner."""
 
     owner: Share | None = None
     pages: int = 0
@@ -107,7 +107,7 @@ class FlightControl:
         max_pages: Most pages in flight.
         max_bytes: Most bytes of decoded pixels, and of what is kept of them, in flight, by estimate.
         max_with_pixels: Most pages that hold their pixels.
-        enough_requests: No page is admitted while so many requests are outstanding.
+        enough_requests: Number of outstanding requests from which no page is admitted.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class FlightControl:
 
         Args:
             estimated_bytes: What it will hold.
-            share: Whose page it is, where several streams share the control.
+            share: Share that the page belongs to, where several streams use one control.
         """
         waiting = _Waiting(share or Share())
         self._waiting.append(waiting)
@@ -208,7 +208,7 @@ class Ticket:
         self._flight.changed.set()
 
     def shrink(self, bytes: int) -> None:
-        """The page holds no more than so many bytes."""
+        """Lower the bytes that the page holds."""
         self.bytes = min(bytes, self.bytes)
         self._flight.changed.set()
 
@@ -233,8 +233,8 @@ class SharedAdmission:
     time at most.
 
     Args:
-        flight: Of all jobs.
-        share: Of the job.
+        flight: Flight control of all jobs.
+        share: Share of the job.
         alone_s: See above.
     """
 

@@ -43,7 +43,7 @@ def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str
     They are marked where they are declared. Left out is what this run makes no use of.
 
     Args:
-        settings: Of the run.
+        settings: Settings of the run.
         layout: The layout engine, and the model that the user gave for it.
 
     Raises:

@@ -44,7 +44,7 @@ class MicroBatcher(Generic[Item, Answer]):
         threads: Where ``call`` runs.
         max_batch: Most items in a call.
         concurrency: Calls that may run at once.
-        size: Of an item; by default items go in the order of their pages alone.
+        size: Size of an item; by default only the order of pages counts.
         fill_s: Longest time that an item waits for a batch to fill while a lane is free.
         check: Gives an answer back as it is to be used, or raises what is wrong with it.
         free: Frees the model when this is closed, unless a call hangs in it.
@@ -96,7 +96,7 @@ class MicroBatcher(Generic[Item, Answer]):
         """Compute several items of one page; they may travel in different batches.
 
         Raises:
-            PagemillError: As :meth:`submit`, for the first of these items that failed.
+            PagemillError: See :meth:`submit`; for the first of these items that failed.
         """
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in items]

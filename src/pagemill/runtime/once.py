@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from pagemill import tracing
+from pagemill.blocking import cancelled
 
 Thing = TypeVar("Thing")
 
@@ -35,7 +36,7 @@ class Once(Generic[Thing]):
         """The thing.
 
         Raises:
-            Exception: Whatever making it raised, for everybody who waits.
+            Exception: Whatever making it raised, for all who wait.
         """
         # After a failure it is tried again: a server may be back, a file may be there now.
         if self._task is None or (self._task.done() and self.made is None):
@@ -58,7 +59,6 @@ class Once(Generic[Thing]):
     async def close(self) -> None:
         """Stop making it, if that is going on, or dispose of it."""
         if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancelled(self._task)
         if self._dispose and self.made is not None:
             await self._dispose(self.made)

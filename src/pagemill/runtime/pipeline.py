@@ -31,9 +31,9 @@ class Pipeline:
     """Parses streams of pages, one at a time. An async context manager, which enters and leaves the services.
 
     Args:
-        services: Of this pipeline alone, or borrowed.
-        share: Of the flight of all who borrow the services: decides whose pages are admitted first. None for services
-            of this pipeline alone.
+        services: Services of this pipeline alone, or borrowed.
+        share: Share in the flight of all who borrow the services; decides whose pages are admitted first. None for
+            services of this pipeline alone.
     """
 
     is_remote: ClassVar = False
@@ -76,7 +76,7 @@ class Pipeline:
         """Parse all pages of the inputs and yield each when it has ended for good, in no particular order.
 
         Args:
-            inputs: As :class:`pagemill.sources.stream.InputStream` takes them.
+            inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
             options: What to take of them.
             catalogue: What is known of the inputs from earlier runs; None for a stream on its own.
             journal: Told about attempts before they begin and when they end badly.

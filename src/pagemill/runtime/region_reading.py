@@ -58,7 +58,7 @@ class _Batching:
 
     Args:
         what: The engine, for messages.
-        stuck: As of :class:`pagemill.runtime.threads.ComputeThreads`. The engine has a thread of its own, made on first
+        stuck: See :class:`pagemill.runtime.threads.ComputeThreads`. The engine has a thread of its own, made on first
             use: a batch takes so long that pages would wait for one of theirs.
     """
 

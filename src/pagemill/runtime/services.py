@@ -96,8 +96,8 @@ class Services:
         """These services for one of many streams, to be entered and left by it.
 
         Args:
-            settings: Of the stream, which describes with a client of its own then: answers are kept in its run. None
-                for those of the services, and their describer.
+            settings: Settings of the stream, which then describes with a client of its own: answers are kept in its
+                run. None for those of the services, and their describer.
         """
         services = copy.copy(self)
         services._stack, services._own = AsyncExitStack(), ()

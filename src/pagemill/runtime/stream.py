@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from pagemill.blocking import cancelled
 from pagemill.parsing.page import ParsedPage, SkippedPage, dead_page
 from pagemill.runtime.flight import Admission, Ticket
 from pagemill.runtime.schedules import Schedule
@@ -37,7 +38,7 @@ class Journal(Protocol):
         """An attempt ended badly, and the page will be tried again, alone."""
 
     async def unopened(self, page: ParsedPage) -> ParsedPage:
-        """The source of a page does not open, which was begun without a look at it; returns the page for the source."""
+        """The source of a page that was begun does not open; returns the page that stands for the source."""
 
 
 class EndedPages(Protocol):
@@ -132,8 +133,7 @@ class PageStream:
     async def close(self) -> None:
         """Close the source and cancel the pages in flight, as leaving the loop does."""
         if self._producer is not None:
-            self._producer.cancel()
-            await asyncio.gather(self._producer, return_exceptions=True)
+            await cancelled(self._producer)
 
     async def _produce(self) -> None:
         try:

@@ -28,15 +28,15 @@ IDLE_DEATHS = 3
 BUSY_DEATHS = 10
 """The same with pages in flight: each death costs them an attempt, so that the next worker goes on with others."""
 FOREIGN_KILLS = 3
-"""So many times a worker may be killed from outside (SIGKILL, with memory left) before that is held against
-its pages: a person does it once or twice, a memory guard in user space again and again."""
+"""Kills from outside (SIGKILL, with memory left) that do not count as attempts of the pages in flight: a person kills a
+worker once or twice, a memory guard in user space again and again."""
 SAME_REQUEST_S = 0.25
 """A signal that comes twice within this time was sent once: ``timeout`` signals its child and then the whole group."""
 BEAT_S = 0.5
 """Interval of the heartbeats of a supervised run."""
 CHECK_S = 1.0
 """How often the parent looks for a sign of life."""
-_SECOND_SIGNAL_CHECKS = 2  # so long a worker may take to end itself
+_SECOND_SIGNAL_CHECKS = 2  # grace period of a worker that was asked to end
 
 _FOREIGN = "SIGKILL, sent by another process"
 _ERASE_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
@@ -80,7 +80,15 @@ class Life:
     """How the one before died (a signal's name, an exit status); None when none died, or one was killed from outside,
     which its pages have no part in."""
     supervised: bool = False
-    """Somebody starts the worker again when it exits with ``RECYCLE``."""
+    """A parent restarts the worker when it exits with ``RECYCLE``."""
+
+    async def beat(self) -> NoReturn:
+        """Send heartbeats until the task is cancelled; they do no harm where nobody supervises."""
+        import asyncio  # the light parent does without
+
+        while True:
+            self.vitals.beats += 1
+            await asyncio.sleep(BEAT_S)
 
 
 def supervise(
@@ -99,8 +107,8 @@ def supervise(
     Args:
         work: Returns the exit status; prints its own errors. It is called once in every child.
         busy_deaths: Deaths in a row with pages in flight, and none ended in between, before giving up.
-        silence_s: A worker that has given signs of life is killed when there was none for so long.
-        healthy_s: A worker that lived for so long was not killed by its start: earlier deaths are forgotten.
+        silence_s: Seconds without a sign of life after which a worker that gave some is killed.
+        healthy_s: Lifetime in seconds after which earlier deaths are forgotten: the worker did start.
 
     Returns:
         The exit status of the last worker. When that died of SIGINT or SIGTERM, this process dies of it, too.

@@ -85,7 +85,7 @@ class ComputeThreads:
 
     Args:
         threads: Calls that run at once.
-        name: Of the threads.
+        name: Name of the threads.
         stuck: Set once a call hangs that nobody waits for; one event may serve several pools.
         grace_s: Seconds, of CPU time if it uses any, until a call that was given up counts as stuck.
     """
@@ -116,13 +116,13 @@ class ComputeThreads:
     def start(
         self, function: Callable[[], R], *, operation: str = "", items: int = 1, place: int | None = None
     ) -> Call[R]:
-        """Have a function called on a thread as soon as one is free.
+        """Call a function on a thread as soon as one is free.
 
         Args:
-            function: To be called.
+            function: The function.
             operation: Name of a microbatch, for traces.
-            items: In the microbatch.
-            place: In the queue, the lowest is next; by default that of the current page.
+            items: Number of items in the microbatch.
+            place: Place in the queue, the lowest is next; by default that of the current page.
         """
         if len(self._threads) < self._size:
             self._add_thread()

@@ -52,7 +52,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class CorpusPlan(msgspec.Struct, frozen=True):
-    """What a corpus takes on the cluster."""
+    """Time, cost and disk of a corpus on the cluster."""
 
     pages: int
     seconds: float

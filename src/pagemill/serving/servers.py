@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Self
+from typing import Self
 
+from pagemill.blocking import cancelled
 from pagemill.errors import first_of
 from pagemill.inference.exchange import Exchange
 from pagemill.serving.server import ModelServer
@@ -81,10 +82,3 @@ class ModelServers:
         await cancelled(*self._watches)  # first, or a watch would restart what is stopped here
         await asyncio.gather(*(server.stop() for server in self._servers))
         await self._exchange.close()
-
-
-async def cancelled(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks and wait for their end."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

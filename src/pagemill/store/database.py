@@ -68,7 +68,7 @@ CREATE TABLE crops (
 CREATE INDEX crops_record ON crops (record);
 CREATE TABLE garbage (      -- crops and documents of removed pages, to be deleted
     path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-CREATE TABLE derived (      -- a file that holds the lines of all records up to this one, in so many bytes
+CREATE TABLE derived (      -- a file with the lines of all records up to this one, and its size in bytes
     name TEXT PRIMARY KEY, record INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE digests (
     path BLOB PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, digest BLOB NOT NULL
@@ -325,7 +325,7 @@ def _recognize(connection: sqlite3.Connection, path: Path) -> None:
     if application == 0 or _statements_of(connection) in ([], _STATEMENTS):
         raise DamagedRunError(f"{path} is not an intact database of a run", remedy=REPAIR)
     if application != APPLICATION_ID:
-        raise OutputError(f"{path} is not from pagemill", remedy="Choose another directory with -o.")
+        raise OutputError(f"{path} is not a database of pagemill", remedy="Choose another directory with -o.")
     raise OutputError(
         f"{path} was written by another version of pagemill (format {version}; this version reads {FORMAT})",
         remedy="Continue with that version. To parse again: choose another directory with -o, or parse --fresh.",
@@ -343,6 +343,13 @@ def version_of(connection: sqlite3.Connection) -> tuple[int, int]:
         int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
     )
     return application, version
+
+
+def delete_database(path: Path) -> None:
+    """Delete a database with SQLite's files beside it; there may be none."""
+    # The database last: SQLite would take a journal that was left behind for one of the next file of that name.
+    for suffix in ("-wal", "-shm", "-journal", ""):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def require_no_journal(path: Path) -> None:

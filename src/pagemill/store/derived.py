@@ -31,7 +31,7 @@ class Exporters(msgspec.Struct, frozen=True, kw_only=True):
     document_markdown: Callable[[Iterable[PageResult]], str | Iterable[str]]
     """Called with a document's pages in page order."""
     document_json: Callable[[Iterable[PageResult], DocumentInfo, bool], str | bytes | Iterable[str]]
-    """Likewise, with the metadata of the document, and whether it has unfinished pages."""
+    """Called with the same pages, the metadata of the document, and whether it has unfinished pages."""
     report: Report | None = None
     """Called with all pages in input order, the preview of a page id, and the summary.
 

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from pagemill.errors import DamagedRunError
-from pagemill.store.database import Database
+from pagemill.store.database import Database, delete_database
 
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB NOT NULL) STRICT, WITHOUT ROWID"
 
@@ -61,7 +61,6 @@ class DescriptionStore:
                     self._answers = _Answers(self._file)
                 except DamagedRunError:
                     # A cache: a damaged one is replaced, and costs requests, not the run.
-                    for suffix in ("-wal", "-shm", ""):
-                        self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+                    delete_database(self._file)
                     self._answers = _Answers(self._file)
             return self._answers

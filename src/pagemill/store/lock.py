@@ -53,7 +53,7 @@ class RunLock:
     Args:
         path: The file; created if it does not exist, and not deleted.
         wait_s: Seconds to wait for the owner.
-        task: As :attr:`Owner.task`.
+        task: See :attr:`Owner.task`.
 
     Raises:
         LockedError: Another process holds it, or this one does.

@@ -112,7 +112,7 @@ def open_run(
     Args:
         out: The directory.
         identity: The settings that change results.
-        settings: As in :meth:`RunDatabase.start_session`.
+        settings: See :meth:`RunDatabase.start_session`.
         mode: What to do with what the directory holds.
 
     Returns:
@@ -121,7 +121,7 @@ def open_run(
     Raises:
         DifferentRunError: It holds a run with other settings.
         DamagedRunError: The database is damaged or missing, and ``run.json``, too.
-        OutputError: As for :func:`refuse`, or the directory cannot be written; NoSpaceError when the disk is full.
+        OutputError: See :func:`refuse`; or the directory cannot be written; NoSpaceError when the disk is full.
     """
     holding = refuse(out, mode)
     run = None

@@ -201,7 +201,7 @@ class RunReader(Database):
 
         Args:
             on_damage: Called with what is wrong with a record, which is then left out, instead of raising it.
-            stored: As they are stored.
+            stored: Give the records as stored, without the structure of their document.
             markdown: Their Markdown follows the structure of the document, which takes as long as all else; they may
                 have none without.
 
@@ -217,7 +217,7 @@ class RunReader(Database):
         """Each document's id with its records in page order; documents in the order in which they were found.
 
         Args:
-            on_damage: As in :meth:`pages`.
+            on_damage: See :meth:`pages`.
         """
         for document, doc_id in self.each("SELECT document, doc_id FROM documents ORDER BY document"):
             yield doc_id, self._records(f"p.document = ? {_PAGE_ORDER}", (document,), on_damage=on_damage)
@@ -228,7 +228,7 @@ class RunReader(Database):
         return self._records(where, (doc_id.casefold(),), markdown=markdown)
 
     def page(self, page_id: str, *, stored: bool = False) -> PageResult:
-        """The record of the page of this id.
+        """The record of a page by its id.
 
         Raises:
             DamagedRunError: It is damaged, or there is none.
@@ -292,7 +292,7 @@ class RunReader(Database):
         return held[1]
 
     def structure(self, doc_id: str) -> Overlay:
-        """The structure of a document by its id; that of an unknown one is empty."""
+        """The structure of a document by its id; empty for an unknown document."""
         document = self.one("SELECT document FROM documents WHERE name = ?", (doc_id.casefold(),))
         return Overlay() if document is None else self.overlay(document)
 

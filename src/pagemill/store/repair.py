@@ -46,7 +46,7 @@ def repair(path: Path, *, exporters: Exporters, quick: bool = False) -> tuple[Ve
     Args:
         path: The run directory.
         exporters: The formats that the run was written with.
-        quick: As in :func:`~pagemill.store.verify.verify`.
+        quick: See :func:`~pagemill.store.verify.verify`.
 
     Returns:
         The findings before, and the repairs.

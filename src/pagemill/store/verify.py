@@ -168,7 +168,7 @@ class Examination:
     Args:
         path: The run directory.
         exporters: The formats that the run was written with.
-        quick: As in :func:`verify`.
+        quick: See :func:`verify`.
         owner: The process that is using it; None if the caller holds the lock.
     """
 

@@ -1,11 +1,11 @@
 import json
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
+from local_web import Handler, serving
 
 from pagemill.app import doctor
 from pagemill.app.doctor import Area, CheckResult, Readiness, examine
@@ -34,21 +34,38 @@ def found(area: Area, what: str, **options) -> CheckResult:
     return next(finding for finding in examine([area], **options) if finding.what == what)
 
 
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(command, words, catch_exceptions=False)
+
+
 def test_every_area_can_be_looked_at():
     findings = list(examine(Area))
     assert {finding.area for finding in findings} == set(Area)
     assert all(finding.remedy for finding in findings if finding.verdict is not Readiness.OK)
 
 
-def test_a_missing_package_names_its_extra(monkeypatch):
+@pytest.fixture
+def no_packages(monkeypatch):
     def lacking(name: str) -> str:
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(doctor, "version", lacking)
-    finding = found(Area.VLM, "aiohttp")
-    assert (finding.verdict, finding.remedy) == (Readiness.MISSING, f"Install it: {install_extra('vlm')}")
-    local = found(Area.EMBED, "sentence-transformers")  # vectors can come from a server, or the embedded engine
-    assert (local.verdict, local.remedy) == (Readiness.WARNING, f"Install it: {install_extra('embed')}")
+
+
+@pytest.mark.usefixtures("no_packages")
+@pytest.mark.parametrize(
+    ("area", "package", "verdict"),
+    [
+        ("vlm", "aiohttp", Readiness.MISSING),
+        ("serve", "fastapi", Readiness.MISSING),
+        ("mcp", "mcp", Readiness.MISSING),
+        ("ray", "ray", Readiness.MISSING),
+        ("embed", "sentence-transformers", Readiness.WARNING),  # vectors also come from a server or the embedded engine
+    ],
+)
+def test_a_missing_package_names_its_extra(area, package, verdict):
+    finding = found(Area(area), package)
+    assert (finding.verdict, finding.remedy) == (verdict, f"Install it: {install_extra(area)}")
 
 
 def test_who_reads_the_formulas_of_scans(monkeypatch):
@@ -58,13 +75,6 @@ def test_who_reads_the_formulas_of_scans(monkeypatch):
     offers.clear()
     finding = found(Area.PARSE, "formulas")
     assert (finding.verdict, finding.remedy) == (Readiness.WARNING, "pagemill models download cpu-best")
-
-
-def test_an_engine_that_does_not_load(monkeypatch):
-    answer = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback\nImportError: libGL.so.1\n")
-    monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: answer)
-    finding = found(Area.PARSE, "embedded engines")
-    assert (finding.verdict, finding.detail) == (Readiness.MISSING, "ImportError: libGL.so.1")
 
 
 def test_a_probe_that_hangs(monkeypatch):
@@ -78,31 +88,19 @@ def test_a_probe_that_hangs(monkeypatch):
 @pytest.fixture
 def answering():
     """Starts a server that gives one answer to everything; returns its URL and the requests that it gets."""
-    servers = []
+    with ExitStack() as servers:
 
-    def start(status: int, content: bytes) -> tuple[str, list[tuple[str, str | None]]]:
-        asked = []
+        def start(status: int, content: bytes) -> tuple[str, list[tuple[str, str | None]]]:
+            asked = []
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                asked.append((self.path, self.headers["Authorization"]))
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+            class Always(Handler):
+                def do_GET(self):
+                    asked.append((self.path, self.headers["Authorization"]))
+                    self.answer(status, content)
 
-            def log_message(self, *arguments):
-                pass
+            return servers.enter_context(serving(Always)).url, asked
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}", asked
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+        yield start
 
 
 @pytest.mark.parametrize("written", ["{}", "{}/", "{}/v1"])
@@ -139,44 +137,41 @@ def test_a_closed_port():
 
 
 def test_only_named_areas_must_be_complete():
-    assert CliRunner().invoke(command, [], catch_exceptions=False).exit_code == 0
-    assert CliRunner().invoke(command, ["serve-model"], catch_exceptions=False).exit_code == 6
-    assert CliRunner().invoke(command, ["--server", "http://127.0.0.1:1"], catch_exceptions=False).exit_code == 6
+    assert invoke().exit_code == 0
+    assert invoke("serve-model").exit_code == 6
+    assert invoke("--server", "http://127.0.0.1:1").exit_code == 6
 
 
 def test_without_an_area_nothing_is_missing_that_nobody_asked_for():
-    printed = CliRunner().invoke(command, [], catch_exceptions=False).stdout
+    printed = invoke().stdout
     ready, optional = printed.split("\nOptional\n")
     assert ready.startswith("Ready\nmachine: ")
     assert "MISSING" not in printed
     assert "serve-model: start model servers on this machine" in optional
     assert "  -        vLLM: vLLM is not installed\n" in optional
-    assert "MISSING  vLLM" in CliRunner().invoke(command, ["serve-model"], catch_exceptions=False).stdout
+    assert "MISSING  vLLM" in invoke("serve-model").stdout
 
 
 def test_what_parsing_needs_is_missing_without_an_area(monkeypatch):
-    answer = subprocess.CompletedProcess([], 1, stdout="", stderr="ImportError: libGL.so.1\n")
+    answer = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback\nImportError: libGL.so.1\n")
     monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: answer)
-    ended = CliRunner().invoke(command, [], catch_exceptions=False)
+    ended = invoke()
     assert ended.exit_code == 6
     ready, missing = ended.stdout.split("\nMissing\n")
     assert "libGL" not in ready
     assert "MISSING  embedded engines: ImportError: libGL.so.1" in missing
 
 
+@pytest.mark.usefixtures("no_packages")
 def test_one_command_that_installs_several_is_printed_once(monkeypatch):
-    def lacking(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(doctor, "version", lacking)
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
-    printed = CliRunner().invoke(command, ["gpu"], catch_exceptions=False).stdout
+    printed = invoke("gpu").stdout
     assert printed.count(install_extra("gpu")) == 1
     assert "accelerator" not in printed  # there is nothing to ask yet
 
 
 def test_json():
-    listed = json.loads(CliRunner().invoke(command, ["serve-model", "--json"], catch_exceptions=False).stdout)
+    listed = json.loads(invoke("serve-model", "--json").stdout)
     assert {row["area"] for row in listed} == {"serve-model"}
     assert any(row["verdict"] == "missing" and row["remedy"] for row in listed)
 
@@ -192,13 +187,3 @@ def test_publishing_needs_a_token(monkeypatch):
     assert found(Area.PUBLISH, "login").verdict is Readiness.MISSING
     monkeypatch.setattr(huggingface_hub, "get_token", lambda: "t")
     assert found(Area.PUBLISH, "login").verdict is Readiness.OK
-
-
-@pytest.mark.parametrize(("area", "package"), [("serve", "fastapi"), ("mcp", "mcp"), ("ray", "ray")])
-def test_servers_and_clusters_are_checked_for_their_packages(monkeypatch, area: str, package: str):
-    def lacking(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(doctor, "version", lacking)
-    finding = found(Area(area), package)
-    assert (finding.verdict, finding.remedy) == (Readiness.MISSING, f"Install it: {install_extra(area)}")

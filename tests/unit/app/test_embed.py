@@ -33,6 +33,13 @@ from pagemill.store.lock import RunLock
 from pagemill.store.reading import RunReader
 
 
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A run of the sample pages."""
+    write_run(tmp_path / "run", sample_pages())
+    return tmp_path / "run"
+
+
 def check_texts(out: Path, dtype_tolerance: float = 1e-6) -> None:
     """Each vector is that of its page or region as the records have it now, and none is missing."""
     with RunReader.open(out) as reader:
@@ -51,9 +58,7 @@ def made(out: Path) -> set[str]:
     return {path.stem for path in (out / FOLDER).glob("*.npy")}
 
 
-def test_pages_regions_and_queries(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    write_run(out, sample_pages())
+def test_pages_regions_and_queries(out: Path) -> None:
     engine = TellingEngine()
     outcome = run_embed(out, engine, queries=(("q1", "who turns the wheel?"), ("q2", "바퀴")))
     assert (outcome.exit_code, outcome.failed) == (ExitCode.OK, 0)
@@ -74,9 +79,7 @@ def test_pages_regions_and_queries(tmp_path: Path) -> None:
         np.testing.assert_allclose(file.find("q2"), expected, atol=1e-6)
 
 
-def test_only_what_changed_is_embedded_again(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    write_run(out, sample_pages())
+def test_only_what_changed_is_embedded_again(out: Path) -> None:
     run_embed(out, TellingEngine())
     again = TellingEngine()
     assert run_embed(out, again).parts[Part.TEXT].embedded == 0
@@ -92,9 +95,7 @@ def test_only_what_changed_is_embedded_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"dtype": "float16"}, {"dimension": 4}])
-def test_half_precision_and_fewer_components(tmp_path: Path, options: dict[str, Any]) -> None:
-    out = tmp_path / "run"
-    write_run(out, sample_pages())
+def test_half_precision_and_fewer_components(out: Path, options: dict[str, Any]) -> None:
     run_embed(out, TellingEngine(), **options)
     with VectorFile.open(out, Part.TEXT) as file:
         assert file.vectors.shape == (3, options.get("dimension", DIMENSION))
@@ -110,9 +111,7 @@ def test_half_precision_and_fewer_components(tmp_path: Path, options: dict[str, 
         run_embed(out, TellingEngine(), dimension=17)
 
 
-def test_another_engine_is_refused_until_fresh(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    write_run(out, sample_pages())
+def test_another_engine_is_refused_until_fresh(out: Path) -> None:
     run_embed(out, TellingEngine())
     with pytest.raises(DifferentRunError, match="model 'other', not 'm'"):
         run_embed(out, TellingEngine(model="other"))
@@ -200,7 +199,7 @@ def test_vectors_of_a_batch_are_written_together_and_not_on_the_event_loop(tmp_p
     assert not any(on_loop for _, on_loop in appended)
 
 
-def test_an_embedding_that_is_cancelled_waits_for_what_is_being_written(tmp_path: Path, monkeypatch) -> None:
+def test_an_embedding_that_is_cancelled_waits_for_what_is_being_written(out: Path, monkeypatch) -> None:
     begun, go = threading.Event(), threading.Event()
 
     def append(self: VectorWriter, rows: Sequence[VectorRow], vectors: Vectors) -> None:
@@ -219,8 +218,6 @@ def test_an_embedding_that_is_cancelled_waits_for_what_is_being_written(tmp_path
 
     original = VectorWriter.append
     monkeypatch.setattr(VectorWriter, "append", append)
-    out = tmp_path / "run"
-    write_run(out, sample_pages())
     asyncio.run(cancelled())
     monkeypatch.setattr(VectorWriter, "append", original)
     rest = TellingEngine()
@@ -228,9 +225,7 @@ def test_an_embedding_that_is_cancelled_waits_for_what_is_being_written(tmp_path
     assert len(rest.embedded) < 3  # of three pages: what was being written is there
 
 
-def test_a_damaged_record_costs_no_other_page(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    write_run(out, sample_pages())
+def test_a_damaged_record_costs_no_other_page(out: Path) -> None:
     damage_record(out, "letter_1")
     outcome = run_embed(out, TellingEngine(), parts=frozenset({Part.TEXT}))
     assert outcome.exit_code == ExitCode.PAGES_FAILED
@@ -238,9 +233,7 @@ def test_a_damaged_record_costs_no_other_page(tmp_path: Path) -> None:
     assert outcome.parts[Part.TEXT].rows == 2
 
 
-def test_two_at_once(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    write_run(out, sample_pages())
+def test_two_at_once(out: Path) -> None:
     lock = RunLock(out / ".pagemill" / "embeddings.lock")
     try:
         with pytest.raises(LockedError, match=f"{out} is in use"):
@@ -249,9 +242,7 @@ def test_two_at_once(tmp_path: Path) -> None:
         lock.release()
 
 
-def test_what_an_engine_cannot_do(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    write_run(out, sample_pages())
+def test_what_an_engine_cannot_do(tmp_path: Path, out: Path) -> None:
     with pytest.raises(UsageError, match="cannot embed images"):
         run_embed(out, TellingEngine(), parts=frozenset({Part.IMAGES, Part.TEXT}))
     with pytest.raises(UsageError, match="--input is for page images"):

@@ -88,12 +88,15 @@ async def test_an_output_error_ends_the_run_and_keeps_what_came_before(tmp_path,
     assert json.loads((tmp_path / "out" / "run.json").read_text())["pages"] == 1
 
 
-class Interrupting:
-    """Sends a signal to the process when the second page is there."""
+class Listening:
+    """Notes what it is told, and sends a signal to the process when the second page is there."""
 
-    def __init__(self, number: signal.Signals) -> None:
+    def __init__(self, number: signal.Signals | None = None) -> None:
         self.number = number
         self.pages = 0
+        self.skipped: list[int] = []
+        self.again: list[str] = []
+        self.hung: list[bool] = []
         self.before: int | None = None
         self.in_flight: int | None = None
 
@@ -102,14 +105,15 @@ class Interrupting:
 
     def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
         self.pages += 1
-        if self.pages == 2:
+        self.skipped.append(skipped)
+        if self.pages == 2 and self.number:
             signal.raise_signal(self.number)
 
     def postponed(self, page: ParsedPage) -> None:
-        raise AssertionError("no page is tried again")
+        self.again.append(page.record.page_id)
 
     def hangs(self, *, fresh_process: bool) -> None:
-        raise AssertionError("no page hangs")
+        self.hung.append(fresh_process)
 
     def stopping(self, in_flight: int) -> None:
         self.in_flight = in_flight
@@ -120,7 +124,7 @@ class Interrupting:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_drains_the_run_and_the_handlers_come_back(tmp_path, number):
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    progress = Interrupting(number)
+    progress = Listening(number)
     outcome = await run(tmp_path / "out", FakePipeline(page(1), page(2), page(3), endless=True), progress)
     assert outcome.exit_code is ExitCode.INTERRUPTED
     assert progress.in_flight is not None
@@ -132,7 +136,7 @@ async def test_a_signal_drains_the_run_and_the_handlers_come_back(tmp_path, numb
 async def test_an_ignored_signal_stays_ignored(tmp_path):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        progress = Interrupting(signal.SIGINT)
+        progress = Listening(signal.SIGINT)
         outcome = await run(tmp_path / "out", FakePipeline(page(1), page(2), page(3)), progress)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -175,16 +179,10 @@ def life(**options: Any) -> Life:
 
 async def test_a_page_that_is_tried_again_is_counted_once(tmp_path):
     bad, good = page(1, ExitCode.CRASH), page(1)
-    told: list[str] = []
-
-    class Listening(Interrupting):
-        def postponed(self, page: ParsedPage) -> None:
-            told.append(page.record.page_id)
-
-    mine = life()
-    outcome = await run(tmp_path / "out", FakePipeline(good, postponed=(bad,)), Listening(signal.SIGINT), life=mine)
+    mine, progress = life(), Listening()
+    outcome = await run(tmp_path / "out", FakePipeline(good, postponed=(bad,)), progress, life=mine)
     assert (outcome.exit_code, outcome.summary.pages, outcome.summary.failed) == (ExitCode.OK, 1, 0)
-    assert told == records(tmp_path / "out") == ["d_1"]
+    assert progress.again == records(tmp_path / "out") == ["d_1"]
     assert (mine.vitals.done, mine.vitals.failed, mine.vitals.attempts, mine.vitals.in_flight) == (1, 0, 2, 0)
     assert mine.vitals.beats > 0
 
@@ -193,7 +191,7 @@ async def test_pages_in_flight_are_known_to_the_parent(tmp_path):
     mine = life()
     seen: list[int] = []
 
-    class Listening(Interrupting):
+    class Watching(Listening):
         def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
             seen.append(mine.vitals.in_flight)
 
@@ -204,7 +202,7 @@ async def test_pages_in_flight_are_known_to_the_parent(tmp_path):
             for each in self.pages:
                 yield each
 
-    await run(tmp_path / "out", TwoAtOnce(page(1), page(2)), Listening(signal.SIGINT), life=mine)
+    await run(tmp_path / "out", TwoAtOnce(page(1), page(2)), Watching(), life=mine)
     assert seen == [1, 0]
 
 
@@ -227,41 +225,27 @@ async def test_nobody_restarts_an_unsupervised_run_so_it_goes_on_when_something_
 
 @pytest.mark.parametrize("supervised", [True, False])
 async def test_a_hang_is_told_once_in_all_lives(tmp_path, supervised):
-    told = []
-
-    class Told(Interrupting):
-        def hangs(self, *, fresh_process: bool) -> None:
-            told.append(fresh_process)
-
-        def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
-            pass
-
-    mine = Life(supervised=supervised)
+    mine, progress = Life(supervised=supervised), Listening()
     for number in (1, 2):
         pipeline = FakePipeline(page(number), endless=supervised)
         pipeline.stuck.set()
-        await run(tmp_path / "out", pipeline, Told(signal.SIGINT), life=mine)
-    assert told == [supervised]
+        await run(tmp_path / "out", pipeline, progress, life=mine)
+    assert progress.hung == [supervised]
 
 
 async def test_skipped_pages_are_no_failure_and_have_no_record(tmp_path):
-    told: list[int] = []
-
-    class Listening(Interrupting):
-        def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
-            told.append(skipped)
-
+    progress = Listening()
     skipped = SkippedPage(ref=ref(page(1)), reason="duplicate of e")
-    outcome = await run(tmp_path / "out", FakePipeline(skipped, page(2)), Listening(signal.SIGINT))
+    outcome = await run(tmp_path / "out", FakePipeline(skipped, page(2)), progress)
     assert (outcome.exit_code, outcome.summary.pages, outcome.summary.skipped) == (ExitCode.OK, 1, 1)
     assert records(tmp_path / "out") == ["d_2"]
-    assert told == [1]
+    assert progress.skipped == [1]
 
 
 async def test_pages_of_earlier_invocations_count_for_the_exit_code(tmp_path):
     out = tmp_path / "out"
     assert (await run(out, FakePipeline(page(1, ExitCode.INPUT), page(2)))).exit_code is ExitCode.PAGES_FAILED
-    progress = Interrupting(signal.SIGINT)
+    progress = Listening()
     again = await run(out, FakePipeline(), progress)  # nothing is left to do
     assert (again.exit_code, again.failures, progress.before) == (ExitCode.PAGES_FAILED, [], 2)
 
@@ -286,7 +270,7 @@ async def test_the_directory_is_told_whether_the_input_was_read_to_its_end(tmp_p
     monkeypatch.setattr(RunDirectory, "finish", lambda self, **how: told.append(how))
     pipeline = FakePipeline(page(1), page(2), endless=stopped)
     pipeline.complete = stopped or complete
-    await run(tmp_path / "out", pipeline, Interrupting(signal.SIGINT) if stopped else None)
+    await run(tmp_path / "out", pipeline, Listening(signal.SIGINT) if stopped else None)
     assert told == [{"interrupted": stopped, "complete": complete}]
 
 

@@ -37,21 +37,12 @@ def test_queries_are_found_beside_the_pages(tmp_path: Path, layout: Layout):
     texts, same = query_texts(AUTO, shards(folder))
     assert texts == tuple((query.id, query.query) for query in queries)
     assert same == where
+    assert find_query_table([str(folder)]).queries == queries
 
 
-@pytest.mark.parametrize("layout", Layout)
-def test_in_the_folder_that_was_named(tmp_path: Path, layout: Layout):
-    folder = miniature_corpus.write(tmp_path / "data", layout)
-    assert len(find_query_table([str(folder)]).queries) == len(QUESTIONS)
-
-
-def test_where_a_pattern_looks(tmp_path: Path):
+def test_a_pattern_or_the_file_itself_may_be_named(tmp_path: Path):
     folder = miniature_corpus.write(tmp_path / "data")
     assert len(find_query_table([str(folder / "*.parquet")]).queries) == len(QUESTIONS)
-
-
-def test_the_file_itself_may_be_named(tmp_path: Path):
-    folder = miniature_corpus.write(tmp_path / "data")
     qa = folder / f"{miniature_corpus.QA}.parquet"
     assert read_query_texts(qa) == query_texts(AUTO, shards(folder))[0]
 

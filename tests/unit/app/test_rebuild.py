@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from small_run import in_database
 from synthetic_run import sample_pages, write_run
 
 from pagemill.app.exporters import default_exporters
@@ -87,18 +88,14 @@ def test_a_list_of_changes_is_not_overwritten(run: Path, tmp_path: Path) -> None
 
 
 def test_no_changes_are_found_where_no_structure_is_kept(run: Path) -> None:
-    with sqlite3.connect(run / DATABASE) as database:
-        database.execute("DELETE FROM overlays")  # as after a rebuild that was cut off
-    database.close()
+    in_database(run, "DELETE FROM overlays")  # as after a rebuild that was cut off
     assert not rebuild(run, ChunkSettings()).changes
 
 
 def test_a_run_without_facts_gets_its_structure(run: Path) -> None:
     before = files(run)
-    with sqlite3.connect(run / DATABASE) as database:
-        database.execute("DELETE FROM overlays")
-        database.execute("DELETE FROM facts")
-    database.close()
+    in_database(run, "DELETE FROM overlays")
+    in_database(run, "DELETE FROM facts")
     rebuild(run, ChunkSettings())
     assert files(run) == before
     assert not rebuild(run, ChunkSettings()).changes

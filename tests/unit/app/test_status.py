@@ -60,6 +60,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert status.in_flight == []
     assert status.rate is None
     assert status.seconds_left is None
+    assert msgspec.json.decode(msgspec.json.encode(status), type=RunStatus) == status
 
 
 @pytest.mark.parametrize("interrupted", [True, False])
@@ -97,13 +98,6 @@ def test_documents_with_failed_or_unmet_pages_are_not_complete(tmp_path: Path) -
     assert status_of(tmp_path / "failed").documents == 0
 
 
-def test_an_interrupted_run(tmp_path: Path) -> None:
-    with open_run(tmp_path) as run:
-        write(run, page("d", 1), 0)
-        run.finish(interrupted=True, complete=False)
-    assert status_of(tmp_path).state is RunState.INTERRUPTED
-
-
 def test_a_run_that_ended_without_a_word_is_cut_off(tmp_path: Path) -> None:
     with open_run(tmp_path) as run:
         write(run, page("d", 1), 0)
@@ -128,12 +122,6 @@ def test_sizes_are_those_of_the_files(tmp_path: Path) -> None:
     assert sizes["crops"] == sum(file.stat().st_size for file in (tmp_path / "crops").iterdir())
     assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
     assert "report" not in sizes
-
-
-def test_a_status_survives_json(tmp_path: Path) -> None:
-    write_run(tmp_path, sample_pages())
-    status = status_of(tmp_path)
-    assert msgspec.json.decode(msgspec.json.encode(status), type=RunStatus) == status
 
 
 def test_pages_no_longer_in_the_input_have_not_ended(tmp_path: Path) -> None:

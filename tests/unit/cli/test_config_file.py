@@ -39,7 +39,7 @@ def test_options_are_named_as_on_the_command_line():
     [
         ("[parse]\nlangs = 'ko'", r"\[parse\] langs: there is no such option", "Did you mean lang?"),
         ("[prase]\nlang = 'ko'", r"\[prase\]: there is no such command", "Did you mean parse?"),
-        ("parse = 1", "parse is no table", "Write the options"),
+        ("parse = 1", "parse is not a table", "Write its options"),
         ("[parse]\ncrops = 'no'", "crops is 'no'", "true, false"),
         ("[parse]\nlang = {a = 1}", "lang is", ""),
         ("[parse]\ntrust-remote-code = 'm'", "runs code", "--config pagemill.toml"),

@@ -3,16 +3,15 @@
 import asyncio
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import AsyncIterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import h11
 import httpx
 import pytest
+from local_web import Handler, serving
 from rest_world import FastEngines, World, image, rest_world
 
 import pagemill
@@ -277,7 +276,7 @@ async def test_an_event_may_hold_a_line_separator() -> None:
 RUNNING = httpx.Response(200, json=JOB | {"state": "running"}).content
 
 
-class Handler(BaseHTTPRequestHandler):
+class OneJob(Handler):
     """A server with one job."""
 
     def do_GET(self) -> None:
@@ -285,22 +284,15 @@ class Handler(BaseHTTPRequestHandler):
         content = httpx.Response(200, json=found or {}).content
         if self.path == "/v1/jobs/b/events":
             found, content = JOB, b"event: job\ndata: " + RUNNING + b"\n\n"
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None: ...
+        self.answer(200 if found else 404, content)
 
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_the_synchronous_client(inside: bool, caplog: pytest.LogCaptureFixture) -> None:
     """Also where an event loop runs already, as in notebooks."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    def use() -> None:
-        with pagemill.Client(f"http://127.0.0.1:{server.server_port}") as client:
+    def use(url: str) -> None:
+        with pagemill.Client(url) as client:
             assert client.wait("a").state is JobState.FINISHED
             jobs = client.jobs()
             assert next(jobs).id == "a"
@@ -315,17 +307,11 @@ def test_the_synchronous_client(inside: bool, caplog: pytest.LogCaptureFixture) 
             client.job("a")
         assert not client._thread._thread.is_alive()
 
-    async def in_a_loop() -> None:
-        use()
+    async def in_a_loop(url: str) -> None:
+        use(url)
 
-    try:
-        if inside:
-            asyncio.run(in_a_loop())
-        else:
-            use()
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(OneJob) as server:
+        asyncio.run(in_a_loop(server.url)) if inside else use(server.url)
 
 
 def test_a_client_that_nobody_closes() -> None:
@@ -340,5 +326,5 @@ def test_a_client_that_nobody_closes() -> None:
 
 
 def test_an_address_that_is_none() -> None:
-    with pytest.raises(UsageError, match="no URL"):
+    with pytest.raises(UsageError, match="not the URL"):
         pagemill.Client("127.0.0.1:8080")

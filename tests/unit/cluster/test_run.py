@@ -13,7 +13,7 @@ from coded_pages import CorpusMaker
 from pagemill.cluster import run as run_module
 from pagemill.cluster.exchange import Exchange
 from pagemill.cluster.run import ClusterRun
-from pagemill.cluster.units import UnitError, UnitPageResult, UnitResult, WorkerTask, decode_unit, encode
+from pagemill.cluster.units import UnitPageResult, UnitResult, WorkerTask, decode_unit, encode
 from pagemill.config.machine import RuntimeSettings
 from pagemill.config.settings import LayoutChoice, ParseSettings
 from pagemill.document.identity import PageKey
@@ -284,7 +284,7 @@ async def test_results_that_come_twice_are_taken_once(tmp_path):
 
 
 async def test_an_error_of_a_worker_ends_the_run(tmp_path):
-    error = UnitError(category=NetworkError.category, message="no server answers", remedy=None)
+    error = PageError(component="worker", category=NetworkError.category, message="no server answers")
     with pytest.raises(NetworkError, match="no server answers"):
         await run_with(tmp_path, lambda unit: [UnitResult(number=unit.number, node="one", error=error)])
 
@@ -381,7 +381,7 @@ async def test_a_unit_whose_worker_is_gone_for_good_is_retried(tmp_path, monkeyp
 
 
 async def test_a_unit_without_room_on_one_machine_goes_to_another(tmp_path):
-    full = UnitError(category=NoSpaceError.category, message="no room", remedy=None)
+    full = PageError(component="worker", category=NoSpaceError.category, message="no room")
     refused = []
 
     def worker(unit):

@@ -4,8 +4,6 @@ import errno
 import hashlib
 import io
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from ssl import SSLError
 from urllib.error import HTTPError, URLError
@@ -13,6 +11,7 @@ from urllib.error import HTTPError, URLError
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from local_web import Handler, serving
 from tiny_formulanet import FRACTION, write
 
 from pagemill.cli.models import command
@@ -32,7 +31,7 @@ URL = "https://models.invalid/some/path/tiny.onnx"
 def server():
     """A server with the file; ``files`` may be changed."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Models(Handler):
         def do_GET(self):
             asked.append(self.path)
             body = files.get(self.path)
@@ -41,18 +40,10 @@ def server():
             self.end_headers()
             self.wfile.write(body or b"")
 
-        def log_message(self, *_):
-            pass
-
     files, asked, short = {"/some/path/tiny.onnx": BYTES}, [], [0]
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
-        thread.start()
+    with serving(Models) as httpd:
         httpd.files, httpd.asked, httpd.short = files, asked, short
-        httpd.url = f"http://127.0.0.1:{httpd.server_address[1]}"
         yield httpd
-        httpd.shutdown()
-        thread.join()
 
 
 def test_a_file_is_fetched_from_the_same_path_of_a_mirror(server, tmp_path):

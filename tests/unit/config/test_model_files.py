@@ -29,28 +29,19 @@ def no_cache(monkeypatch, tmp_path):
 
 def test_complete(tmp_path):
     assert is_complete(make_model(tmp_path / "one"))
-    assert is_complete(make_model(tmp_path / "two", shards=["a.safetensors", "b.safetensors"]))
+    shards = ["a.safetensors", "b.safetensors"]
+    assert is_complete(make_model(tmp_path / "two", shards=shards))
+    assert not is_complete(make_model(tmp_path / "three", shards=shards, missing=shards[1:]))
 
 
-def test_a_shard_is_missing(tmp_path):
-    assert not is_complete(
-        make_model(tmp_path / "m", shards=["a.safetensors", "b.safetensors"], missing=["b.safetensors"])
-    )
+WEIGHT_MAPS = ["{}", "3", '{"a": 1}', '{"a": "../secret"}']
 
 
-@pytest.mark.parametrize(
-    "index", ["", "[]", "{}", '{"weight_map": {}}', '{"weight_map": 3}', '{"weight_map": {"a": 1}}']
-)
-def test_a_damaged_index_is_not_complete(tmp_path, index):
-    folder = make_model(tmp_path / "m")
-    (folder / "model.safetensors.index.json").write_text(index)
-    assert not is_complete(folder)
-
-
-def test_an_index_cannot_name_files_elsewhere(tmp_path):
+@pytest.mark.parametrize("index", ["", "[]", "{}", *(f'{{"weight_map": {each}}}' for each in WEIGHT_MAPS)])
+def test_an_index_that_is_damaged_or_names_files_elsewhere_is_not_complete(tmp_path, index):
     folder = make_model(tmp_path / "m")
     (tmp_path / "secret").write_text("x")
-    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../secret"}}')
+    (folder / "model.safetensors.index.json").write_text(index)
     assert not is_complete(folder)
 
 

@@ -1,15 +1,14 @@
 """The engine that asks servers, with a server that writes down what it is asked."""
 
 import base64
-import http.server
 import io
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from local_web import Handler, serving
 from PIL import Image
 
 pytest.importorskip("aiohttp")
@@ -31,7 +30,7 @@ class Server:
         self.answer = self.embed
         server = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Pooling(Handler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
@@ -42,18 +41,10 @@ class Server:
                 self.reply(*server.answer(self.path, body))
 
             def reply(self, status: int, body: Any) -> None:
-                data = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                self.answer(status, json.dumps(body).encode())
 
-            def log_message(self, *_: Any) -> None: ...
-
-        self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
-        self._thread.start()
+        self._serving = serving(Pooling)
+        self.url = self._serving.__enter__().url
 
     def embed(self, path: str, body: Any) -> tuple[int, Any]:
         if path == "/tokenize":
@@ -66,9 +57,7 @@ class Server:
         return 200, {"data": data[::-1]}
 
     def close(self) -> None:
-        self._http.shutdown()
-        self._thread.join()
-        self._http.server_close()
+        self._serving.__exit__(None, None, None)
 
 
 @pytest.fixture

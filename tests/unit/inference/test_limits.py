@@ -81,14 +81,6 @@ def test_rejections_bring_it_down(capacity):
     assert 0.5 * capacity <= sum(settled) / len(settled) <= 1.5 * capacity
 
 
-def test_a_burst_of_rejections_counts_once():
-    limit = InFlightLimit(100)
-    tickets = [limit.begin(number + 1) for number in range(100)]
-    for ticket in tickets:
-        limit.overloaded(ticket)
-    assert limit.value == 70
-
-
 def test_a_server_that_rejects_everybody_lowers_it_once_until_it_answers():
     limit = InFlightLimit(100)
     for _ in range(50):

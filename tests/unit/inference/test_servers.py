@@ -50,6 +50,13 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
+async def asking(servers: ServerPool, avoid: PooledServer | None = None) -> asyncio.Task[PooledServer]:
+    """Somebody who has asked for a server."""
+    task = asyncio.create_task(servers.acquire(avoid))
+    await turn()
+    return task
+
+
 async def test_the_one_with_the_fewest_in_flight_is_next():
     servers = pool(9, 9, 9)
     given_out = [await servers.acquire() for _ in range(6)]
@@ -80,8 +87,7 @@ async def test_one_that_failed_goes_elsewhere_even_if_it_has_to_wait():
     servers = pool(1, 1)
     first, second = servers.servers
     second.in_flight = 1
-    task = asyncio.create_task(servers.acquire(avoid=first))
-    await turn()
+    task = await asking(servers, avoid=first)
     assert not task.done()
     servers.release(second)
     assert await task is second
@@ -98,10 +104,8 @@ async def test_one_that_failed_goes_back_when_there_is_no_other():
 async def test_a_retry_goes_before_those_that_never_had_a_turn():
     servers = pool(1)
     server = await servers.acquire()
-    fresh = asyncio.create_task(servers.acquire())
-    await turn()
-    retry = asyncio.create_task(servers.acquire(avoid=server))
-    await turn()
+    fresh = await asking(servers)
+    retry = await asking(servers, avoid=server)
     servers.release(server)
     await turn()
     assert (retry.done(), fresh.done()) == (True, False)
@@ -123,8 +127,7 @@ async def test_a_server_that_is_down_is_not_asked_and_serves_those_that_waited_w
 async def test_waiting_ends_when_no_server_was_up_for_too_long():
     servers = pool(1, wait_s=0.0)
     servers.mark_down(servers.servers[0])
-    task = asyncio.create_task(servers.acquire())
-    await turn()
+    task = await asking(servers)
     servers.give_up_waiting()
     with pytest.raises(NetworkError, match=r"http://s0"):
         await task
@@ -160,8 +163,7 @@ async def test_waiting_for_one_that_is_down_ends_while_the_others_are_counted_ou
     servers = pool(1, 1, wait_s=0.0)
     servers.mark_down(servers.servers[0])
     servers.count_out(servers.servers[1], UsageError("no"))
-    task = asyncio.create_task(servers.acquire())
-    await turn()
+    task = await asking(servers)
     servers.give_up_waiting()
     with pytest.raises(NetworkError, match=r"http://s0$"):
         await task
@@ -170,8 +172,7 @@ async def test_waiting_for_one_that_is_down_ends_while_the_others_are_counted_ou
 async def test_waiting_for_a_busy_server_does_not_end():
     servers = pool(1, wait_s=0.0)
     server = await servers.acquire()
-    task = asyncio.create_task(servers.acquire())
-    await turn()
+    task = await asking(servers)
     servers.give_up_waiting()
     await turn()
     assert not task.done()
@@ -189,8 +190,7 @@ async def test_a_pause_ends_by_itself():
 async def test_a_wait_that_is_given_up_as_it_ends_gives_the_server_back():
     servers = pool(1)
     server = await servers.acquire()
-    task = asyncio.create_task(servers.acquire())
-    await turn()
+    task = await asking(servers)
     servers.release(server)  # given to the task, which has not run yet
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from local_web import Handler, serving
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -121,39 +122,20 @@ def test_without_the_packages_a_configured_run_goes_on_and_says_so(
 @pytest.mark.slow
 @pytest.mark.integration
 def test_a_run_sends_a_trace_of_each_page_to_the_configured_address(tmp_path: Path):
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-    from threading import Thread
-
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     received: list[bytes] = []
 
-    class Collector(BaseHTTPRequestHandler):
+    class Collector(Handler):
         def do_POST(self) -> None:
             received.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None: ...
+            self.answer(200)
 
     sample = Path(__file__).parents[3] / "samples" / "report.pdf"
-    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        command = [
-            sys.executable,
-            "-m",
-            "pagemill",
-            "parse",
-            str(sample),
-            "-o",
-            str(tmp_path / "out"),
-            "--pages",
-            "1-2",
-        ]
-        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": address}
+    command = [sys.executable, "-m", "pagemill", "parse", sample, "-o", tmp_path / "out", "--pages", "1-2"]
+    with serving(Collector) as server:
+        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url}
         subprocess.run(command, env=os.environ | environment, check=True, timeout=300)
-        server.shutdown()
     spans = [
         each
         for body in received

@@ -129,9 +129,7 @@ async def test_every_answer_is_guarded_against_being_taken_for_something_else(wo
 
 async def test_what_comes_out_of_documents_is_sandboxed(world):
     hostile = "<script>alert(1)<" + "img src=x onerror=alert(1)>.png"
-    answer = await world.client.post("/v1/jobs", files=[("files", (hostile, image()))])
-    id = answer.json()["id"]
-    await world.client.get(f"/v1/jobs/{id}?wait=30")
+    id = (await world.finished((hostile, image())))["id"]
     for suffix in ("html", "md", "json", "docling.json"):
         answer = await world.client.get(f"/v1/jobs/{id}/documents/0001.{suffix}")
         policy = answer.headers["content-security-policy"]
@@ -145,9 +143,8 @@ async def test_what_comes_out_of_documents_is_sandboxed(world):
 
 async def test_the_log_holds_no_names_no_queries_and_no_texts(world, caplog):
     with caplog.at_level(logging.DEBUG, logger="pagemill.rest"):
-        files = [("files", ("secret plan.png", image(123))), ("files", ("worse plan.pdf", b"%PDF-1.4 broken"))]
-        job = (await world.client.post("/v1/jobs", files=files, data={"collection": "hidden"})).json()
-        await world.client.get(f"/v1/jobs/{job['id']}?wait=30")
+        files = [("secret plan.png", image(123)), ("worse plan.pdf", b"%PDF-1.4 broken")]
+        job = await world.finished(*files, data={"collection": "hidden"})
         await world.client.get("/v1/jobs?collection=hidden")
         await world.client.get(f"/v1/jobs/{job['id']}/documents/0001.md")
     assert "/v1/jobs/{id}" in caplog.text

@@ -4,7 +4,7 @@ import asyncio
 import io
 import zipfile
 
-from rest_world import frames, image, rest_world
+from rest_world import frames, image, rest_world, until
 
 from pagemill.rest import uploads
 from pagemill.rest.settings import LimitSettings
@@ -23,11 +23,6 @@ def part(content: bytes, disposition: str = 'form-data; name="files"; filename="
 
 
 END = f"--{BOUNDARY}--\r\n".encode()
-
-
-async def until(event) -> None:
-    for _ in iter(event, True):
-        await asyncio.sleep(0.001)
 
 
 def nothing_left(world) -> bool:
@@ -75,8 +70,8 @@ async def test_no_name_of_a_client_becomes_a_path(world):
     id = answer.json()["id"]
     files = (world.server.settings.jobs_folder / id / "inputs").iterdir()
     assert sorted(file.stem for file in files) == [f"{number:04}" for number in range(1, 9)]
-    await world.client.get(f"/v1/jobs/{id}?wait=30")
-    archive = zipfile.ZipFile(io.BytesIO((await world.client.get(f"/v1/jobs/{id}/download.zip")).content))
+    await world.ended(id)
+    archive = await world.archive(id)
     assert len(archive.namelist()) == len(set(archive.namelist())) == 4 * len(names) + 1
     for member in archive.namelist():
         assert not member.startswith("/")

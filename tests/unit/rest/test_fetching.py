@@ -4,9 +4,9 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from local_web import Handler, serving
 from rest_world import image, rest_world
 
 from pagemill.errors import InputError, TooLargeError
@@ -18,7 +18,7 @@ from pagemill.rest.settings import LimitSettings
 PUBLIC = "93.184.216.34"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Pages(Handler):
     """Answers by the path."""
 
     def do_GET(self):
@@ -49,24 +49,16 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(image())
 
-    def log_message(self, *_):
-        pass
-
 
 @contextmanager
 def web():
-    """A web server; its port and what it was asked."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.asked, server.closed = [], threading.Event()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.closed.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    """A web server, and what it was asked."""
+    with serving(Pages) as server:
+        server.asked, server.closed = [], threading.Event()
+        try:
+            yield server
+        finally:
+            server.closed.set()
 
 
 @pytest.fixture
@@ -248,7 +240,7 @@ async def test_urls_of_a_job_share_its_bounds(tmp_path, open_net, monkeypatch):
     async with rest_world(tmp_path / "data", allow_urls=True, limits=limits) as world:
         sources = [{"url": f"http://example.org/{n}.png"} for n in range(2)]
         answer = await world.client.post("/v1/jobs", json={"sources": sources})
-        await world.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")
+        await world.ended(answer.json()["id"])
     assert [most for most, _ in asked] == [2**20, 2**20 - 600_000]
     assert 5 >= asked[0][1] >= asked[1][1]
 
@@ -265,10 +257,10 @@ async def test_a_job_of_urls_fetches_parses_and_names_them(tmp_path, open_net):
             sources = {"sources": [{"url": f"{at}/file.png?token=secret"}]}
             answer = await world.client.post("/v1/jobs", json=sources)
             assert answer.status_code == 202, answer.text
-            job = (await world.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")).json()
+            job = await world.ended(answer.json()["id"])
             assert (job["state"], job["name"]) == ("finished", "file.png")
             answer = await world.client.post("/v1/jobs", json={"sources": [{"url": f"{at}/missing"}]})
-            job = (await world.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")).json()
+            job = await world.ended(answer.json()["id"])
             assert (job["state"], job["error"]["category"]) == ("failed", "network")
             answer = await world.client.post("/v1/jobs", json={"sources": [{"url": "file:///etc/passwd"}]})
             assert answer.status_code == 422

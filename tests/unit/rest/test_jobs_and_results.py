@@ -11,7 +11,7 @@ import msgspec
 import pikepdf
 import pytest
 from made_pdfs import pages
-from rest_world import animation, frames, image, rest_world, rows
+from rest_world import animation, archive, frames, image, rest_world, rows
 
 from pagemill.document.jobs import Pages
 from pagemill.errors import DamagedRunError, NetworkError
@@ -50,7 +50,7 @@ async def test_a_job_from_the_upload_to_the_archive(world):
     assert "shade 10" in (await world.client.get(f"{at}/documents/0001.md")).text
     docling = (await world.client.get(f"{at}/documents/0001.docling.json")).json()
     assert docling["schema_name"] == "DoclingDocument"
-    archive = zipfile.ZipFile(io.BytesIO((await world.client.get(f"{at}/download.zip")).content))
+    archive = await world.archive(job["id"])
     assert archive.testzip() is None
     assert "documents/page 2.md" in archive.namelist()
     assert str(world.server.settings.data).encode() not in b"".join(map(archive.read, archive.namelist()))
@@ -61,8 +61,7 @@ async def test_an_archive_is_provisional_while_one_of_its_documents_is(world, mo
     with zipfile.ZipFile(data, "w") as archive:
         archive.writestr("a.txt", "alpha")
         archive.writestr("b.txt", "beta")
-    job = (await world.client.post("/v1/jobs", files=[("files", ("a.zip", data.getvalue()))])).json()
-    await world.client.get(f"/v1/jobs/{job['id']}?wait=30")
+    job = await world.finished(("a.zip", data.getvalue()))
     monkeypatch.setattr(RunReader, "is_provisional", lambda self, doc_id: doc_id == "b")
     found = (await world.client.get(f"/v1/jobs/{job['id']}/documents/0001.json")).json()
     assert found["provisional"] and "beta" in json.dumps(found)
@@ -111,7 +110,7 @@ async def test_a_bad_file_beside_good_ones_is_a_failed_page_that_can_be_retried(
     (world.server.settings.jobs_folder / job["id"] / "inputs" / "0002.png").write_bytes(image(2))
     again = await world.client.post(f"/v1/jobs/{job['id']}/retry")
     assert (again.status_code, again.json()["state"]) == (202, "queued")
-    ended = (await world.client.get(f"/v1/jobs/{job['id']}?wait=30")).json()
+    ended = await world.ended(job["id"])
     assert (ended["state"], ended["pages"]["failed"]) == ("finished", 0)
 
 
@@ -125,7 +124,7 @@ async def test_a_password_can_come_later(world):
     for password, counts in (("wrong", [0, 1]), ("mill", [2, 1])):
         answer = await world.client.post(f"{at}/retry", json={"password": password})
         assert answer.status_code == 202
-        job = (await world.client.get(f"{at}?wait=30")).json()
+        job = await world.ended(job["id"])
         assert [each["pages"] for each in job["documents"]] == counts
     assert job["pages"] == {"total": 3, "finished": 3, "failed": 0}
     assert "mill" not in json.dumps(job)
@@ -152,10 +151,10 @@ async def test_results_that_lack_pages_say_so(tmp_path, files, said):
     async with rest_world(tmp_path / "data", limits=LimitSettings(max_job_pages=4)) as world:
         at = f"/v1/jobs/{(await world.finished(*files))['id']}"
         document = await world.client.get(f"{at}/documents/0001.md")
-        archive = await world.client.get(f"{at}/download.zip")
-    assert document.headers.get("pagemill-incomplete") == archive.headers.get("pagemill-incomplete") == said
-    with zipfile.ZipFile(io.BytesIO(archive.content)) as opened:
-        noted = opened.read("INCOMPLETE.txt").decode() if "INCOMPLETE.txt" in opened.namelist() else None
+        results = await world.client.get(f"{at}/download.zip")
+    assert document.headers.get("pagemill-incomplete") == results.headers.get("pagemill-incomplete") == said
+    opened = archive(results)
+    noted = opened.read("INCOMPLETE.txt").decode() if "INCOMPLETE.txt" in opened.namelist() else None
     assert noted == (said and f"When this archive was made: {said}.\n")
 
 
@@ -167,11 +166,9 @@ async def test_results_of_pages_that_are_incomplete_say_so(world):
 
 async def test_each_document_of_the_rows_of_a_dataset_is_in_the_results_once(world):
     """Ids of rows name documents: also as a file, and as a file is called here."""
-    files = [("rows.parquet", rows("0002_1", "v1.2_1")), ("v1.2.png", image(3))]
-    answer = await world.client.post("/v1/jobs", files=[("files", each) for each in files])
-    at = f"/v1/jobs/{answer.json()['id']}"
-    assert (await world.client.get(f"{at}?wait=30")).json()["state"] == "finished"
-    archive = zipfile.ZipFile(io.BytesIO((await world.client.get(f"{at}/download.zip")).content))
+    job = await world.finished(("rows.parquet", rows("0002_1", "v1.2_1")), ("v1.2.png", image(3)))
+    at = f"/v1/jobs/{job['id']}"
+    archive = await world.archive(job["id"])
     texts = {name: archive.read(name).decode() for name in archive.namelist() if name.endswith(".md")}
     assert len(archive.namelist()) == len(set(archive.namelist()))
     assert sorted(texts.values()) == ["shade 1\n", "shade 2\n", "shade 3\n"]
@@ -213,13 +210,6 @@ async def test_a_removed_job_is_gone_with_its_files(world):
     assert list(world.server.settings.jobs_folder.iterdir()) == []
 
 
-async def test_a_request_that_is_repeated_with_its_key_makes_one_job(world):
-    key = {"Idempotency-Key": "once"}
-    first, second = [(await world.send(image(), headers=key)).json()["id"] for _ in range(2)]
-    assert first == second
-    assert len(list(world.server.settings.jobs_folder.iterdir())) == 1
-
-
 async def test_options_are_checked_before_a_job_is_accepted(world):
     for options, status in [
         ("[]", 422),
@@ -244,7 +234,7 @@ async def test_jobs_go_on_after_a_restart(tmp_path):
         id = (await world.send(image(7))).json()["id"]
     (tmp_path / "data" / "jobs" / new_id()).mkdir()  # an upload that was not acknowledged
     async with rest_world(tmp_path / "data") as world:
-        assert (await world.client.get(f"/v1/jobs/{id}?wait=30")).json()["state"] == "finished"
+        assert (await world.ended(id))["state"] == "finished"
         assert [path.name for path in world.server.settings.jobs_folder.iterdir()] == [id]
 
 
@@ -323,14 +313,14 @@ async def test_a_job_of_another_version_starts_over(tmp_path):
     async with rest_world(tmp_path / "data") as world:
         # Its results are those of another version: they are neither mixed with new ones nor thrown away.
         await world.client.post(f"/v1/jobs/{id}/retry")
-        job = (await world.client.get(f"/v1/jobs/{id}?wait=30")).json()
+        job = await world.ended(id)
         assert (job["state"], job["pages"]) == ("failed", {"total": 2, "finished": 2, "failed": 1})
         assert "new job" in job["error"]["remedy"]
         assert "shade 5" in (await world.client.get(f"/v1/jobs/{id}/documents/0001.md")).text
     with closing(sqlite3.connect(tmp_path / "data" / "jobs.sqlite")) as table, table:  # as if it had never ended
         table.execute("UPDATE jobs SET state = 'running', finished = NULL, retry = 0")
     async with rest_world(tmp_path / "data") as world:
-        job = (await world.client.get(f"/v1/jobs/{id}?wait=30")).json()
+        job = await world.ended(id)
         assert (job["state"], job["pages"]) == ("finished", {"total": 2, "finished": 2, "failed": 1})
         # Who had seen the pages of before gets the new ones.
         known = {"Last-Event-ID": before[1][1]}
@@ -348,7 +338,7 @@ async def test_documents_that_another_process_finished_have_their_pages(tmp_path
         table.execute("UPDATE jobs SET state = 'running', finished = NULL")
         table.execute("UPDATE documents SET pages = NULL")
     async with rest_world(tmp_path / "data") as world:
-        job = (await world.client.get(f"/v1/jobs/{before['id']}?wait=30")).json()
+        job = await world.ended(before["id"])
     assert [each["pages"] for each in job["documents"]] == [each["pages"] for each in before["documents"]] == [3, 1]
 
 

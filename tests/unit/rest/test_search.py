@@ -83,7 +83,7 @@ async def test_nothing_is_found_in_a_job_that_ended_before_it_had_pages(tmp_path
     async with rest_world(tmp_path, allow_urls=True) as world:
         request = {"sources": [{"url": "http://127.0.0.1/private.pdf"}]}
         job = (await world.client.post("/v1/jobs", json=request)).json()["id"]
-        assert (await world.client.get(f"/v1/jobs/{job}?wait=30")).json()["state"] == "failed"
+        assert (await world.ended(job))["state"] == "failed"
         assert await found(world, "7", job=job) == []
 
 

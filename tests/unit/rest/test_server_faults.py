@@ -4,12 +4,11 @@ import asyncio
 import io
 import re
 import threading
-import zipfile
 
 import pikepdf
 import pytest
 from made_pdfs import pages
-from rest_world import image, rest_world
+from rest_world import image, rest_world, until
 
 from pagemill.errors import NetworkError, NoSpaceError, OutputError
 from pagemill.rest import runner, server
@@ -19,11 +18,6 @@ from pagemill.rest.settings import LimitSettings
 from pagemill.rest.uploads import document
 from pagemill.runtime.pipeline import Pipeline
 from pagemill.store.run_directory import RunDirectory
-
-
-async def until(event) -> None:
-    for _ in iter(lambda: bool(event()), True):
-        await asyncio.sleep(0.001)
 
 
 async def start(data) -> None:
@@ -96,8 +90,7 @@ async def test_jobs_go_on_when_the_table_can_be_written_again(world, monkeypatch
     monkeypatch.setattr(JobTable, "end", end_later)
     monkeypatch.setattr(JobTable, "get", get_later)
     monkeypatch.setattr(JobTable, "requeue", full)
-    answer = await world.send(image())
-    job = (await world.client.get(f"/v1/jobs/{answer.json()['id']}?wait=30")).json()
+    job = await world.finished(image())
     assert (job["state"], job["pages"]["failed"], refused) == ("finished", 0, ["end", "get"])
     assert (await world.client.get("/readyz")).status_code == 200
 
@@ -187,8 +180,7 @@ async def test_a_defect_is_an_answer_like_others(world, monkeypatch, caplog):
 
 
 async def test_the_error_of_a_job_names_its_file(world):
-    job = (await world.client.post("/v1/jobs", files=[("files", ("empty.pdf", b"%PDF-1.4"))])).json()
-    job = (await world.client.get(f"/v1/jobs/{job['id']}?wait=30")).json()
+    job = await world.finished(("empty.pdf", b"%PDF-1.4"))
     assert job["error"]["message"].startswith("empty.pdf"), job["error"]
 
 
@@ -230,7 +222,7 @@ async def test_a_request_that_is_cancelled_while_its_job_is_stored_leaves_a_whol
     let.set()
     await asyncio.gather(request, return_exceptions=True)
     (id,) = world.server.jobs.ids()
-    assert (await world.client.get(f"/v1/jobs/{id}?wait=30")).json()["state"] == "finished"
+    assert (await world.ended(id))["state"] == "finished"
 
 
 async def test_numbers_that_no_table_holds_are_refused(world):
@@ -299,9 +291,7 @@ async def test_images_of_a_table_are_those_of_the_column_that_was_parsed(world):
     file = io.BytesIO()
     parquet.write_table(arrow.table({"scan": [image(1)], "other": [image(3)], "name": ["x"]}), file)
     options = {"options": '{"image_column": "scan", "id_column": "name"}'}
-    answer = await world.client.post("/v1/jobs", files=[("files", ("t.parquet", file.getvalue()))], data=options)
-    at = f"/v1/jobs/{answer.json()['id']}"
-    assert (await world.client.get(f"{at}?wait=30")).json()["state"] == "finished"
+    at = f"/v1/jobs/{(await world.finished(('t.parquet', file.getvalue()), data=options))['id']}"
     (page,) = (await world.client.get(f"{at}/pages")).json()["pages"]
     assert (await world.client.get(f"{at}/pages/{page['n']}/image")).status_code == 200
 
@@ -311,9 +301,7 @@ async def test_the_image_of_a_page_that_lacks_its_password_is_an_error_of_the_re
     with pikepdf.new() as document:
         document.add_blank_page()
         document.save(file, encryption=pikepdf.Encryption(owner="o", user="u"))
-    answer = await world.client.post("/v1/jobs", files=[("files", ("locked.pdf", file.getvalue()))])
-    at = f"/v1/jobs/{answer.json()['id']}"
-    await world.client.get(f"{at}?wait=30")
+    at = f"/v1/jobs/{(await world.finished(('locked.pdf', file.getvalue())))['id']}"
     (page,) = (await world.client.get(f"{at}/pages")).json()["pages"]
     answer = await world.client.get(f"{at}/pages/{page['n']}/image")
     assert (answer.status_code, answer.json()["error"]["category"]) == (422, "encrypted")
@@ -321,19 +309,15 @@ async def test_the_image_of_a_page_that_lacks_its_password_is_an_error_of_the_re
 
 async def test_files_in_an_archive_have_names_of_their_own(world):
     names = ("a.png", "a-0003.png", "a.png")
-    answer = await world.client.post("/v1/jobs", files=[("files", (name, image())) for name in names])
+    answer = await world.send(*((name, image()) for name in names))
     results = await world.server.results(answer.json()["id"], "")
     assert len(set(results.file_names().values())) == 3
 
 
 async def test_a_name_that_ends_as_a_format_is_no_other_documents(world):
-    answer = await world.client.post(
-        "/v1/jobs", files=[("files", (f"a{more}.png", image())) for more in ("", ".docling")]
-    )
-    at = f"/v1/jobs/{answer.json()['id']}"
-    assert (await world.client.get(f"{at}?wait=30")).json()["state"] == "finished"
-    archive = zipfile.ZipFile(io.BytesIO((await world.client.get(f"{at}/download.zip")).content))
-    assert len(set(archive.namelist())) == len(archive.namelist()) > 8
+    job = await world.finished(("a.png", image()), ("a.docling.png", image()))
+    members = (await world.archive(job["id"])).namelist()
+    assert len(set(members)) == len(members) > 8
 
 
 async def test_pictures_of_a_sandboxed_document_may_be_shown_by_it(world, monkeypatch):

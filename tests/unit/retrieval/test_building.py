@@ -20,6 +20,7 @@ from pagemill.retrieval import building, database
 from pagemill.retrieval.building import build_index
 from pagemill.retrieval.hits import IndexPart
 from pagemill.retrieval.index import SearchIndex
+from pagemill.store.database import delete_database
 from pagemill.store.lock import RunLock
 from pagemill.store.opening import OpenMode
 from pagemill.store.reading import RunReader
@@ -110,7 +111,7 @@ def test_a_build_that_is_cut_off_is_gone_on_with(run: Path, monkeypatch: pytest.
     with SearchIndex(run) as index:
         assert index.behind is None
     before = contents_of(run)
-    database.delete(run / database.FILE)
+    delete_database(run / database.FILE)
     build_index(run)
     assert contents_of(run) == before
 

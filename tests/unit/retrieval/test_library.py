@@ -40,6 +40,7 @@ def test_words_korean_and_misspelt_words_are_found(library: Library, out: Path) 
     assert found(library, "체험교실")[0] == ("a", "공고_1")
     assert found(library, "shuters")[0] == ("a", "mill_2")
     assert found(library, "xylophone") == []
+    assert found(library, 'wheel" OR * NEAR(') == [("a", "mill_1")]  # nothing in a query is syntax
     hit = library.search("wheel", owner="")[0]
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["wheel"]
     assert hit.region == 1
@@ -137,8 +138,3 @@ def test_statistics_that_cannot_be_written_are_an_error_with_a_remedy(library: L
 def test_a_search_that_makes_no_sense(library: Library, query: str, top: int) -> None:
     with pytest.raises(UsageError):
         library.search(query, owner="", top=top)
-
-
-def test_nothing_in_a_query_is_syntax(library: Library, out: Path) -> None:
-    put(library, "a", out)
-    assert found(library, 'wheel" OR * NEAR(') == [("a", "mill_1")]

@@ -16,17 +16,6 @@ def counts(flight: FlightControl) -> tuple[int, int, int, int]:
     return len(tickets), with_pixels, size, sum(ticket.requests for ticket in tickets)
 
 
-async def test_pages_wait_for_a_free_slot():
-    flight = FlightControl(max_pages=1, max_bytes=100)
-    first = await flight.enter(10)
-    second = asyncio.create_task(flight.enter(10))
-    await asyncio.sleep(0)
-    assert not second.done()
-    first.leave()
-    await second
-    assert counts(flight) == (1, 1, 10, 0)
-
-
 async def test_a_page_over_the_whole_budget_flies_alone():
     flight = FlightControl(max_pages=4, max_bytes=100)
     first = await flight.enter(10)

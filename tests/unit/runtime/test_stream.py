@@ -171,10 +171,6 @@ async def test_leaving_early_cancels_the_pages_in_flight():
     assert sorted(cancelled) == [2, 3]
 
 
-async def test_no_pages_end_at_once():
-    assert [result async for result in stream(Source(), at_once, pages=1).pages()] == []
-
-
 async def test_a_consumer_that_is_cancelled_leaves_no_task_and_no_open_source():
     source = Source(*map(page, range(1, 10)))
 

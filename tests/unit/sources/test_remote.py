@@ -3,11 +3,10 @@
 import json
 import socket
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
+from local_web import Handler, serving
 
 from pagemill.errors import (
     MissingDependencyError,
@@ -22,31 +21,19 @@ from pagemill.sources.items import RemoteFile, SkippedFiles
 from pagemill.sources.remote import copy_to_disk, expand_url, unreachable
 
 
-class _Answers(BaseHTTPRequestHandler):
+class _Answers(Handler):
     """Answers ``/404`` with status 404, and so on."""
 
     def do_GET(self) -> None:
-        content = b"<html>an error of a proxy</html>"
-        self.send_response(int(Path(self.path).stem))
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(content)
+        self.answer(int(Path(self.path).stem), b"<html>an error of a proxy</html>")
 
     do_HEAD = do_GET
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture
 def web() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with serving(_Answers) as server:
+        yield server.url
 
 
 def _error(url: str) -> PagemillError:

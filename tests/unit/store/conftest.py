@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
-from small_run import write_run
+from small_run import DATABASE, write_run
 
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
@@ -52,6 +52,17 @@ class Store:
     def open(self, **options: Any) -> RunDirectory:
         settings: dict[str, Any] = {"exporters": EXPORTERS, "identity": {"lang": ["en"]}, "settings": {"threads": 2}}
         return RunDirectory.open(self.out, **settings | options)
+
+    def write(self, *pages: int | PageResult, **options: Any) -> None:
+        """A run of these pages, or the next process of one, from its start to its end."""
+        with self.open(**options) as run:
+            for page in pages:
+                run.write_page(self.page(page) if isinstance(page, int) else page)
+            run.finish()
+
+    @property
+    def database(self) -> Path:
+        return self.out / DATABASE
 
     @staticmethod
     def digest(source: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from small_run import SETTINGS, page_of, records_of, write_run
+from small_run import RESULTS, SETTINGS, TEXTS, page_of, records_of, write_run
 
 from pagemill.app.exporters import default_exporters
 from pagemill.cli import cli
@@ -17,7 +17,6 @@ from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import verify
 
 EXPORTERS = default_exporters()
-RESULTS, TEXTS = "ocr_results.jsonl", "parsed_texts.jsonl"
 
 
 def contents(out: Path) -> dict[str, bytes]:
@@ -39,17 +38,11 @@ def test_new_pages_are_appended_and_replaced_ones_are_rewritten(store) -> None:
     def inodes() -> list[int]:
         return [(store.out / name).stat().st_ino for name in (RESULTS, TEXTS)]
 
-    with store.open() as run:
-        run.write_page(store.failed(1))
-        run.finish()
+    store.write(store.failed(1))
     first = inodes()
-    with store.open() as run:
-        run.write_page(store.page(2))
-        run.finish()
+    store.write(2)
     assert inodes() == first
-    with store.open(retry_failed=True) as run:
-        run.write_page(store.page(1))
-        run.finish()
+    store.write(1, retry_failed=True)
     assert all(new != old for new, old in zip(inodes(), first, strict=True))
     assert store.ids() == store.ids(TEXTS) == ["doc_2", "doc_1"]
 
@@ -131,13 +124,10 @@ def test_whoever_follows_a_run_reads_whole_records(store) -> None:
 
 @pytest.mark.parametrize("name", [RESULTS, TEXTS])
 def test_a_lost_file_is_written_again(store, name: str) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        run.finish()
+    store.write(1)
     before = (store.out / name).read_bytes()
     (store.out / name).unlink()
-    with store.open() as run:
-        run.finish()
+    store.write()
     assert (store.out / name).read_bytes() == before
 
 

@@ -126,9 +126,7 @@ def test_a_long_source_is_replaced_in_parts(store, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_document_goes_with_its_last_page(store) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        run.finish()
+    store.write(1)
     with store.open() as run:
         run.catalogue.register(store.digest("new"), "doc.pdf")
         run.finish()

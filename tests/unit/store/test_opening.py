@@ -89,9 +89,7 @@ def test_a_refusal_changes_nothing(store) -> None:
 
 
 def test_a_run_of_nothing_but_inputs_that_do_not_open_needs_no_fresh(store) -> None:
-    with store.open() as run:
-        run.write_page(store.failed(0, "misspelt", page_number=None))
-        run.finish()
+    store.write(store.failed(0, "misspelt", page_number=None))
     with store.open(identity={"lang": ["ko"]}) as run:
         assert (run.resumed, run.summary.pages) == (0, 0)
         run.finish()
@@ -286,13 +284,13 @@ def test_a_foreign_database_is_left_alone(store) -> None:
     import sqlite3
 
     (store.out / ".pagemill").mkdir(parents=True)
-    path = store.out / ".pagemill" / "run.sqlite"
+    path = store.database
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA application_id = 42")
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(OutputError, match="not from pagemill"):
+    with pytest.raises(OutputError, match="not a database of pagemill"):
         store.open()
     assert path.read_bytes() == before
 
@@ -301,7 +299,7 @@ def test_a_run_of_another_version(store) -> None:
     import sqlite3
 
     fill(store, 1)
-    connection = sqlite3.connect(store.out / ".pagemill" / "run.sqlite")
+    connection = sqlite3.connect(store.database)
     connection.execute("PRAGMA user_version = 99")
     connection.execute("ALTER TABLE run ADD COLUMN more TEXT")
     connection.close()
@@ -314,7 +312,7 @@ def test_a_run_of_another_version(store) -> None:
 
 def test_a_run_whose_truth_was_in_the_lines(store) -> None:
     fill(store, 1)
-    (store.out / ".pagemill" / "run.sqlite").rename(store.out / ".pagemill" / "ledger.sqlite")
+    (store.database).rename(store.out / ".pagemill" / "ledger.sqlite")
     (store.out / ".pagemill" / "previews").write_bytes(b"x")
     before = store.files()
     uses = (store.open, lambda: RunReader.open(store.out), lambda: repair(store.out, exporters=store.exporters))

@@ -122,7 +122,7 @@ def test_a_run_that_is_none_names_the_remedy(store, content: bytes) -> None:
         pass
     for file in (store.out / ".pagemill").glob("run.sqlite-*"):
         file.unlink()
-    (store.out / ".pagemill/run.sqlite").write_bytes(content)
+    (store.database).write_bytes(content)
     with pytest.raises(DamagedRunError) as caught:
         RunReader.open(store.out)
     assert "verify --repair" in str(caught.value.remedy)
@@ -142,11 +142,8 @@ def test_whoever_reads_stays_in_the_moment_in_which_he_began(store) -> None:
 
 
 def test_a_damaged_record_is_reported(store) -> None:
-    with store.open() as run:
-        for number in (1, 2, 3):
-            run.write_page(store.page(number))
-        run.finish()
-    with sqlite3.connect(store.out / ".pagemill" / "run.sqlite") as database:
+    store.write(1, 2, 3)
+    with sqlite3.connect(store.database) as database:
         damaged = "substr(data, 1, length(data) - 9) || x'00' || substr(data, -8)"
         database.execute(f"UPDATE records SET data = CAST({damaged} AS BLOB) WHERE record = 1")
         database.execute("DELETE FROM records WHERE record = 3")
@@ -181,7 +178,7 @@ def test_the_stamp_changes_with_every_record(store) -> None:
 def test_the_database_takes_no_text_for_a_number(store) -> None:
     store.open().close()
     with (
-        sqlite3.connect(store.out / ".pagemill" / "run.sqlite") as database,
+        sqlite3.connect(store.database) as database,
         pytest.raises(sqlite3.IntegrityError, match="cannot store TEXT"),
     ):
         database.execute("UPDATE derived SET bytes = 'here'")
@@ -199,7 +196,7 @@ def test_no_run(store, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="holds no run"):
         RunReader.open(store.out)
     (store.out / ".pagemill").mkdir(parents=True)
-    (store.out / ".pagemill" / "run.sqlite").write_bytes(b"nonsense" * 100)
+    (store.database).write_bytes(b"nonsense" * 100)
     with pytest.raises(DamagedRunError):
         RunReader.open(store.out)
 
@@ -217,9 +214,7 @@ def test_pages_are_removed_between_two_documents(store) -> None:
 
 
 def test_a_directory_that_cannot_be_written(store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        run.finish()
+    store.write(1)
     real = sqlite3.connect
 
     def read_only(name: str, **options: Any) -> sqlite3.Connection:
@@ -230,17 +225,3 @@ def test_a_directory_that_cannot_be_written(store, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sqlite3, "connect", read_only)
     with RunReader.open(store.out) as reader:
         assert len(list(reader.pages())) == 1
-
-
-def test_the_stamp_tells_a_page_that_was_parsed_again(store) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        run.write_page(store.failed(2))
-        run.finish()
-    with RunReader.open(store.out) as reader:
-        before = reader.stamp()
-    with store.open(retry_failed=True) as run:
-        run.write_page(store.page(2))
-        run.finish()
-    with RunReader.open(store.out) as reader:
-        assert reader.stamp() != before

@@ -175,7 +175,7 @@ def test_documents_that_may_not_be_on_the_disk_are_written_again(store) -> None:
 def test_a_lost_database_is_made_anew_from_the_lines(store, damage: str) -> None:
     with store.open() as run:  # so that there is something in the database itself
         run.sync()
-    database = store.out / ".pagemill" / "run.sqlite"
+    database = store.database
     if damage == "missing":
         database.unlink()
     elif damage == "empty":
@@ -201,7 +201,7 @@ def test_a_database_made_anew_takes_the_last_of_several_lines(store) -> None:
     lines = results.read_bytes().splitlines(keepends=True)
     forged = lines[0].replace(store.digest("doc").encode(), store.digest("changed").encode())  # has the name of doc_1
     results.write_bytes(b"".join([lines[1], b"no record\n", lines[0], *lines[1:], forged, b'{"page_id": "cut sho']))
-    (store.out / ".pagemill" / "run.sqlite").unlink()
+    (store.database).unlink()
     with store.open() as run:
         store.check(
             run, stray={"crops/doc_7_crop_0.jpg", "crops/doc_7_crop_1.jpg"}
@@ -213,7 +213,7 @@ def test_a_database_made_anew_takes_the_last_of_several_lines(store) -> None:
 
 @pytest.mark.usefixtures("run")
 def test_without_database_and_run_json_nothing_is_guessed(store) -> None:
-    (store.out / ".pagemill" / "run.sqlite").unlink()
+    (store.database).unlink()
     (store.out / "run.json").unlink()
     before = (store.out / "ocr_results.jsonl").read_bytes()
     with pytest.raises(DamagedRunError) as caught:
@@ -224,11 +224,8 @@ def test_without_database_and_run_json_nothing_is_guessed(store) -> None:
 
 def test_a_database_made_anew_knows_where_files_were(store, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    with store.open() as run:
-        run.write_page(store.page(1))
-        run.write_page(store.page(1, "other"))
-        run.finish()
-    (store.out / ".pagemill" / "run.sqlite").unlink()
+    store.write(1, store.page(1, "other"))
+    (store.database).unlink()
     with store.open() as run:
         address = str(tmp_path / "doc.pdf")
         assert run.catalogue.register(store.digest("new content"), address).copy == 1
@@ -237,16 +234,13 @@ def test_a_database_made_anew_knows_where_files_were(store, monkeypatch, tmp_pat
 
 
 def test_what_another_version_derived_is_written_anew(store) -> None:
-    with store.open() as run:
-        run.write_page(store.page(1))
-        run.finish()
-    with sqlite3.connect(store.out / ".pagemill" / "run.sqlite") as database:
+    store.write(1)
+    with sqlite3.connect(store.database) as database:
         database.execute("UPDATE run SET version = '0.0.1'")
     for name in ("parsed_texts.jsonl", "documents/doc.md"):
         (store.out / name).write_bytes(b"x" * (store.out / name).stat().st_size)
     assert not verify(store.out, exporters=store.exporters).damaged
-    with store.open() as run:
-        run.finish()
+    store.write()
     assert store.lines("parsed_texts.jsonl")[0]["text"] == "TEXT"
     assert (store.out / "documents" / "doc.md").read_text() == "text\n"
 

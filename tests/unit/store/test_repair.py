@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_run import SETTINGS, records_of, write_run
+from small_run import DATABASE, RESULTS, SETTINGS, TEXTS, edit, in_database, records_of, write_run
 
 from pagemill.app.exporters import default_exporters
 from pagemill.cli.verify import command
@@ -19,9 +19,6 @@ from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import Kind, verify
 
 EXPORTERS = default_exporters()
-RESULTS = "ocr_results.jsonl"
-TEXTS = "parsed_texts.jsonl"
-DATABASE = ".pagemill/run.sqlite"
 
 
 def repaired(out: Path) -> Repairs:
@@ -29,19 +26,6 @@ def repaired(out: Path) -> Repairs:
     assert before.damaged
     assert not repairs.left.damaged, repairs.left.groups
     return repairs
-
-
-def edit(path: Path, change: Callable[[list[bytes]], Any]) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    change(lines)
-    path.write_bytes(b"".join(lines))
-
-
-def in_database(out: Path, statement: str) -> None:
-    connection = sqlite3.connect(out / DATABASE)
-    with connection:
-        connection.execute(statement)
-    connection.close()
 
 
 def is_as_before(out: Path, finished: Path, *, pages: int) -> None:

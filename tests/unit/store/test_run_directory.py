@@ -212,8 +212,7 @@ def test_documents_that_were_deleted_are_made_anew(store, monkeypatch: pytest.Mo
     assert store.files("documents") == before
     assert (store.out / "documents" / "b.md").stat().st_ino == kept
     shutil.rmtree(store.out / "documents")
-    with store.open() as run:
-        run.finish()
+    store.write()
     assert store.files("documents") == before
 
 
@@ -223,9 +222,7 @@ def test_a_report_of_an_earlier_time_goes_when_none_is_wanted(store) -> None:
         run.write_page(store.page(1), preview=b"preview")
         run.finish()
     assert (store.out / "report.html").exists()
-    with store.open(exporters=without) as run:
-        run.write_page(store.page(2))
-        run.finish()
+    store.write(2, exporters=without)
     assert not (store.out / "report.html").exists()
     assert not verify(store.out, exporters=store.exporters).damaged
     with store.open() as run:
@@ -265,9 +262,7 @@ def test_a_death_at_the_end_of_a_run_is_no_damage(store, number: int, monkeypatc
 
 
 def test_a_document_that_does_not_open_has_no_page_number(store) -> None:
-    with store.open() as run:
-        run.write_page(store.failed(0, page_number=None))
-        run.finish()
+    store.write(store.failed(0, page_number=None))
     assert (store.out / "documents" / "doc.json").read_text() == "[null]"
 
 

@@ -121,7 +121,7 @@ def test_an_unfinished_document_is_provisional(store):
 )
 def test_a_wrong_structure_is_found_and_repaired(store, damage):
     write(store, pages(store))
-    with sqlite3.connect(store.out / ".pagemill" / "run.sqlite") as connection:
+    with sqlite3.connect(store.database) as connection:
         connection.execute(damage)
     connection.close()
     found = verify(store.out, exporters=store.exporters)
@@ -133,7 +133,7 @@ def test_a_wrong_structure_is_found_and_repaired(store, damage):
 
 def test_facts_of_another_version_are_made_anew(store):
     write(store, pages(store))
-    with sqlite3.connect(store.out / ".pagemill" / "run.sqlite") as connection:
+    with sqlite3.connect(store.database) as connection:
         connection.execute("UPDATE facts SET data = x'997f'")
         connection.execute("DELETE FROM overlays")
     connection.close()

@@ -10,7 +10,18 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
-from small_run import DOCUMENTS, SETTINGS, damage_record, page_of, write_run
+from small_run import (
+    DATABASE,
+    DOCUMENTS,
+    RESULTS,
+    SETTINGS,
+    TEXTS,
+    damage_record,
+    edit,
+    in_database,
+    page_of,
+    write_run,
+)
 
 from pagemill.app.exporters import default_exporters
 from pagemill.cli.verify import command
@@ -24,9 +35,6 @@ from pagemill.store.run_directory import RunDirectory
 from pagemill.store.verify import Kind, verify
 
 EXPORTERS = default_exporters()
-RESULTS = "ocr_results.jsonl"
-TEXTS = "parsed_texts.jsonl"
-DATABASE = ".pagemill/run.sqlite"
 
 
 def findings(out: Path, **options: Any) -> dict[str, list[str]]:
@@ -38,23 +46,10 @@ def cut(path: Path, count: int) -> None:
     path.write_bytes(path.read_bytes()[:-count])
 
 
-def edit(path: Path, change: Callable[[list[bytes]], Any]) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    change(lines)
-    path.write_bytes(b"".join(lines))
-
-
 def flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-
-
-def in_database(out: Path, statement: str) -> None:
-    connection = sqlite3.connect(out / DATABASE)
-    with connection:
-        connection.execute(statement)
-    connection.close()
 
 
 def crop_of(out: Path) -> Path:
