@@ -57,6 +57,21 @@ def test_a_table_over_two_pages_is_one(tmp_path):
     assert rows == [head, *([str(i), f"Item {i}", f"A{i}"] for i in range(1, 16))]
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["head on paper", "head on a shade"])
+def test_a_head_of_a_striped_table_is_a_row_of_its_own(tmp_path, first):
+    sheet = Sheet()
+    rows = [["No.", "Item", "Shelf"], *([str(i), f"Item of wood {i}", f"A{i}"] for i in range(1, 7))]
+    for place in range(first, len(rows), 2):
+        sheet.saveState()
+        sheet.setFillGray(0.9)
+        sheet.rect(70, 842 - 104 - 18 * place, 300, 18, stroke=0, fill=1)
+        sheet.restoreState()
+    for place, row in enumerate(rows):
+        for x, text in zip((72, 110, 240), row, strict=True):
+            sheet.put(x, 99 + 18 * place, text, "Helvetica" if place else "Helvetica-Bold")
+    assert rows_of(markdown(sheet, tmp_path)) == rows
+
+
 def test_two_tables_with_a_heading_between_them_are_two(tmp_path):
     sheet = Sheet()
     rows = [["No.", "Item", "Shelf"], ["1", "Anchor", "A1"], ["2", "Bell", "B2"]]
