@@ -23,7 +23,7 @@ measured."""
 _DEEPEST_MARGIN = 150
 """Likewise the deepest margin at the foot: where no page is full, none shows where its text would end. Not measured."""
 _CLOSE = 1.5
-"""Gap below a text at the head of a page, in heights of its own, up to which it is what the table there is called: running
+"""Gap below a text at the head of a page, in heights of its own, up to which it is the name of the table there: running
 heads are farther away. Not measured."""
 _HEAD = 100
 """Likewise above its rest."""
