@@ -72,6 +72,17 @@ def test_a_head_of_a_striped_table_is_a_row_of_its_own(tmp_path, first):
     assert rows_of(markdown(sheet, tmp_path)) == rows
 
 
+def test_a_head_between_its_caption_and_the_first_rule_is_a_row(tmp_path):
+    sheet = Sheet()
+    rows = [["No.", "Item", "Shelf"], *([str(i), f"Item {i}", f"A{i}"] for i in range(1, 7))]
+    sheet.put(130, 84, "Table 2. What the boat house holds")
+    for place, row in enumerate(rows):
+        sheet.line(70, 842 - 104 - 18 * place, 370, 842 - 104 - 18 * place)
+        for x, text in zip((72, 160, 320), row, strict=True):
+            sheet.put(x, 99 + 18 * place, text, "Helvetica" if place else "Helvetica-Bold")
+    assert rows_of(markdown(sheet, tmp_path)) == rows
+
+
 def test_two_tables_with_a_heading_between_them_are_two(tmp_path):
     sheet = Sheet()
     rows = [["No.", "Item", "Shelf"], ["1", "Anchor", "A1"], ["2", "Bell", "B2"]]
