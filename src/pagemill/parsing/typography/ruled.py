@@ -267,7 +267,7 @@ def _are_apart(pieces: Sequence[Piece]) -> bool:
 
 
 def _head(pieces: Sequence[Piece], rule: Rule) -> list[PageRow]:
-    """The head of a table that has no rule above it: a row of cells right above the first one, below a caption or not."""
+    """The head of a table that has no rule above it: a row of cells right above the first one, below its caption."""
     own = [
         p
         for p in pieces
