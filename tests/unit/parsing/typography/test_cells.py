@@ -86,11 +86,11 @@ def test_a_head_between_its_caption_and_the_first_rule_is_a_row(tmp_path):
 def test_a_label_that_wraps_in_the_last_row_is_one_cell(tmp_path):
     sheet = Sheet()
     rows = [["Name of the vessel", "Grey Heron", "Port", "East quay"], ["Depth", "3 fathoms", "Flag", "none"]]
-    sheet.table([72, 190, 300, 360], 80, rows)
-    sheet.put(72, 122, "Harbour master and")
-    sheet.put(72, 135, "deputy")
-    sheet.put(190, 122, "Tern")
-    sheet.prose(72, 180, 400)
+    sheet.table([72, 190, 300, 360], 80, rows, ruled=False)
+    sheet.put(76, 134, "Harbour master and")
+    sheet.put(76, 147, "deputy")
+    sheet.put(194, 134, "Tern")
+    sheet.prose(72, 200, 400)
     assert rows_of(markdown(sheet, tmp_path))[2] == ["Harbour master and deputy", "Tern", "", ""]
 
 
