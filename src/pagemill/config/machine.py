@@ -23,7 +23,10 @@ class RuntimeSettings(Settings):
 
     threads: int = option(default=0, minimum=0, help="Compute threads.", shown_default="one per core")
     decoders: int = option(
-        default=0, minimum=0, help="PDF rendering processes.", shown_default="one per two cores, at most 8"
+        default=0,
+        minimum=0,
+        help="Maximum number of PDF rendering processes.",
+        shown_default="one per two cores, from 2 to 8",
     )
     decoder_memory_gib: float = option(
         "--decoder-memory",
@@ -75,7 +78,9 @@ class RuntimeSettings(Settings):
         return replace(
             self,
             threads=threads,
-            decoders=self.decoders or min(8, max(1, cores // 2)),
+            # Reading a page that shows only text costs its process more than it costs this one: one would keep two
+            # cores half idle.
+            decoders=self.decoders or min(8, cores, max(2, cores // 2)),
             pages_in_flight=self.pages_in_flight or 3 * threads + waiting_pages,
         )
 

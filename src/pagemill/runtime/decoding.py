@@ -56,6 +56,8 @@ page may be shorter."""
 _LARGE = 2
 """Images this many times over the working size are decoded in a worker process, one at a time: its memory is bounded,
 and goes back to the system."""
+_WORTH_ANOTHER_S = 1.0
+"""CPU time of a process after which a second one may start: it takes .3 s, which short documents would not win back."""
 _RETAINED = 256 * 2**20
 """Bytes; a worker process that keeps more than this after a page is replaced. An idle one has 40 MB."""
 _ENVIRONMENT = {
@@ -213,7 +215,7 @@ class DecodingService:
     A PDF page that crashes its process or is over the time limit fails alone, and the process is replaced.
 
     Args:
-        workers: Most worker processes; each is started when the ones there are busy.
+        workers: Most worker processes; each is started when the ones there are busy, and have been for a while.
         threads: Where images are decoded; two threads of its own by default.
         timeout_s: Limit of CPU time for one page or one opening, in seconds.
         memory: Address space of a worker in bytes (Linux).
@@ -233,7 +235,9 @@ class DecodingService:
         self._timeout_s = timeout_s
         self._memory = memory
         self._command = command
-        self._free = asyncio.Semaphore(workers)
+        self._free = asyncio.Semaphore(1)
+        self._unused = workers - 1
+        """Processes that may start beside those that :attr:`_free` counts."""
         self._idle: list[DecodingProcess] = []
         # One thread asks a process, another one may have to kill it. Of the event loop's own threads, hanging
         # processes would leave none for that.
@@ -380,6 +384,9 @@ class DecodingService:
                 yield process
                 is_good = process.retained_bytes() <= _RETAINED
             finally:
+                if self._unused and (not is_good or process.work.cpu_s >= _WORTH_ANOTHER_S):
+                    self._unused -= 1
+                    self._free.release()
                 if is_good:
                     self._idle.append(process)
                 else:

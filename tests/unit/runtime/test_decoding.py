@@ -1,5 +1,6 @@
 """The decoding service: its time limits, with a process that a test plays; a process that is forked."""
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -50,6 +51,36 @@ async def test_the_limit_counts_the_cpu_time_of_the_process_that_is_asked(
     async with DecodingService(workers=1, timeout_s=0.001) as service:
         with pytest.raises(PageTimeoutError, match=r"repairing a\.pdf") if is_over else nullcontext():
             assert (await service.repair_pdf(Path("a.pdf"), Path("b.pdf"))).announced == 1
+
+
+@pytest.mark.parametrize(("computed", "most"), [(0.1, 1), (2.0, 3)])
+async def test_further_processes_start_when_the_first_has_worked_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, computed: float, most: int
+):
+    processes = []
+
+    class Process:
+        def __init__(self, command: object, memory: object) -> None:
+            self.work = Work(lambda: computed)
+            processes.append(self)
+
+        def receive(self) -> None: ...
+
+        def ask(self, request: object) -> PdfRepair:
+            return PdfRepair(program="", loops=False, announced=1)
+
+        def retained_bytes(self) -> int:
+            return 0
+
+        def kill(self) -> None: ...
+
+    monkeypatch.setattr(decoding, "DecodingProcess", Process)
+    async with DecodingService(workers=3) as service:
+        await service.repair_pdf(Path("a.pdf"), Path("b.pdf"))
+        assert len(processes) == 1
+        for _ in range(3):
+            await asyncio.gather(*(service.repair_pdf(Path("a.pdf"), Path("b.pdf")) for _ in range(9)))
+    assert len(processes) == most
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system forks its decoding processes")

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from pagemill.document.joining import goes_on
 from pagemill.document.labels import RUNNING_TEXT, Label
+from pagemill.document.page import Furniture
 from pagemill.document.structure.book import Book, Draft
 from pagemill.late import re
 
@@ -19,6 +20,11 @@ but then all edges differ. Not measured."""
 _FOOT = 200
 """Thousandths of the page's height that may be empty below a table that goes on: the next row was too high for it. Not
 measured."""
+_DEEPEST_MARGIN = 150
+"""Likewise the deepest margin at the foot: where no page is full, none shows where its text would end. Not measured."""
+_CLOSE = 1.5
+"""Gap below a text at the head of a page, in heights of its own, up to which it is the name of the table there: running
+heads are farther away. Not measured."""
 _HEAD = 100
 """Likewise above its rest."""
 _FULL = 40
@@ -38,6 +44,7 @@ def join(book: Book) -> None:
     tops = [draft.facts.box[1] for draft in book.each() if draft.is_content]
     bottoms = [draft.facts.box[3] for draft in book.each() if draft.is_content]
     top, bottom = min(tops, default=0), max(bottoms, default=1000)
+    foot = max(bottom, 1000 - _DEEPEST_MARGIN) - _FOOT
     for drafts in book.drafts:
         for last, first in pairwise(_contents(drafts)):
             if first.facts.box[1] < last.facts.box[3] and first.facts.box[0] >= last.facts.box[2]:
@@ -56,8 +63,8 @@ def join(book: Book) -> None:
             if last.facts.continues and same:
                 _join(book, last, first)
         elif last.label is Label.TABLE and first.label is Label.TABLE:
-            at_break = last.facts.box[3] >= bottom - _FOOT and first.facts.box[1] <= top + _HEAD
-            if at_break and _is_one_table(book, last, first):
+            at_break = last.facts.box[3] >= foot and first.facts.box[1] <= top + _HEAD
+            if at_break and not _has_name(book, first) and _is_one_table(book, last, first):
                 _join(book, last, first)
         elif last.label is first.label is Label.ALGORITHM:
             if first.facts.box[1] <= top + _FULL:
@@ -108,6 +115,21 @@ def _list_goes_on(last: Draft, first: Draft) -> bool:
     if ours["number"]:
         return int(theirs["number"]) > int(ours["number"])
     return ours["bullet"] == theirs["bullet"] if ours["bullet"] else theirs["letter"] > ours["letter"]
+
+
+def _has_name(book: Book, table: Draft) -> bool:
+    """Whether a text above the first table of a page names it, which no other page shows to be a running head."""
+    top = table.facts.box[1]
+    above = [
+        draft
+        for draft in book.drafts[table.page]
+        if draft.facts.length and draft.furniture is not Furniture.PROVEN and draft.facts.box[3] <= top
+    ]
+    nearest = max(above, key=lambda draft: draft.facts.box[3], default=None)
+    if nearest is None:
+        return False
+    _, upper, _, lower = nearest.facts.box
+    return nearest.facts.caption or top - lower < _CLOSE * (lower - upper)
 
 
 def _is_one_table(book: Book, last: Draft, first: Draft) -> bool:

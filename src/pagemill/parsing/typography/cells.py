@@ -152,9 +152,11 @@ def _is_between_heads(rows: Sequence[PageRow], place: int) -> bool:
 
 
 def _is_written_on(above: PageRow, cell: CellPieces) -> bool:
-    """Whether a cell goes on with the one text of the row above, in which it was written."""
-    near = abs(above.x1 - cell[0].x1) < TYPOGRAPHY.aligned * cell[0].size
-    return len(above.pieces) == 1 and near and cell[0].order == above.pieces[0].order + 1
+    """Whether a cell goes on with a text of the row above: the only one, or one written right before it in its row."""
+    order = cell[0].order
+    near = [p.order for p in above.pieces if abs(p.x1 - cell[0].x1) < TYPOGRAPHY.aligned * cell[0].size]
+    only = len(above.pieces) == 1 or any(piece.order > order for piece in above.pieces)
+    return only and order - 1 in near
 
 
 def cells_of(row: PageRow) -> list[list[Piece]]:

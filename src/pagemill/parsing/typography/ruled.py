@@ -267,14 +267,14 @@ def _are_apart(pieces: Sequence[Piece]) -> bool:
 
 
 def _head(pieces: Sequence[Piece], rule: Rule) -> list[PageRow]:
-    """The head of a table that has no rule above it: a row of cells right above the first one."""
+    """The head of a table that has no rule above it: a row of cells right above the first one, below its caption."""
     own = [
         p
         for p in pieces
         if 0 < rule.position - p.baseline < 2 * p.size and rule.start - TOUCH < p.x1 and p.x2 < rule.end + TOUCH
     ]
     rows = rows_of_pieces(own)
-    return rows if len(rows) == 1 and len(cells_of(rows[0])) > 1 else []
+    return rows[-1:] if [len(cells_of(row)) > 1 for row in rows] == [False] * (len(rows) - 1) + [True] else []
 
 
 def without(pieces: Sequence[Piece], tables: Sequence[FoundTable]) -> list[Piece]:

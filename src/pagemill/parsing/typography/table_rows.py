@@ -232,7 +232,9 @@ def _grouped(
             begins = True
         elif by_rules:
             begins = rules[place - 1] or (
-                spans[place] == spans[place - 1] and len(spans[place]) > 2 and any(pair.ended for pair in across)
+                spans[place] == spans[place - 1]
+                and len(spans[place]) > 1
+                and ((len(spans[place]) > 2 and any(pair.ended for pair in across)) or (place == 1 and _has_head(cut)))
             )
         elif by_cells:
             begins = not any(above < place <= below for above, below in written)
@@ -249,6 +251,15 @@ def _grouped(
         else:
             groups[-1].append(place)
     return groups
+
+
+def _has_head(cut: Sequence[Sequence[CellPieces]]) -> bool:
+    """Whether the first row is of another style than the next two: striped tables have no edge below such a head.
+
+    Cells that begin with a line of their own style each have it in the third row as well.
+    """
+    head, *body = ({piece.line.style for cell in cells for piece in cell} for cells in cut[:3])
+    return len(body) == 2 and all(head.isdisjoint(styles) for styles in body)
 
 
 def _pairs(

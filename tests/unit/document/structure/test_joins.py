@@ -90,6 +90,26 @@ def test_a_table_that_ends_in_the_middle_of_its_page_has_ended():
     assert joined(page(1, table(5, 60, 500)), page(2, table(5, 60, 300)), page(3, prose(850, high=100))) == []
 
 
+def test_where_no_page_is_full_its_foot_is_where_a_deep_margin_begins():
+    pages = (page(1, prose(80), table(5, 200, 600)), page(2, table(5, 60, 400)))
+    assert joined(*pages) == []
+    assert joined(page(1, prose(80), table(5, 200, 700)), pages[1]) == ["d_1/1"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "fields", "one"),
+    [
+        pytest.param(15, {}, False, id="close to its table"),
+        pytest.param(80, {}, True, id="as far away as a running head"),
+        pytest.param(80, {"label": Label.FIGURE_TITLE}, False, id="a caption"),
+    ],
+)
+def test_what_stands_above_a_table_may_name_it(gap, fields, one):
+    label = fields.get("label", Label.HEADER)
+    name = region(label, "The north branch", 30, high=20)
+    assert bool(joined(page(1, prose(80), table(5, 200, 950)), page(2, name, table(5, 50 + gap, 400)))) is one
+
+
 def test_a_list_goes_on():
     assert joined(page(1, items("1. oak\n2. elm", 800)), page(2, items("3. ash", 60))) == ["d_1/0"]
     assert joined(page(1, items("- oak", 800)), page(2, items("- ash", 60))) == ["d_1/0"]

@@ -57,6 +57,43 @@ def test_a_table_over_two_pages_is_one(tmp_path):
     assert rows == [head, *([str(i), f"Item {i}", f"A{i}"] for i in range(1, 16))]
 
 
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_head_of_a_striped_table_is_a_row_of_its_own(tmp_path, first):
+    sheet = Sheet()
+    rows = [["No.", "Item", "Shelf"], *([str(i), "Lighthouse", f"A{i}"] for i in range(1, 7))]
+    for place in range(first, len(rows), 2):
+        sheet.saveState()
+        sheet.setFillGray(0.9)
+        sheet.rect(70, 842 - 104 - 18 * place, 300, 18, stroke=0, fill=1)
+        sheet.restoreState()
+    for place, row in enumerate(rows):
+        for x, text in zip((72, 110, 240), row, strict=True):
+            sheet.put(x, 99 + 18 * place, text, "Helvetica" if place else "Helvetica-Bold")
+    assert rows_of(markdown(sheet, tmp_path)) == rows
+
+
+def test_a_head_between_its_caption_and_the_first_rule_is_a_row(tmp_path):
+    sheet = Sheet()
+    rows = [["No.", "Item", "Shelf"], *([str(i), f"Item {i}", f"A{i}"] for i in range(1, 7))]
+    sheet.put(130, 84, "Table 2. What the boat house holds")
+    for place, row in enumerate(rows):
+        sheet.line(70, 842 - 104 - 18 * place, 370, 842 - 104 - 18 * place)
+        for x, text in zip((72, 160, 320), row, strict=True):
+            sheet.put(x, 99 + 18 * place, text, "Helvetica" if place else "Helvetica-Bold")
+    assert rows_of(markdown(sheet, tmp_path)) == rows
+
+
+def test_a_label_that_wraps_in_the_last_row_is_one_cell(tmp_path):
+    sheet = Sheet()
+    rows = [["Name of the vessel", "Grey Heron", "Port", "East quay"], ["Depth", "3 fathoms", "Flag", "none"]]
+    sheet.table([72, 190, 300, 360], 80, rows, ruled=False)
+    sheet.put(76, 134, "Harbour master and")
+    sheet.put(76, 147, "deputy")
+    sheet.put(194, 134, "Tern")
+    sheet.prose(72, 200, 400)
+    assert rows_of(markdown(sheet, tmp_path))[2] == ["Harbour master and deputy", "Tern", "", ""]
+
+
 def test_two_tables_with_a_heading_between_them_are_two(tmp_path):
     sheet = Sheet()
     rows = [["No.", "Item", "Shelf"], ["1", "Anchor", "A1"], ["2", "Bell", "B2"]]
