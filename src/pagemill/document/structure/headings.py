@@ -362,7 +362,9 @@ def _is_indented(draft: Draft, drafts: Sequence[Draft], edges: Iterable[int]) ->
     """Whether a text begins as paragraphs and quotations do: right of the other headings, or of what is below it."""
     left = draft.facts.box[0]
     below = next((other for other in drafts[draft.index + 1 :] if other.is_content), None)
-    if below is None or below.label not in TEXTS or below.facts.box[0] > left + _EDGE or _is_centred(draft, drafts):
+    if below is None or below.label not in TEXTS or below.facts.box[0] > left + _EDGE:
+        return False
+    if _is_centred(draft, drafts) or _runs_in(draft, drafts):
         return False
     nearest = max((edge for edge in edges if edge <= left + _EDGE), default=left)
     return any(_EDGE < left - edge < _INDENT for edge in (nearest, below.facts.box[0]))
