@@ -50,6 +50,9 @@ _HAIR = 0.05
 _LEAST_SPACE, _WIDE = 0.15, 0.5
 """The same where it sees none: of letters that stand evenly, and of any. The narrowest spaces of justified lines have
 0.2; kerning and slanted letters open gaps of up to 0.1."""
+_INITIAL, _ON_BASELINE = 0.6, 0.02
+"""Size of text behind a raised initial of its size, and distance of their baselines: small capitals are larger, and
+superscripts stand farther off. Not measured."""
 _UNEVEN = 4.0
 """Least space over the mean distance of letters from where they should be: type 3 fonts, OCR layers."""
 _SCRIPT_GAP = 0.25
@@ -238,8 +241,11 @@ def _runs(page: Glyphs, members: Indices, fixed_pitch: Flags) -> Iterator[_Run]:
     # PDFium overlooks spaces where words are placed one by one.
     letter = (((codes | 0x20) >= 0x61) & ((codes | 0x20) <= 0x7A)) | ((codes >= 0xC0) & (codes < 0x590))
     told = _is_plain(codes[:-1]) | ((codes[:-1] == ord(".")) & letter[1:])  # a sentence begins there, no leader ends
-    plain = ~zone & ~oblique[1:] & (small > _BODY * em) & _is_plain(codes[1:]) & told
-    least = np.where(plain, _least_space(apart, separated, jump), _WIDE)
+    plain = ~zone & ~oblique[1:] & _is_plain(codes[1:]) & told
+    # PDFium measures a space behind a raised initial by that, and overlooks it.
+    initial = plain & (small < _INITIAL * em) & (off < _ON_BASELINE * em)
+    plain &= small > _BODY * em
+    least = np.where(plain, _least_space(apart, separated, jump), np.where(initial, _LEAST_SPACE * small / em, _WIDE))
     word_end = jump | (separated & (spaced | zone)) | ((apart > least) & (gap > _HAIR * em) & ~zone)
     doubtful = plain & ~jump & ~is_drawn & (np.abs(apart - least) < _DOUBT)
     starts = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(index)]])

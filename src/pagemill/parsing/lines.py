@@ -25,6 +25,8 @@ from pagemill.parsing.thresholds import PARSING
 Affine = NDArray[np.float64]
 """An affine map, shape (2, 3)."""
 
+_SIGNS = re.compile(r"\W")
+
 
 class Row(msgspec.Struct):
     """What stands on one baseline of a region: one line, or several that detection cut apart."""
@@ -207,23 +209,38 @@ def _tiers(lines: Sequence[TextLine]) -> list[list[TextLine]]:
 
 def _may_be_drop_cap(line: TextLine) -> bool:
     # Two characters: a quotation mark may stand before the letter.
-    return len(line.text.strip()) <= 2 and line.text.strip()[:1].isalpha()
+    return len(line.text.strip()) <= 2 and line.text.strip()[-1:].isalpha()
 
 
 def _with_drop_cap(rows: list[Row], cap: TextLine) -> list[Row]:
     """Put a large initial before the first of the rows that stand at its right; a row of its own if there are none."""
+    near = 0.1 * (cap.box[3] - cap.box[1])  # boxes of recognised lines are wider than their letters
     beside = [
         i
         for i, row in enumerate(rows)
-        if row.box[0] >= cap.box[2] and min(row.box[3], cap.box[3]) > max(row.box[1], cap.box[1])
+        if row.box[0] >= cap.box[2] - near and min(row.box[3], cap.box[3]) > max(row.box[1], cap.box[1]) + near
     ]
     if not beside:
         return sorted([*rows, _row([cap])], key=lambda row: row.box[1] + row.box[3])
     first = rows[beside[0]]
-    first.lines, first.text = [cap, *first.lines], cap.text.strip() + first.text
+    is_word = is_own_word(cap.text, first.text, [cap.text, *(row.text for row in rows)])
+    first.lines, first.text = [cap, *first.lines], f"{cap.text.strip()}{' ' if is_word else ''}{first.text}"
     for i in beside:  # the rows beside the initial start where it starts: they are not indented
         rows[i].box = (min(cap.box[0], rows[i].box[0]), *rows[i].box[1:])
     return rows
+
+
+def is_own_word(initial: str, text: str, page: Iterable[str]) -> bool:
+    """Whether an initial is a word: it is one elsewhere, and so is what follows, but not both as one.
+
+    Args:
+        initial: One letter, perhaps behind a quotation mark.
+        text: Of the first row beside it.
+        page: All texts, these two among them.
+    """
+    words = Counter(_SIGNS.sub("", word).casefold() for other in page for word in other.split())
+    own, first = (_SIGNS.sub("", word).casefold() for word in (initial, text.split(maxsplit=1)[0]))
+    return min(words[own], words[first]) > 1 and not words[own + first]
 
 
 def _stacked(box: NDArray[np.float64], others: NDArray[np.float64]) -> bool:

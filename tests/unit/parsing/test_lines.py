@@ -96,3 +96,21 @@ def test_radicals_are_the_ideographs_that_they_look_like():
     line = TextLine(text="⽇本 ⻓⾊ ⺡", box=(0, 0, 90, 10), words=(Word(text="⽇本", box=(0, 0, 20, 10)),))
     (clean,), _ = clean_lines([line])
     assert (clean.text, clean.words[0].text) == ("日本 长色 ⺡", "日本")  # the last one is no character of its own
+
+
+@pytest.mark.parametrize(
+    ("initial", "first"), [("A", "A second wheel came"), ("“A", "“A second wheel came"), ("T", "Tsecond wheel came")]
+)
+def test_an_initial_that_is_a_word_stands_apart_and_may_overlap_its_rows(initial, first):
+    def line(text: str, *box: float) -> TextLine:
+        return TextLine(text=text, box=box)
+
+    lines = [
+        line(initial, 100, 100, 140, 150),
+        line("second wheel came", 138, 100, 400, 120),
+        line("in a year, and the second", 138, 125, 400, 145),
+        line("one never turned", 100, 150, 400, 170),
+    ]
+    rows = rows_of(lines)
+    assert rows[0].text == first
+    assert rows[1].box[0] == 100

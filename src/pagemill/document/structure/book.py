@@ -43,7 +43,7 @@ class Draft:
     @property
     def is_content(self) -> bool:
         """Whether it is part of what its page says, and not known to be furniture."""
-        return self.furniture is None and self.label not in _BESIDE and self.facts.length > 0
+        return self.furniture is None and self.label not in BESIDE and self.facts.length > 0
 
     @property
     def centre(self) -> float:
@@ -51,7 +51,7 @@ class Draft:
         return (self.facts.box[0] + self.facts.box[2]) / 2
 
 
-_BESIDE = FURNITURE_LABELS | {Label.ASIDE_TEXT, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
+BESIDE = FURNITURE_LABELS | {Label.ASIDE_TEXT, Label.HEADER_IMAGE, Label.FOOTER_IMAGE}
 
 
 class Book:

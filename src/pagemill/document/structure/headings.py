@@ -9,7 +9,7 @@ from itertools import pairwise, permutations
 
 from pagemill.document.labels import FURNITURE_LABELS, TITLES, Label
 from pagemill.document.page import Furniture, OutlineEntry, Style
-from pagemill.document.structure.book import TEXTS, Book, Draft, letters
+from pagemill.document.structure.book import BESIDE, TEXTS, Book, Draft, letters
 from pagemill.document.structure.facts import HEAD
 from pagemill.late import re
 
@@ -84,7 +84,7 @@ def mark_headings(book: Book, outline: Sequence[OutlineEntry]) -> None:
             if draft.is_heading and draft.facts.tag in TEXT_TAGS and book.size(draft) <= _LARGER:
                 draft.label, draft.level = Label.TEXT, None
     _promote(book, depths)
-    _promote_spaced(book)
+    _promote_set_off(book)
     _demote(book, depths)
     _demote_lead_ins(book, depths)
     _demote_below_title(book, depths)
@@ -194,27 +194,50 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
                 draft.label, draft.furniture = Label.PARAGRAPH_TITLE, None
 
 
-def _promote_spaced(book: Book) -> None:
-    """Make headings of rows in the style of the body that only spaces set off, in a document without other headings."""
-    if sum(draft.is_heading for draft in book.each()) > 1:
-        return
-    long = [draft for draft in book.each() if draft.label is Label.TEXT and draft.facts.rows > 1]
-    found: list[Draft] = []
+def _promote_set_off(book: Book) -> None:
+    """Make headings of rows that spaces set off: in a style of their own, or in any where there are no other headings.
+
+    Rows of a style are judged together: verse, captions, signatures and names in dialogues are set off now and then.
+    """
+    in_any_style = sum(draft.is_heading for draft in book.each()) < 2
+    long = sum(draft.label is Label.TEXT and draft.facts.rows > 1 for draft in book.each())
+    found: dict[tuple[Style | None, bool], list[tuple[Draft, bool]]] = defaultdict(list)
+    others: Counter[tuple[Style | None, bool]] = Counter()
     for drafts in book.drafts:
-        texts = [None, *(draft for draft in drafts if draft.is_content)]
-        for above, draft, below in zip(texts, texts[1:], texts[2:], strict=False):
-            if draft is None or below is None or draft.label is not Label.TEXT or draft.facts.rows != 1:
+        texts = [draft for draft in drafts if draft.furniture is None and draft.label not in BESIDE]
+        for above, draft, below in zip([None, *texts], texts, [*texts[1:], None], strict=False):
+            style = book.style(draft)
+            own = style not in (None, book.body)
+            if draft.label is not Label.TEXT or not (own or in_any_style):
                 continue
             apart = draft.facts.box[1] - above.facts.box[3] if above else _WIDE_GAP
-            gap = below.facts.box[1] - draft.facts.box[3]
-            heads = below.label is Label.TEXT and below.facts.rows > 1 and book.style(draft) == book.style(below)
-            short = draft.facts.length <= _SHORT and not _ENDS.search(draft.facts.tail) and _could_be(draft)
-            if heads and short and 0 <= gap <= apart - _SET_OFF:
-                found.append(draft)
-    # At least three, and no more than paragraphs: else short lines are verse or an address, not headings.
-    if _MARKED <= len(found) <= len(long):
-        for draft in found:
-            draft.label = Label.PARAGRAPH_TITLE
+            gap = below.facts.box[1] - draft.facts.box[3] if below else -1
+            follows = above is not None and above.is_heading
+            look = style, draft.facts.head.isupper()
+            heads = below is not None and not below.is_heading and (style == book.style(below)) is not own
+            heads = heads and below is not None and _is_short(draft, below, drafts)
+            if heads and 0 <= gap <= apart - (0 if own and follows else _SET_OFF):
+                told = apart <= _WIDE_GAP and not (own and follows)  # else it is perhaps the caption of a drawing
+                is_sure = told and below is not None and below.label is Label.TEXT and below.facts.rows > 1
+                found[look].append((draft, is_sure))
+            elif gap >= 0 or not own:  # at the end of a column nobody knows
+                others[look] += 1
+    for (style, capitals), rows in found.items():
+        own = style not in (None, book.body)
+        sure = [draft for draft, is_sure in rows if is_sure]
+        names = len({draft.facts.head for draft in sure})
+        # No more than paragraphs: else short lines are an address or a form, not headings.
+        enough = max(_MARKED, (1 - _LONG_SHARE) * len(sure)) <= names <= long
+        if enough and not (own and others[style, capitals] > _LONG_SHARE * names):
+            for draft in (draft for draft, _ in rows) if own else sure:
+                draft.label = Label.PARAGRAPH_TITLE
+
+
+def _is_short(draft: Draft, below: Draft, drafts: Sequence[Draft]) -> bool:
+    """Whether a row may be a heading that only spaces set off; a date at the right edge is none."""
+    facts = draft.facts
+    is_short = facts.rows == 1 and facts.length <= _SHORT and not _ENDS.search(facts.tail) and _could_be(draft)
+    return is_short and (facts.box[0] - below.facts.box[0] < _INDENT or _is_centred(draft, drafts))
 
 
 def _nearest(style: Style, sizes: Iterable[float]) -> float | None:
@@ -339,7 +362,9 @@ def _is_indented(draft: Draft, drafts: Sequence[Draft], edges: Iterable[int]) ->
     """Whether a text begins as paragraphs and quotations do: right of the other headings, or of what is below it."""
     left = draft.facts.box[0]
     below = next((other for other in drafts[draft.index + 1 :] if other.is_content), None)
-    if below is None or below.label not in TEXTS or below.facts.box[0] > left + _EDGE or _is_centred(draft, drafts):
+    if below is None or below.label not in TEXTS or below.facts.box[0] > left + _EDGE:
+        return False
+    if _is_centred(draft, drafts) or _runs_in(draft, drafts):
         return False
     nearest = max((edge for edge in edges if edge <= left + _EDGE), default=left)
     return any(_EDGE < left - edge < _INDENT for edge in (nearest, below.facts.box[0]))

@@ -18,7 +18,7 @@ from pagemill.imaging.page import TextLayer
 from pagemill.late import re
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.korean import korean_words, mark_broken_words
-from pagemill.parsing.lines import direction, words_of
+from pagemill.parsing.lines import direction, is_own_word, words_of
 from pagemill.parsing.lists import BULLET
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.cells import LEADERS, FoundTable, aligned_tables, cells_of
@@ -331,7 +331,7 @@ class _Page:
             led = block.label is Label.TEXT and not block.is_list and block.rows and LEADERS.search(block.plain)
             if led or block.label is Label.CONTENT:
                 block.label = Label.CONTENT
-                block.text = re.sub(r"(?:\s*[.·…]){4,}\s*", " … ", block.text)
+                block.text = re.sub(r"(?:\s*[.·…]){4,}\s*", " … ", block.text).rstrip()
                 if result and result[-1].label is Label.CONTENT:
                     text = f"{result[-1].text}\n{block.text}"
                     result[-1].append(block)
@@ -544,14 +544,18 @@ def drop_caps(pieces: list[Piece], body: float) -> tuple[list[Piece], list[tuple
             piece
             for piece in right
             if initial.line.box[1] < piece.baseline <= initial.baseline + 0.5 * piece.size
-            or (initial.x2 - 1 < piece.x1 and abs(initial.line.box[1] - piece.baseline) < piece.size)
+            or (initial.x2 - 0.3 * piece.size < piece.x1 and abs(initial.line.box[1] - piece.baseline) < piece.size)
         ]
         beside.sort(key=lambda piece: piece.baseline)
         if len(beside) > 1 and _ends_word(beside[0].text):
+            # Where a space is set behind it, the first row begins farther right than those below.
+            apart = beside[0].x1 - min(piece.x1 for piece in beside[1:]) > TYPOGRAPHY.column_gap * beside[0].size
+            is_word = apart or is_own_word(initial.text, beside[0].text, (piece.text for piece in pieces))
             for piece in beside:
                 piece.x1 = initial.x1
             links = tuple(span for span in initial.line.spans if span.mark is Mark.LINK)  # its weight is no emphasis
-            found.append((replace(initial, line=structs.replace(initial.line, spans=links)), beside))
+            line = structs.replace(initial.line, text=initial.text + " " * is_word, spans=links)
+            found.append((replace(initial, line=line), beside))
             parted.add(id(initial))
     return [piece for piece in pieces if id(piece) not in parted], found
 

@@ -27,6 +27,8 @@ _WORD = re.compile(r"[^\W\d_]{3}")
 """A formula in capitals has none."""
 _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 _FEW_LEADERS = re.compile(r"[.·…]\s+\d{1,4}$")
+_DOTS = re.compile(r"(?:[.·…]\s*){4,}")
+"""A rule, or room for an answer: no text."""
 _NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s+\S")
 
 
@@ -196,7 +198,7 @@ class Column:
 
 def passages_of(rows: Sequence[PageRow], column: Column) -> list[Passage]:
     """Cut the rows of a column, from top to bottom, into passages."""
-    rows = _with_run_ins(rows, column)
+    rows = [row for row in _with_run_ins(rows, column) if row.fixed or not _DOTS.fullmatch(row.text)]
     passages: list[Passage] = []
     for place, row in enumerate(rows):
         after = rows[place + 1] if place + 1 < len(rows) else None
@@ -251,7 +253,9 @@ def _with_run_ins(rows: Sequence[PageRow], column: Column) -> list[PageRow]:
 def _run_in(row: PageRow) -> int:
     """The number of pieces of a heading that runs in, its number among them; 0 where there is none."""
     low, high = TYPOGRAPHY.quad
-    at = next((at for at, piece in enumerate(row.pieces) if not piece.bold), 0)
+    # A formula in it is not bold.
+    plain = (at for at, p in enumerate(row.pieces) if p.share(Mark.BOLD) < 0.5 or not _is_bold_at(p, -1))
+    at = next(plain, 0)
     return at if at and low < (row.pieces[at].x1 - row.pieces[at - 1].x2) / row.size < high else 0
 
 
@@ -333,8 +337,8 @@ def _item(
         gap = row.pitch / column.usual(row)
         return Passage(Kind.ITEM, [row], row.bullet, Marker("•"), row.bullet_x, row.x1, gap=gap)
     sign, start = _marker(row)
-    if not sign or sign.startswith("["):
-        return None
+    if not sign or sign.startswith("[") or not set(row.text) - {*sign, " "}:
+        return None  # a row of stars
     text_x = _text_x(row, sign)
     item = Passage(Kind.ITEM, [row], sign, start, row.x1, text_x, gap=row.pitch / column.usual(row))
     tagged = row.tag in ("LI", "Lbl", "LBody", "L")
@@ -342,6 +346,9 @@ def _item(
         return None
     if tagged or (BULLET.match(row.text) and sign[0] not in _DASHES):
         return item
+    set_off = after is not None and after.x1 < row.x1 - row.size and item.gap > TYPOGRAPHY.heading_gap
+    if set_off and sign[0] not in _DASHES and _is_centred_alone(item, column):
+        return None  # a heading above its text
     indented = row.x1 > column.left + 0.8 * row.size
     bold_item = indented and row.size < TYPOGRAPHY.larger * column.body  # with a paragraph or code below it
     heads = _heads(row, column) or (column.is_coloured(row) and column.is_emphatic(row))

@@ -231,7 +231,7 @@ class PageRow:
     def as_row(self) -> Row:
         """The row as the rest of page assembly knows it, behind its number and its drop cap."""
         before = [piece for piece in (self.number, self.initial) if piece is not None]
-        text = self.text if self.initial is None else self.initial.text + self.text
+        text = self.text if self.initial is None else self.initial.line.text + self.text
         return Row(
             lines=[piece.line for piece in (*before, *self.pieces)],
             text=text if self.number is None else f"{self.number.text} {text}",

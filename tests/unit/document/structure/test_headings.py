@@ -1,10 +1,13 @@
 """Headings of a document and their levels."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from page_layouts import BODY, HUGE, LARGE, SMALL, heading, levels, page, prose, read, region
 
 from pagemill.document.labels import Label
-from pagemill.document.page import DocumentInfo, Furniture, OutlineEntry, Region, Style, TextLine
+from pagemill.document.page import DocumentInfo, Furniture, OutlineEntry, PageResult, Region, Style, TextLine
 
 TITLE = heading("The Mill Book", 100, HUGE)
 
@@ -312,3 +315,71 @@ def test_a_bold_quotation_in_a_colour_of_quotations_is_none():
         regions = heading(name, 50), prose(100), prose(220), said, quoted, more
         pages.append(page(number, *regions, styles=(BODY, SMALL, LARGE, HUGE, grey, bold)))
     assert [text for text, _ in levels(pages)] == ["Water", "Wheels", "Rags"]
+
+
+_SLANTED = Style("Serif", 11.0, italic=True, characters=60)
+_COLOURED = Style("Serif", 11.0, colour=0x06628F, characters=60)
+_CAPITALS = Style("Serif", 9.0, characters=60)
+_LINE = (TextLine(text="", box=(0.0, 0.0, 9.0, 9.0)),)
+_OWN_LOOKS = (BODY, SMALL, LARGE, HUGE, _SLANTED, _COLOURED, _CAPITALS)
+
+
+def _rows(names: Sequence[str], above: int, below: int, style: Style, **fields: Any) -> list[PageResult]:
+    """A page for each name, which stands between two paragraphs at such distances from these."""
+    pages = []
+    for number, name in enumerate(names, 1):
+        row = region(Label.TEXT, name, 300 + above, lines=_LINE, **fields)
+        row.style = _OWN_LOOKS.index(style)
+        below_it = prose(315 + above + below, lines=3 * _LINE)
+        regions = heading(f"Part {number}", 50, LARGE), prose(200, lines=3 * _LINE), row, below_it
+        pages.append(page(number, *regions, styles=_OWN_LOOKS))
+    return pages
+
+
+@pytest.mark.parametrize(
+    ("style", "names"),
+    [
+        (_SLANTED, ("Water rights", "The old wheels", "Fish")),
+        (_COLOURED, ("Water rights", "The old wheels", "Fish")),
+        (_CAPITALS, ("WATER RIGHTS", "THE OLD WHEELS", "FISH")),
+    ],
+)
+def test_rows_in_a_style_of_their_own_that_spaces_set_off_are_headings(style, names):
+    assert [text for text, _ in levels(_rows(names, 16, 4, style))][1::2] == list(names)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "fields", "names"),
+    [
+        (16, 4, {}, ("Anna", "Miller", "Anna", "Miller", "Anna")),  # a dialogue
+        (10, 10, {}, ("No wheel turns twice", "Ice has no neighbours", "The sluice is shut")),  # quotations
+        (4, 16, {}, ("The mill in winter", "The sluice", "The board")),  # captions
+        (70, 16, {}, ("The mill in winter", "The sluice", "The board")),  # captions of drawings
+        (16, 4, {"left": 700}, ("Pondham, 3 May", "Milltown, 5 May", "Pondham, 8 May")),
+        (16, 4, {}, ("Nobody may fish.", "Everyone may swim.", "Boats are let:")),
+    ],
+)
+def test_rows_in_a_style_of_their_own_that_head_nothing_are_no_headings(above, below, fields, names):
+    found = [text for text, _ in levels(_rows(names, above, below, _SLANTED, **fields))]
+    assert found == [f"Part {number}" for number in range(1, len(names) + 1)]
+
+
+def test_rows_below_headings_and_below_texts_are_told_by_others_in_their_style():
+    pages = _rows(("Water rights", "The old wheels", "Fish"), 16, 4, _SLANTED)
+    first, writer = (region(Label.TEXT, text, 68, lines=_LINE) for text in ("Weirs", "by Anna Weber"))
+    first.style, writer.style = 4, 5
+    styles = {"styles": _OWN_LOOKS}
+    pages.append(page(4, heading("Part 4", 50, LARGE), first, prose(86, lines=3 * _LINE), **styles))
+    pages += [
+        page(number, heading(f"Part {number}", 50, LARGE), writer, prose(90, lines=3 * _LINE), **styles)
+        for number in (5, 6, 7)
+    ]
+    found = [text for text, _ in levels(pages)]
+    assert "Weirs" in found
+    assert "by Anna Weber" not in found
+
+
+def test_rows_of_a_style_in_which_most_head_nothing_are_no_headings():
+    pages = _rows(("Water rights", "The old wheels", "Fish"), 16, 4, _SLANTED)
+    pages += _rows(("Rain on the roof", "And on the river"), 8, 8, _SLANTED)
+    assert not {"Water rights", "Fish"} & {text for text, _ in levels(pages)}

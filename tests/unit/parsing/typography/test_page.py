@@ -994,3 +994,95 @@ def test_the_rows_of_an_address_below_its_name_are_no_paragraph(tmp_path):
         sheet.put(72, y + 13.75 * place, row)
     blocks = markdown(sheet, tmp_path).strip().split("\n\n")
     assert blocks[-4:] == list(rows)
+
+
+@pytest.mark.parametrize(
+    ("initial", "text", "first"),
+    [
+        ("A", "second wheel came, and a third one", "A second wheel"),
+        ("T", "he second wheel came, and a third one", "The second wheel"),
+        ("I", "never saw it again", "I never saw"),
+        ("A", "s the second wheel came, and a third one", "As the second wheel"),
+    ],
+)
+def test_an_initial_that_is_a_word_stands_apart_from_the_next(tmp_path, initial, text, first):
+    """The page has both words elsewhere."""
+    sheet = Sheet()
+    sheet.put(72, 126, initial, size=44)
+    right = 76 + sheet.stringWidth(initial, "Helvetica", 44)
+    sheet.put(right, 100, text)
+    sheet.put(right, 113, "which ran until the great thaw and then stood still for the rest of the year, as wheels do,")
+    sheet.put(right, 126, "and of which nothing has been left but the axle and the stones on which it turned at first.")
+    sheet.put(72, 139, "They say that a second one was never built, and I never asked why.")
+    assert first in markdown(sheet, tmp_path)
+
+
+def test_a_space_behind_an_initial_tells_that_it_is_a_word(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 126, "O", size=44)
+    sheet.put(112, 100, "mill of the wheels, by which")
+    sheet.put(108, 113, "the brook ran until the great thaw and then stood still for the rest of the year, and so on,")
+    sheet.put(72, 139, "Nothing has been left of it.")
+    assert markdown(sheet, tmp_path).startswith("O mill of the wheels")
+
+
+def test_rows_of_dots_are_rules_and_no_text(tmp_path):
+    sheet = Sheet()
+    end = sheet.prose(72, 80, 450)
+    sheet.put(72, end + 10, "." * 120)
+    sheet.put(72, end + 24, ". " * 60)
+    sheet.prose(72, end + 48, 450)
+    sheet.put(72, end + 160, "Name: " + "." * 60)
+    lines = [line for line in markdown(sheet, tmp_path).splitlines() if line]
+    assert len(lines) == 3
+    assert lines[-1] == "Name: …"
+
+
+def test_numbered_items_stay_a_list_with_dots_for_answers_between_them(tmp_path):
+    sheet = Sheet()
+    for number, text in enumerate(("Who built the mill?", "Who owns it now?"), 1):
+        sheet.put(72, 60 + 40 * number, f"{number}. {text}")
+        sheet.put(72, 74 + 40 * number, "." * 140)
+        sheet.put(72, 88 + 40 * number, "." * 140)
+    lines = [line for line in markdown(sheet, tmp_path).splitlines() if line]
+    assert lines == ["1. Who built the mill?", "2. Who owns it now?"]
+
+
+def test_a_row_of_stars_is_no_item(tmp_path):
+    sheet = Sheet()
+    end = sheet.prose(72, 80, 450)
+    sheet.centre(end + 14, "* * *", "Helvetica", 11)
+    sheet.prose(72, end + 42, 450)
+    assert not any(region.list_item for region in records(sheet, tmp_path)[0].regions)
+
+
+@pytest.mark.parametrize("indent", [0, 15])
+def test_indented_headings_and_one_with_a_formula_run_in(tmp_path, indent):
+    """As LaTeX sets its paragraphs and subparagraphs."""
+    sheet, y = Sheet(), 80
+    for name in ("Water", "Wheels", "Stones", "The wheel"):
+        sheet.put(72, y, f"Part {name}", "Helvetica-Bold", 15)
+        y = sheet.prose(72, y + 24, 450) + 12
+        x = 72 + indent
+        sheet.put(x, y, name, "Helvetica-Bold")
+        x += sheet.stringWidth(name, "Helvetica-Bold", 11)
+        if " " in name:
+            sheet.put(x + 3, y, "x", "Times-Italic")
+            sheet.put(x + 11, y, "of iron", "Helvetica-Bold")
+            x += 11 + sheet.stringWidth("of iron", "Helvetica-Bold", 11)
+        (row,) = simpleSplit(PROSE, "Helvetica", 11, 511 - x)[:1]
+        sheet.put(x + 11, y, row)
+        y = sheet.prose(72, y + 13.75, 450, PROSE.removeprefix(row)) + 20
+    headings = [line.strip("# *") for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert headings[1::2] == ["Water", "Wheels", "Stones", "The wheel *x* of iron"]
+
+
+def test_a_numbered_heading_in_the_middle_is_no_item(tmp_path):
+    """The American Mathematical Society sets sections so, in small capitals."""
+    sheet = Sheet()
+    y = sheet.prose(72, 80, 450) + 22
+    for number, name in enumerate(("Water", "Wheels", "Fish"), 1):
+        sheet.centre(y, f"{number}. {name}", "Times-Roman", 11)
+        y = sheet.prose(72, y + 19, 450) + 22
+    headings = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
+    assert [line.lstrip("# ") for line in headings] == ["1. Water", "2. Wheels", "3. Fish"]
