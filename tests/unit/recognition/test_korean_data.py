@@ -3,6 +3,7 @@
 import itertools
 
 from extend_korean_data import UNICHARSET, codes_of, extended, joined, letters_of, parts_of
+
 from pagemill.recognition.tessdata import EMBEDDED
 
 DATA = (EMBEDDED / "kor.traineddata").read_bytes()
