@@ -1,9 +1,10 @@
 """Adds syllables to Tesseract's Korean data: ``python scripts/extend_korean_data.py kor.traineddata OUT``.
 
 tessdata_fast lists 1,076 of the 2,350 syllables of KS X 1001, and drops or replaces the others: "낡은" was read as
-"은". Its network does not know syllables, but letters: it answers with a first one, a vowel and a last one (or a sign for
-none), and a table, the recoder, makes a syllable of the three. So a syllable whose letters are all in the table can be
-read once it is listed; the weights stay as they are. All but the 16 whose last letter is in no listed syllable are added.
+"은". Its network does not know syllables, but letters: it answers with a first one, a vowel and a last one (or a sign
+for none), and a table, the recoder, makes a syllable of the three. So a syllable whose letters are all in the table can
+be read once it is listed; the weights stay as they are. All but the 16 whose last letter no listed syllable has are
+added.
 """
 
 from __future__ import annotations

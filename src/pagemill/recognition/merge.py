@@ -163,10 +163,7 @@ def replace(read: RecognizedText, again: Sequence[tuple[Stretch, RecognizedText]
             second.confidence < SURE
             or not second.centers
             or not _mends(first, second.text)
-            or (
-                "".join(second.text.split()) == "".join(first.split()) + "7"
-                and _begins_like_7(read.text[stretch.end :])
-            )
+            or _takes_the_next_syllable(first, second.text, read.text[stretch.end :])
         ):
             continue
         # A bracket at the edge of the cut is easily lost: it stays as it was read.
@@ -213,9 +210,15 @@ def _with_hanja(read: RecognizedText, stretch: Stretch, second: RecognizedText) 
     return sorted([*kept, *((character, center) for center, character, _ in hanja)], key=lambda one: one[1])
 
 
-def _begins_like_7(text: str) -> bool:
-    """Whether text begins with a syllable whose first letter, giyeok or kieuk, looks like a 7 when the cut meets it."""
-    return unicodedata.normalize("NFD", text[:1])[:1] in ("\u1100", "\u110f")
+def _takes_the_next_syllable(first: str, second: str, behind: str) -> bool:
+    """Whether a second reading ends in parts of the syllable that follows: 195개 is read as 1957 and 1957H.
+
+    Giyeok and kieuk look like a 7 when the cut meets them.
+    """
+    own, longer = ("".join(text.split()) for text in (first, second))
+    added = longer.removeprefix(own) if longer.startswith(own) else ""
+    starts_like_7 = unicodedata.normalize("NFD", behind[:1])[:1] in ("\u1100", "\u110f")
+    return added[:1] == "7" and not added[1:].isdigit() and starts_like_7
 
 
 def _mends(first: str, second: str) -> bool:

@@ -58,6 +58,7 @@ def test_half_a_neighbour_is_not_added_to_a_figure():
 
 def test_the_first_letter_of_the_next_syllable_is_no_7():
     assert again("우물 446개에서", ("4467", 0.98)) == "우물 446개에서"
+    assert again("우물 195개에서", ("1957H", 0.95)) == "우물 195개에서"
     assert again("우물 44명에서", ("447", 0.98)) == "우물 447명에서"
     assert again("우물 44 개에서", ("447", 0.98)) == "우물 447 개에서"
 
