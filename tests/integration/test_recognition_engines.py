@@ -266,6 +266,13 @@ def test_a_page_without_text_and_a_tiny_page_have_no_lines():
 
 
 @needs_korean
+def test_syllables_that_published_korean_data_does_not_list_are_read():
+    page = render(["낡은 전선을 바꾸고 땀을 닦았다.", "춥고 배고픈 밤에 닭을 샀다."], "korean")
+    read = tesseract_engine.TesseractRecognizer("ko").recognize([page[46:94, 70:800], page[116:164, 70:800]])
+    assert [line.text for line in read] == ["낡은 전선을 바꾸고 땀을 닦았다.", "춥고 배고픈 밤에 닭을 샀다."]
+
+
+@needs_korean
 def test_odd_line_images_do_not_break_tesseract():
     odd = [np.full(shape, 255, np.uint8) for shape in ((1, 1, 3), (3, 900, 3), (900, 3, 3), (40, 12000, 3))]
     line = render(KOREAN[:1], "korean")[46:94, 70:700]

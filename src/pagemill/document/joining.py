@@ -29,6 +29,10 @@ _KOREAN_PARTICLE = re.compile(
 """What cannot stand as a word of its own at the start of a line: the word was broken there."""
 
 
+_COUNTER = re.compile(
+    "(?:[년월일시분초원명개곳회호차층조항쪽건점배세위]|억|만|천|여)(?:[도간째말초쯤씩]|부터|까지|에서|에|의|은|는|이|가|을|를|과|와|로|으로)?(?=[\\s.,;:)」』”’]|$)"
+)
+"""What counts: Korean writes it tight behind figures, also where a line broke between them."""
 _HANGUL = re.compile("[\uac00-\ud7a3]{1,20}")
 _LAST_HANGUL = re.compile("[\uac00-\ud7a3]{1,20}$")
 _PARTICLES = re.compile(
@@ -153,6 +157,8 @@ def join_pair(before: str, after: str, joint: str | None = None) -> str:
         words.add(before[-_EVIDENCE:-20])
         words.add(after[20:_EVIDENCE])
         return before + after if words.goes_on(before, after) else f"{before} {after}"
+    if "0" <= last <= "9" and _COUNTER.match(after):
+        return before + after
     # A slash with a space before it divides; without one it joins alternatives or a path.
     if last == "/" and len(before) > 1 and not before[-2].isspace():
         return before + after

@@ -197,6 +197,10 @@ def _row_links(lines: Floats, free: Flags, press: bool) -> list[tuple[int, int]]
     height = y2 - y1
     low = np.minimum.outer(height, height)
     same_row = np.minimum.outer(y2, y2) - np.maximum.outer(y1, y1) > LAYOUT.same_row * low
+    # A line that runs down beside several rows, a headline of vertical text that lies on its side, is no piece of one.
+    stands = height > LAYOUT.standing * (x2 - x1)
+    high = np.maximum.outer(height, height) > LAYOUT.standing * low
+    same_row &= ~(high & (stands[:, None] | stands))
     to_the_right = (x1[:, None] < x1) & (x1 - x2[:, None] > (-1.0 if press else -LAYOUT.same_row) * low)
     gap = np.where(same_row & to_the_right, x1 - x2[:, None], np.inf)
     nearest = gap.argmin(axis=1)

@@ -88,6 +88,8 @@ class LayoutThresholds:
     # Lines to blocks.
     word_gap = 0.9
     """Widest gap between pieces of one line."""
+    standing = 2.0
+    """How many times as high as wide, and as high as the line beside it, a line is that runs down the page."""
     marker_width = 2.5
     """A bullet, list number or label is narrower than this, and no farther from its text."""
     leading = 0.55

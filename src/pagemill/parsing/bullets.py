@@ -21,6 +21,7 @@ from pagemill.late import cv2, re
 from pagemill.parsing.bullet_shapes import RING, TICKED, shape_of
 from pagemill.parsing.lines import direction, line_size
 from pagemill.parsing.lists import marker
+from pagemill.parsing.numeral_shapes import numeral_of
 from pagemill.parsing.thresholds import PARSING
 
 _SMALL = frozenset("·•▪")
@@ -33,6 +34,8 @@ _CLOSING = ")]}"
 _CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩"
 _NUMERALS = frozenset(_CIRCLED + "123456789")
 _NOT_TICKED = "☐"
+_NO_NUMERAL = re.compile(r"\s*((?:[|Il1ㅣｌiL!\[\]\\/VvWNM()ㅐㅔ'\"Ⅰ-Ⅹ]|\s(?=\S{0,3}\.)){0,4})\.\s*(?=[\uac00-\ud7a3])")
+"""What a Roman numeral and its point are read as, nothing included."""
 _BARS = re.compile(r"\s*((?!1)[|Il1ㅣｌⅠⅡ!\[\]ㅐㅔ]{1,4}|IV|VI{0,3}|IX|X)(\s?\.)?\s+")
 """What Roman numerals are read as; a lone 1 is one."""
 _ROMAN = "ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ"
@@ -60,16 +63,36 @@ def restore_bullets(lines: Sequence[TextLine], pixels: Pixels) -> list[TextLine]
     found = [
         bullet
         for index, line in enumerate(lines)
-        if (bullet := _bullet(index, lines, boxes, pixels) or _roman(index, line, pixels)) is not None
+        if (
+            bullet := _numeral(line, index, pixels)
+            or _bullet(index, lines, boxes, pixels)
+            or _roman(index, line, pixels)
+        )
     ]
     if not any(_HANGUL.search(line.text) for line in lines):
         found = [bullet for bullet in found if not _is_full_stop(bullet, lines)]
     result = list(lines)
     for bullet in _numbered(_confirmed(found, lines), lines):
         result[bullet.line] = _with_bullet(lines[bullet.line], bullet)
+    result = _without_pieces(result, [bullet for bullet in found if bullet.sign[0] in _ROMAN])
     if any(bullet.sign == TICKED for bullet in found):
         result = [_as_check_box(line) for line in result]
     return result
+
+
+def _without_pieces(lines: list[TextLine], numerals: Sequence[_Found]) -> list[TextLine]:
+    """The lines without those that are a numeral alone, which begins another line."""
+    inside = [
+        line.engine != "text-layer"
+        and any(
+            index != numeral.line
+            and numeral.box[0] - 2 <= (line.box[0] + line.box[2]) / 2 <= numeral.box[2] + 2
+            and numeral.box[1] <= (line.box[1] + line.box[3]) / 2 <= numeral.box[3]
+            for numeral in numerals
+        )
+        for index, line in enumerate(lines)
+    ]
+    return [line for line, is_piece in zip(lines, inside, strict=True) if not is_piece]
 
 
 def _as_check_box(line: TextLine) -> TextLine:
@@ -222,6 +245,36 @@ def _roman(index: int, line: TextLine, pixels: Pixels) -> _Found | None:
             return None
         numeral = _ROMAN[bars - 1]
     return _Found(index, numeral + point, box, match.end())
+
+
+def _numeral(line: TextLine, index: int, pixels: Pixels) -> _Found | None:
+    """The Roman numeral and its point that a line of Korean starts with, by the numeral's strokes."""
+    match = _NO_NUMERAL.match(line.text)
+    if match is None or line.engine == "text-layer" or abs(direction(line)) > PARSING.turned_tolerance:
+        return None
+    size = line_size(line)
+    left, top, _, bottom = (int(value) for value in line.box)
+    start = max(0, int(left - PARSING.numeral_reach * size))
+    ink = _ink(pixels[max(0, top) : bottom + 1, start : int(left + PARSING.bullet_reach * size)])
+    if ink is None:
+        return None
+    ink = _without_rules(ink)
+    columns = np.flatnonzero(np.diff(np.concatenate([[False], ink.any(axis=0), [False]]).astype(np.int8)))
+    parts = [(int(x1), int(x2), np.flatnonzero(ink[:, x1:x2].any(axis=1))) for x1, x2 in columns.reshape(-1, 2)]
+    is_point = [x2 - x1 < 0.3 * size and rows[-1] - rows[0] < 0.3 * size for x1, x2, rows in parts]
+    if True not in is_point[1:]:
+        return None
+    x1, x2 = parts[0][0], parts[is_point.index(True, 1) - 1][1]
+    if x2 - x1 > PARSING.numeral_width * size:
+        return None
+    rows = np.flatnonzero(ink[:, x1:x2].any(axis=1))
+    sign = (
+        numeral_of(ink[rows[0] : rows[-1] + 1, x1:x2]) if rows[-1] - rows[0] > PARSING.bar_height * size / 2 else None
+    )
+    if sign is None or (sign == "Ⅰ" and match[1] == "1"):
+        return None
+    box = (float(start + x1), float(top + rows[0]), float(start + x2), float(top + rows[-1] + 1))
+    return _Found(index, f"{sign}.", box, match.end())
 
 
 def _confirmed(found: Sequence[_Found], lines: Sequence[TextLine]) -> list[_Found]:

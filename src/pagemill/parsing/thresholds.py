@@ -303,6 +303,8 @@ class ParsingThresholds:
     """Ink of ※ on its diagonals, in its dots, and elsewhere."""
     bar_height = 0.8
     """Least height of an upright bar of a Roman numeral, over that of capitals."""
+    numeral_reach, numeral_width = 1.2, 1.6
+    """Farthest that a Roman numeral starts before its line, which may lack it, and its greatest width."""
     number_restart, number_jump = 0.4, 1.2
     """Cost, in misread digits, of a list of circled numbers that starts again, and of one that skips a number."""
 

@@ -84,6 +84,7 @@ SAMPLES = 6
 """Lines read to decide."""
 
 _LONG_INSIDE = 0.2  # share of a line, level before its page was turned, in long lines of the turned page: not measured
+_FOUND_ALREADY = 0.5  # share of a line, found before its page was turned, in lines of the turned page
 _LEVEL = 1.2  # width over height of a figure or of two characters in a level line
 _TALL = 1.8  # height over width of a line that may run vertically
 _SURELY_TALL = 2.5  # a single upright character ("1", "l") reaches about 2.5
@@ -158,7 +159,9 @@ class PageReader:
         if runs_vertically(found):
             rotation = await self._rotation(page, found, (90, 270))
             level = [line for line in found if _is_flat(line, _LEVEL)]
+            tall = [line for line in found if line not in level]
             page, found = await self._turned(page, rotation)
+            found = await self._with_tall(page, found, tall, rotation)
             found = await self._with_level(page, found, level, rotation)
         lines, shares = await self._first_reading(page, found, bends)
         head_down = is_head_down(shares) and (reads_below(lines, UNSURE) or is_poor_snippet(lines))
@@ -181,6 +184,25 @@ class PageReader:
         read = await self._services.compute(_finish, lines, self._plan)
         read = read._replace(script=script, foreign=foreign, handwritten=handwritten)
         return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored))
+
+    async def _with_tall(
+        self, page: Pixels, found: list[DetectedLine], tall: list[DetectedLine], degrees: int
+    ) -> list[DetectedLine]:
+        """The lines of a turned page, with those that were found before it was turned alone, and read well.
+
+        Large letters that lie on their side are found in pieces or not at all: headlines that run down the page.
+        """
+        there = [
+            DetectedLine(polygon=_along(_lain(line.polygon, degrees, page), degrees), score=line.score) for line in tall
+        ]
+        boxes = as_array(line.box for line in found)
+        shared = shared_areas(as_array(line.box for line in there), boxes)
+        there = [line for line, part in zip(there, shared, strict=True) if part < _FOUND_ALREADY * area(line.box)]
+        images = await self._services.compute(_cut, page, [line.polygon for line in there])
+        texts = await self._services.recognize(self._plan.primary, images) if images else []
+        there = [line for line, text in zip(there, texts, strict=True) if text.confidence >= UNSURE]
+        inside = shared_areas(boxes, as_array(line.box for line in there))
+        return [line for line, part in zip(found, inside, strict=True) if 2 * part <= area(line.box)] + there
 
     async def _with_level(
         self, page: Pixels, found: list[DetectedLine], level: list[DetectedLine], degrees: int
@@ -562,6 +584,11 @@ def _lain(quad: Quad, degrees: int, page: Pixels) -> Quad:
     height, width = page.shape[:2]
     a, b, c, d = ((width - y, x) if degrees == 90 else (y, height - x) for x, y in quad)
     return (a, b, c, d)
+
+
+def _along(quad: Quad, degrees: int) -> Quad:
+    """The corners of a line that runs down a page which was turned by 90 or 270 degrees, from where it starts now."""
+    return (*quad[3:], *quad[:3]) if degrees == 90 else (*quad[1:], quad[0])
 
 
 def runs_vertically(lines: Sequence[DetectedLine]) -> bool:

@@ -102,6 +102,21 @@ def test_words_of_the_text_tell_whether_a_korean_word_goes_on(before: str, after
     assert words.goes_on(before, after) is goes_on
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "joined"),
+    [
+        ("정류장 376", "곳의 설치", "정류장 376곳의 설치"),
+        ("2023", "년도 예산", "2023년도 예산"),
+        ("제3", "항만 사무소", "제3 항만 사무소"),
+        ("총 5", "일반 문의", "총 5 일반 문의"),
+    ],
+)
+def test_korean_counters_stand_tight_behind_figures_also_where_a_line_broke(
+    before: str, after: str, joined: str
+) -> None:
+    assert join_pair(before, after) == joined
+
+
 def test_a_long_korean_paragraph_tells_how_its_own_words_go_on() -> None:
     before = "지역사회의 전통시장은 올해부터 지역사회와 함께 축제를 열고 지역사"
     after = "회의 뜻을 모아 내년 상반기까지 새로운 방안을 마련하여 널리 알린다."

@@ -98,3 +98,8 @@ def test_a_running_foot_of_three_pieces_is_cut_off_its_paragraph() -> None:
 
 def test_a_region_of_a_thousand_paragraphs_is_cut_at_every_gap() -> None:
     assert sizes(split_lines(column(0, 200, 0, 1200, pitch=40), np.arange(1200))) == [1] * 1200
+
+
+def test_a_line_that_stands_beside_rows_is_no_piece_of_one() -> None:
+    standing = np.array([[0.0, 10.0, 12.0, 90.0]])
+    assert sizes(group_lines(np.concatenate([standing, column(15, 200, 0, 7)]))) == [1, 7]

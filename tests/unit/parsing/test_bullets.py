@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
@@ -144,6 +145,31 @@ def test_roman_numerals_read_as_bars() -> None:
             canvas.rectangle((x, 50, x + 3, 76), fill=0)
 
     assert restore_bullets([line(0, "||")], page([bars]))[0].text == f"Ⅱ {TEXT}"
+
+
+def numeral(canvas: ImageDraw.ImageDraw) -> None:
+    """``Ⅲ.`` before the first line."""
+    for x in (LEFT - 34, LEFT - 24, LEFT - 14):
+        canvas.rectangle((x, 50, x + 3, 76), fill=0)
+    canvas.rectangle((LEFT - 5, 73, LEFT - 2, 76), fill=0)
+
+
+@pytest.mark.parametrize("said", [".", "1.", "\\\\.", "L."])
+def test_a_roman_numeral_left_out_or_read_as_something_else_is_told_by_its_strokes(said: str) -> None:
+    (restored,) = restore_bullets([line(0, said)], page([numeral]))
+    assert restored.text == f"Ⅲ. {TEXT}"
+
+
+def test_a_numeral_found_as_a_line_of_its_own_is_not_read_twice() -> None:
+    lines = [line(0, ".")]
+    place = (LEFT - 36.0, 48.0, LEFT - 8.0, 78.0)
+    alone = msgspec.structs.replace(lines[0], text="11", box=place, polygon=None, words=())
+    assert [one.text for one in restore_bullets([*lines, alone], page([numeral]))] == [f"Ⅲ. {TEXT}"]
+
+
+def test_a_number_stays_where_no_numeral_is_drawn() -> None:
+    (restored,) = restore_bullets([line(0, "1.")], page([lambda _: None]))
+    assert restored.text == f"1. {TEXT}"
 
 
 @pytest.mark.parametrize("said", ["O", "o", "0"])

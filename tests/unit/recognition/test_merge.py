@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pagemill.recognition.base import RecognizedText
-from pagemill.recognition.merge import Stretch, replace, stretches
+from pagemill.recognition.merge import hanja_stretches, replace, stretches
 
 HANGUL = frozenset({"HANGUL"})
 
@@ -58,6 +58,7 @@ def test_half_a_neighbour_is_not_added_to_a_figure():
 
 def test_the_first_letter_of_the_next_syllable_is_no_7():
     assert again("우물 446개에서", ("4467", 0.98)) == "우물 446개에서"
+    assert again("우물 195개에서", ("1957H", 0.95)) == "우물 195개에서"
     assert again("우물 44명에서", ("447", 0.98)) == "우물 447명에서"
     assert again("우물 44 개에서", ("447", 0.98)) == "우물 447 개에서"
 
@@ -87,10 +88,28 @@ def test_signs_beside_a_figure_stay_at_its_side_in_text_from_right_to_left(line,
     assert replace(whole, [(stretch, read(paper))]).text == merged
 
 
-def test_hangul_behind_hanja_that_the_cut_took_along_stays():
-    # Of the six characters that the Korean engine was not sure of, the last two are Hangul.
-    centers = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55)
-    read = RecognizedText(text="4%@&하여", confidence=0.5, centers=centers, confidences=(0.1,) * 6)
-    stretch = Stretch(0, 6, 0.0, 0.6, hanja=True)
-    again = RecognizedText(text="收斂", confidence=0.99, centers=(1 / 6, 3 / 6), confidences=(0.99,) * 2)
-    assert replace(read, [(stretch, again)]).text == "收斂하여"
+def korean(*characters: tuple[str, float, float]) -> RecognizedText:
+    text, centers, confidences = zip(*characters, strict=True)
+    return RecognizedText(text="".join(text), confidence=0.5, centers=centers, confidences=confidences)
+
+
+def test_hanja_takes_the_place_of_what_was_read_there_and_hangul_beside_it_stays():
+    line = korean(("4", 0.05, 0.1), ("%", 0.1, 0.1), ("@", 0.15, 0.1), ("하", 0.25, 0.8), ("여", 0.35, 0.9))
+    first = korean(("收", 0.06, 0.9), ("斂", 0.15, 0.6))
+    (stretch,) = hanja_stretches(line, first)
+    assert replace(line, [(stretch, korean(("收", 0.2, 0.99), ("斂", 0.5, 0.99)))]).text == "收斂하여"
+    assert replace(line, [(stretch, korean(("4", 0.2, 0.99)))]).text == "收斂하여", "as first seen"
+
+
+def test_a_particle_and_a_space_among_hanja_stay():
+    line = korean(("버", 0.05, 0.6), ("쁘", 0.15, 0.0), ("의", 0.25, 0.4), (" ", 0.32, 1.0), ("4", 0.4, 0.1))
+    first = korean(("問", 0.05, 0.99), ("題", 0.15, 0.7), ("解", 0.4, 0.98))
+    (stretch,) = hanja_stretches(line, first)
+    assert replace(line, [(stretch, read(""))]).text == "問題의 解"
+
+
+def test_hangul_that_both_engines_are_unsure_of_stays():
+    line = korean(("구", 0.05, 0.6), ("분", 0.15, 0.6), ("한", 0.25, 0.95))
+    first = korean(("7", 0.05, 0.9), ("是", 0.15, 0.6))
+    (stretch,) = hanja_stretches(line, first)
+    assert replace(line, [(stretch, read("是", 0.6))]).text == "구분한"

@@ -399,6 +399,17 @@ async def test_a_headline_across_vertical_text_is_read_as_it_lay():
     assert [line.polygon for line in found] == [long.polygon, ((20, 620), (20, 0), (60, 0), (60, 620))]
 
 
+async def test_a_headline_down_the_page_that_is_found_before_it_is_turned_alone_is_read_from_its_top():
+    """The page, 400 x 620, was turned by 270 degrees, so that its right edge is the top of what is 620 x 400 now."""
+    page = page_of(*[CHINESE_INK] * 6)
+    height, width = page.shape[:2]
+    text = DetectedLine(polygon=quad(100, 200, 350, 230), score=1.0)
+    headline = DetectedLine(polygon=quad(height - 60, 0, height - 20, width), score=1.0)
+    same = DetectedLine(polygon=quad(height - 230, 100, height - 200, 350), score=1.0)
+    found = await PageReader(KOREAN, RuleEngines())._with_tall(page, [text], [headline, same], 270)
+    assert [line.polygon for line in found] == [text.polygon, quad(0, 20, width, 60)]
+
+
 class BlurredEngines(RuleEngines):
     """Whose line is bent, and is read surely where it is wider than it was detected."""
 
