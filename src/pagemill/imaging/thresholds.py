@@ -48,6 +48,12 @@ class ImagingThresholds:
     border = 1
     """Nodes of the mesh (of 31 x 45) that are added on every side: the network cuts margins off where it sees no edge
     of the paper, and writing may stand in them."""
+    focal_length = 0.85
+    """Of the camera, over the longer side of its photographs: 0.7 to 0.85 in telephones. On 20 drawn photographs of
+    severity 1, whose camera has 1.5, it leaves an error of 7 % in width over height instead of 13 %; with 0.7 to 1.5
+    that is 6 to 8 %."""
+    largest_slant = 1.5
+    """Most by which the page is longer or wider than it looks: seen from 48 degrees."""
     largest_growth = 2.0
     """Most pixels of an unwarped page over those of its photograph."""
 

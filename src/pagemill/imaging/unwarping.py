@@ -92,6 +92,7 @@ def find_sheet(photograph: Pixels, area: Box) -> Sheet | None:
     Raises:
         MissingDependencyError: The package was built without the network.
     """
+    whole = area
     for _ in range(IMAGING.looks):
         nodes = _mesh(photograph, area)
         # The network sees the photograph at its own small size: a page that is far away is looked at again from nearby.
@@ -103,6 +104,9 @@ def find_sheet(photograph: Pixels, area: Box) -> Sheet | None:
         area = _nearer(nodes, area)
     nodes = _with_border(nodes)
     columns, rows = (float(np.quantile(_lengths(nodes, axis), 0.75)) for axis in (1, 0))
+    # What is foreshortened is widened, so that no letter has fewer pixels than in the photograph.
+    shape = _aspect(nodes, whole, columns / rows)
+    columns, rows = max(columns, shape * rows), max(rows, columns / shape)
     growth = IMAGING.largest_growth * photograph.shape[0] * photograph.shape[1] / max(columns * rows, 1.0)
     scale = min(1.0, math.sqrt(growth))
     return Sheet(nodes, max(1, round(columns * scale)), max(1, round(rows * scale)))
@@ -162,6 +166,27 @@ def _with_border(nodes: NDArray[np.float32]) -> NDArray[np.float32]:
         nodes = np.concatenate([2 * nodes[:1] - nodes[1:2], nodes, 2 * nodes[-1:] - nodes[-2:-1]], axis=0)
         nodes = np.concatenate([2 * nodes[:, :1] - nodes[:, 1:2], nodes, 2 * nodes[:, -1:] - nodes[:, -2:-1]], axis=1)
     return nodes
+
+
+def _aspect(nodes: NDArray[np.float32], whole: Box, seen: float) -> float:
+    """Width over height of the page itself: seen from a slant, one of its sides is foreshortened.
+
+    Args:
+        nodes: Of its mesh.
+        whole: The photograph, in whose middle the camera looked.
+        seen: Width over height as it looks; the answer differs by no more than ``IMAGING.largest_slant``.
+    """
+    rows, columns = nodes.shape[:2]
+    u, v = np.meshgrid(np.linspace(0, 1, columns), np.linspace(0, 1, rows))
+    middle = ((whole[0] + whole[2]) / 2, (whole[1] + whole[3]) / 2)
+    focal = IMAGING.focal_length * max(whole[2] - whole[0], whole[3] - whole[1])
+    rays = (nodes.reshape(-1, 2).astype(np.float64) - middle) / focal
+    plane, _ = cv2.findHomography(np.column_stack([u.ravel(), v.ravel()]), rays)
+    if plane is None:
+        return seen
+    across, down = np.linalg.norm(plane[:, :2], axis=0)
+    most = IMAGING.largest_slant
+    return float(np.clip(across / max(down, 1e-9), seen / most, seen * most))
 
 
 def _lengths(nodes: NDArray[np.float32], axis: int) -> NDArray[np.float32]:

@@ -13,6 +13,7 @@ import numpy as np
 from pagemill.document.geometry import Box, area, as_array, as_boxes, shared_areas
 from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
+from pagemill.imaging.photograph import line_evenly_lit
 from pagemill.imaging.transforms import crop_along, crop_quad, resize, rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
@@ -73,7 +74,7 @@ _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _CROSSED = 0.99  # confidence from which no stamp crosses a line: "due: 1,2" under one was read as "dueA1" at 0.973
 _CLEAR = 0.95  # confidence below which a line of a photograph is read again, wider
-_WIDENED = 1.25
+_WIDENED = 1.5
 _SHORT = 4  # characters that may read well in a mirror by chance
 _SYMMETRICAL = 0.65  # likeness of both readings: "XVIII MMXIX" has 0.7 and more, a line from the back up to 0.54
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
@@ -304,6 +305,7 @@ class PageReader:
         images = await self._services.compute(_cut, page, quads)
         if bends:
             images = await self._services.compute(_straightened, page, found, images)
+            images = await self._services.compute(_evenly_lit, images)
         lines = [Line(quad, image) for quad, image in zip(quads, images, strict=True)]
         await self._read_first(lines)
         if bends:
@@ -373,6 +375,9 @@ class PageReader:
                 return
             sample = [foreign[index] for index in longest([line.quad for line in foreign])]
             language, engine, texts = await self._language_of(sample, tried)
+            if language is None and is_mostly_unread(lines):
+                # The page fails otherwise: blurred letters look like those of any script, but are read in one.
+                language, engine, texts = await self._language_of(sample, tried, of_any_looks=True)
             if language is None:
                 return
             tried.add(language)
@@ -417,13 +422,25 @@ class PageReader:
         for line, text, share in zip(lines, texts, unread, strict=True):
             line.text, line.engine, line.unread = text, engine, share
 
-    async def _language_of(self, sample: list[Line], tried: set[str]) -> tuple[str | None, str, list[RecognizedText]]:
+    async def _language_of(
+        self, sample: list[Line], tried: set[str], *, of_any_looks: bool = False
+    ) -> tuple[str | None, str, list[RecognizedText]]:
         """The language in which a sample reads best, its engine, and what it read; None when none reads it."""
         best: tuple[float, str | None, str, list[RecognizedText]] = (0.0, None, "", [])
-        for language, engine in self._candidates(mean_shares(sample), tried):
+        shares = mean_shares(sample)
+        candidates = self._candidates(shares, tried)
+        if of_any_looks:
+            candidates = sorted(
+                (other for other in self._plan.others if other not in candidates and other[0] not in tried),
+                key=lambda other: -sum(shares.get(script, 0.0) for script in scripts_of_language(other[0])),
+            )
+        for language, engine in candidates:
             texts = await self._services.recognize(engine, [line.image for line in sample])
             scripts = scripts_of_language(language)
-            score = sum(text.confidence * script_share(text.text, scripts) for text in texts) / len(texts)
+            each = sorted((text.confidence * script_share(text.text, scripts) for text in texts), reverse=True)
+            # Of a page that looks like nothing some lines may be too blurred for any engine.
+            counted = each[: (len(each) + 1) // 2] if of_any_looks else each
+            score = sum(counted) / len(counted)
             best = max(best, (score, language, engine, texts), key=lambda one: one[0])
             # Good enough: each further engine would be loaded only to lose.
             if score >= DOUBTFUL:
@@ -503,6 +520,10 @@ def _straightened(page: Pixels, found: Sequence[DetectedLine], images: Sequence[
         crop_along(page, line.middle, line.box[0], line.box[2], line.height) if line.middle else image
         for line, image in zip(found, images, strict=True)
     ]
+
+
+def _evenly_lit(images: Sequence[Pixels]) -> list[Pixels]:
+    return [line_evenly_lit(image) for image in images]
 
 
 def _widened(image: Pixels) -> Pixels:

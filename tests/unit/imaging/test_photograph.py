@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pagemill.imaging.photograph import as_scanned, evenly_lit, photographed_area
+from pagemill.imaging.photograph import as_scanned, evenly_lit, line_evenly_lit, photographed_area
 
 HEIGHT, WIDTH = 1000, 760
 
@@ -100,3 +100,13 @@ def test_layout_sees_a_page_without_the_table_top_at_its_edges() -> None:
 
     assert (at_margin == 255).mean() > 0.99
     assert not up_to_edge[505:515, 965:985].any()
+
+
+def test_the_edge_of_a_shadow_across_a_line_is_not_ink():
+    line = np.full((36, 600, 3), 250, np.uint8)
+    line[8:28, 20:580:9] = 30
+    shadow = np.clip(np.arange(600) / 200 - 0.5, 0.5, 1.0)[:, None]
+    lit = line_evenly_lit((line * shadow).astype(np.uint8))
+    paper, ink = lit[2:6], lit[8:28, 20:580:9]
+    assert paper.min() > 220
+    assert ink.max() < 90

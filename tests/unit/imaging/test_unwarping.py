@@ -84,6 +84,22 @@ def test_a_photographed_page_is_found_in_its_photograph(lies):
     assert abs(flat[1, 1] - top) < 0.02 * size and abs(flat[3, 1] - bottom) < 0.02 * size
 
 
+def seen_from_a_slant(width: int, height: int) -> np.ndarray:
+    """The mesh of a sheet of 0.7 by 1, turned by 40 degrees about its upright axis, in shares of its photograph."""
+    v, u = np.meshgrid(np.linspace(-0.5, 0.5, 45), np.linspace(-0.35, 0.35, 31), indexing="ij")
+    x, z = u * np.cos(0.7), 0.92 + u * np.sin(0.7)
+    focal = 0.85 * max(width, height)
+    return np.stack([0.5 + focal * x / z / width, 0.5 + focal * v / z / height], axis=2).astype(np.float32)
+
+
+def test_a_page_seen_from_a_slant_gets_its_own_shape_back(monkeypatch):
+    monkeypatch.setattr(unwarping, "_predicted", lambda pixels: seen_from_a_slant(1100, 2000))
+    sheet = find_sheet(np.zeros((2000, 1100, 3), np.uint8), (0, 0, 1100, 2000))
+    assert sheet is not None
+    # Of its 30 cells by 44 each has grown by two.
+    assert sheet.width / sheet.height == pytest.approx(0.7 * (32 / 30) / (46 / 44), rel=0.03)
+
+
 def test_only_the_area_is_looked_at(monkeypatch):
     seen = []
     monkeypatch.setattr(unwarping, "_predicted", lambda pixels: seen.append(pixels.shape) or straight())

@@ -292,6 +292,15 @@ async def test_look_alikes_are_given_to_the_engine_of_the_script_that_they_look_
     assert {line.engine for line in result.lines} == {"tesseract"}
 
 
+async def test_a_page_that_looks_like_a_wrong_script_is_read_by_the_engine_that_can(script):
+    script.shares = {"HANGUL": 0.4}
+    plan = Plan("rapidocr", (("ko", "tesseract:ko"), ("th", "tesseract:th")))
+    result, calls = await read(page_of(*[THAI_INK] * 4), plan)
+    assert {line.engine for line in result.lines} == {"tesseract"}
+    assert len(result.lines) == 4
+    assert calls["tesseract:th"] == 4  # the sample is not read again
+
+
 async def test_two_scripts_beside_the_primary_s_are_both_read(monkeypatch):
     def shares_of(images):
         inks = {int(image.min()) for image in images}
