@@ -335,6 +335,7 @@ def test_a_zero_at_the_end_of_a_replacement_text_is_none():
 @pytest.mark.parametrize(("rest", "text"), [(" second wheel", "A second wheel"), ("s the wheel", "As the wheel")])
 def test_a_space_behind_a_raised_initial_is_one(rest, text):
     """PDFium leaves out drawn spaces that are narrow for the size of the letter before them."""
-    content = f"BT /F1 40 Tf 20 100 Td (A) Tj /F1 15 Tf 26.68 0 Td ({rest}) Tj ET"
+    drawn = " ".join(f"({char}) Tj" for char in rest)
+    content = f"BT /F1 40 Tf 20 100 Td (A) Tj ET BT /F1 13 Tf 46.68 100 Td {drawn} ET"
     (line,) = layer_of_content(content).lines
     assert line.text.strip() == text
