@@ -34,9 +34,9 @@ test: $(VENV)/.installed-test system-packages
 test-all: $(VENV)/.installed-test system-packages
 	$(PYTEST) $(PYTEST_ARGS)
 
-# The same with the large counts.
+# The same with the large counts, which take longer than the time limit of a test allows beside other work.
 test-large:
-	PAGEMILL_TEST_LARGE=1 $(MAKE) test-all
+	PAGEMILL_TEST_LARGE=1 $(MAKE) test-all PYTEST_ARGS="--timeout=3600 $(PYTEST_ARGS)"
 
 # Before a release: all that continuous integration does not run. One that fails does not stop the others.
 test-release:

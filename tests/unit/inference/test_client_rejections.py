@@ -146,9 +146,9 @@ async def test_one_that_is_being_looked_after_stays_out():
         await asyncio.gather(*[client.ask(BODY) for _ in range(4)])
         assert client.servers[0].rejection
         await until(lambda: client._probes[client.servers[0]].done())
-        requests = client.counts["requests"]
+        received = sick.counts["requests"]
         await asyncio.gather(*[client.ask(BODY) for _ in range(4)])
-        assert client.counts["requests"] == requests + 4
+        assert sick.counts["requests"] == received > 0
 
 
 async def test_nobody_looks_after_one_that_is_out():
