@@ -52,7 +52,7 @@ class ImagingThresholds:
     """Of the camera, over the longer side of its photographs: 0.7 to 0.85 in telephones. On 20 drawn photographs of
     severity 1, whose camera has 1.5, it leaves an error of 7 % in width over height instead of 13 %; with 0.7 to 1.5
     that is 6 to 8 %."""
-    least_slant, largest_slant = 1.08, 1.5
+    least_slant, largest_slant = 1.05, 1.5
     """Least and most by which the page is longer or wider than it looks. Less costs more sharpness than shape, more
     would be seen from over 48 degrees."""
     largest_growth = 2.0
@@ -66,7 +66,7 @@ class ImagingThresholds:
     patch = 21
     """Side of the square, of these pixels, over whose median the light is taken."""
 
-    even_line = 0.85
+    even_line = 0.97
     """Darkest over brightest light on a line from which it is left as it is: dividing by it costs thin strokes."""
 
     # Does layout detection take it for a scan (photograph).
