@@ -109,7 +109,12 @@ def line_evenly_lit(line: Pixels) -> Pixels:
 
     Args:
         line: Shape (height, width, 3), uint8 RGB.
+
+    Returns:
+        The line itself where its light differs little from end to end.
     """
     side = line.shape[0] | 1  # no letter is larger
-    light = cv2.morphologyEx(line, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))
-    return np.asarray(cv2.divide(line, cv2.blur(light, (side, side)), scale=WHITE), dtype=np.uint8)
+    light = cv2.blur(cv2.morphologyEx(line, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8)), (side, side))
+    if light.min() >= IMAGING.even_line * light.max():
+        return line
+    return np.asarray(cv2.divide(line, light, scale=WHITE), dtype=np.uint8)

@@ -52,8 +52,9 @@ class ImagingThresholds:
     """Of the camera, over the longer side of its photographs: 0.7 to 0.85 in telephones. On 20 drawn photographs of
     severity 1, whose camera has 1.5, it leaves an error of 7 % in width over height instead of 13 %; with 0.7 to 1.5
     that is 6 to 8 %."""
-    largest_slant = 1.5
-    """Most by which the page is longer or wider than it looks: seen from 48 degrees."""
+    least_slant, largest_slant = 1.05, 1.5
+    """Least and most by which the page is longer or wider than it looks. Less costs more sharpness than shape, more
+    would be seen from over 48 degrees."""
     largest_growth = 2.0
     """Most pixels of an unwarped page over those of its photograph."""
 
@@ -64,6 +65,9 @@ class ImagingThresholds:
     """Size in these pixels within which strokes and small type are filled with the paper around them."""
     patch = 21
     """Side of the square, of these pixels, over whose median the light is taken."""
+
+    even_line = 0.97
+    """Darkest over brightest light on a line from which it is left as it is: dividing by it costs thin strokes."""
 
     # Does layout detection take it for a scan (photograph).
     edge = 0.03

@@ -106,7 +106,8 @@ def find_sheet(photograph: Pixels, area: Box) -> Sheet | None:
     columns, rows = (float(np.quantile(_lengths(nodes, axis), 0.75)) for axis in (1, 0))
     # What is foreshortened is widened, so that no letter has fewer pixels than in the photograph.
     shape = _aspect(nodes, whole, columns / rows)
-    columns, rows = max(columns, shape * rows), max(rows, columns / shape)
+    if max(shape * rows / columns, columns / rows / shape) > IMAGING.least_slant:
+        columns, rows = max(columns, shape * rows), max(rows, columns / shape)
     growth = IMAGING.largest_growth * photograph.shape[0] * photograph.shape[1] / max(columns * rows, 1.0)
     scale = min(1.0, math.sqrt(growth))
     return Sheet(nodes, max(1, round(columns * scale)), max(1, round(rows * scale)))

@@ -74,7 +74,7 @@ _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _CROSSED = 0.99  # confidence from which no stamp crosses a line: "due: 1,2" under one was read as "dueA1" at 0.973
 _CLEAR = 0.95  # confidence below which a line of a photograph is read again, wider
-_WIDENED = 1.5
+_WIDENED, _WIDENED_IDEOGRAPHS = 1.5, 1.25  # ideographs are square: wider, Hangul passes for some
 _SHORT = 4  # characters that may read well in a mirror by chance
 _SYMMETRICAL = 0.65  # likeness of both readings: "XVIII MMXIX" has 0.7 and more, a line from the back up to 0.54
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
@@ -315,15 +315,19 @@ class PageReader:
         return lines, await self._services.compute(script_shares, sample)
 
     async def _read_blurred(self, lines: list[Line]) -> None:
-        """Read doubtful lines a second time, wider: blurred letters need more columns. The surer reading wins."""
+        """Read doubtful lines a second time, wider: blurred letters need more columns. The surer reading wins.
+
+        Ideographs in the wide image of a line without are letters that were drawn out.
+        """
         doubtful = [line for line in lines if is_long(line) and line.text.confidence < _CLEAR]
-        images = await self._services.compute(lambda: [_widened(line.image) for line in doubtful])
+        images = await self._services.compute(lambda: [_widened(line) for line in doubtful])
         for engine in {line.engine for line in doubtful}:
             own = [(line, image) for line, image in zip(doubtful, images, strict=True) if line.engine == engine]
             texts = await self._services.recognize(engine, [image for _, image in own])
             unread = await self._services.compute(_unread, [image for _, image in own], texts)
             for (line, _), text, share in zip(own, texts, unread, strict=True):
-                if text.confidence > line.text.confidence:
+                drawn_out = _holds_ideographs(text) and not _holds_ideographs(line.text)
+                if text.confidence > line.text.confidence and not drawn_out:
                     line.text, line.unread = text, share
 
     async def _read_inks(self, lines: list[Line]) -> list[Line]:
@@ -526,9 +530,14 @@ def _evenly_lit(images: Sequence[Pixels]) -> list[Pixels]:
     return [line_evenly_lit(image) for image in images]
 
 
-def _widened(image: Pixels) -> Pixels:
-    height, width = image.shape[:2]
-    return resize(image, round(_WIDENED * width), height)
+def _widened(line: Line) -> Pixels:
+    height, width = line.image.shape[:2]
+    factor = _WIDENED_IDEOGRAPHS if _holds_ideographs(line.text) else _WIDENED
+    return resize(line.image, round(factor * width), height)
+
+
+def _holds_ideographs(text: RecognizedText) -> bool:
+    return script_share(text.text, _IDEOGRAPHIC) > 0
 
 
 def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:

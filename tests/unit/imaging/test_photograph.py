@@ -110,3 +110,9 @@ def test_the_edge_of_a_shadow_across_a_line_is_not_ink():
     paper, ink = lit[2:6], lit[8:28, 20:580:9]
     assert paper.min() > 220
     assert ink.max() < 90
+
+
+def test_a_line_that_is_lit_evenly_stays_as_it_is():
+    line = np.full((36, 600, 3), 250, np.uint8)
+    line[8:28, 20:580:9] = 30
+    assert line_evenly_lit(line) is line

@@ -449,6 +449,16 @@ async def test_a_second_reading_that_is_less_sure_is_not_taken():
     assert [line.text for line in result.lines] == ["latin text"]
 
 
+async def test_ideographs_that_only_the_wide_reading_sees_are_drawn_out_letters():
+    class Engines(BlurredEngines):
+        def _read(self, engine, line):
+            wide = line.shape[1] > 620
+            return RecognizedText(text="水道" if wide else "latin text", confidence=0.93 if wide else 0.9)
+
+    result = await PageReader(Plan("rapidocr", ()), Engines()).read(page_of(LATIN_INK), bends=True)
+    assert [line.text for line in result.lines] == ["latin text"]
+
+
 def test_a_bent_line_is_cut_along_its_middle_without_its_neighbours():
     page = np.full((120, 620, 3), 255, np.uint8)
     x = np.arange(620)
