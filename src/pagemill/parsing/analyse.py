@@ -32,6 +32,7 @@ from pagemill.parsing.inline_formulas import InlineFormulas, find_inline
 from pagemill.parsing.lines import lines_of_regions, rows_of
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
+from pagemill.parsing.pairs import with_pairs
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.scanned import is_measurable, scanned_blocks
 from pagemill.parsing.thresholds import PARSING
@@ -80,12 +81,30 @@ def analyse_page(
         if page.text_layer is not None and page.text_layer.symbols:
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
+    if len(lines) <= PARSING.max_lines:
+        regions, tables = _paired(regions, tables, lines, page.pixels, record.errors)
     scanned = _scanned(page, regions, tables, lines, record) if by_typography else None
     if scanned is not None:
         assemble_blocks(record, *scanned)
     else:
         assemble_regions(record, regions, lines, tables, formulas, inline)
     return record
+
+
+def _paired(
+    regions: list[DetectedRegion],
+    tables: dict[int, Table],
+    lines: Sequence[TextLine],
+    pixels: Pixels,
+    errors: list[PageError],
+) -> tuple[list[DetectedRegion], dict[int, Table]]:
+    """Regions and tables with the rows of labels and numbers among the lines."""
+    try:
+        return with_pairs(regions, tables, lines, pixels)
+    except Exception as error:  # the regions show the structure, too
+        message = f"rows are those of the layout engine: {type(error).__name__}: {error}"
+        errors.append(PageError(component="analysis", category="internal", message=message))
+        return regions, tables
 
 
 def _scanned(
