@@ -44,6 +44,7 @@ from pagemill.tables.recognize import recognize_table
 from pagemill.tables.structure_model import CheckedModel, StructureModel, TableFinder, packaged_model
 from pagemill.tables.table import Table
 from pagemill.tables.thresholds import TABLES
+from pagemill.tables.words import is_number
 
 
 def analyse_page(
@@ -313,7 +314,10 @@ def _as_table(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine])
     found = find_table(boxes) if len(inside) else None
     if found is None or not _is_tabular([inside[i].text for i in found]):
         return region
-    if not _is_text_alone(region, pixels, boxes, ruled=region.label is Label.DISPLAY_FORMULA):
+    # Statements have rules over their sums; boxes with words and lines between them are a diagram.
+    amounts = sum(is_number(inside[i].text) for i in found)
+    numbers = len(found) >= PARSING.ruled_cells and 2 * amounts > len(found)
+    if not _is_text_alone(region, pixels, boxes, ruled=numbers or region.label is Label.DISPLAY_FORMULA):
         return region
     # Heads that span columns stand above; a caption is alone in its row.
     members = set(found.tolist())
@@ -364,7 +368,7 @@ def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.flo
         drawn, long = ink.astype(np.uint8), 2 * int(np.median(boxes[:, 3] - boxes[:, 1]))
         thick = max(3, long // 6)  # the bars of a chart are no rules
         drawn[cv2.morphologyEx(drawn, cv2.MORPH_OPEN, np.ones((thick, thick), np.uint8)) > 0] = 0
-        for rule in (np.ones((1, long), np.uint8), np.ones((long, 1), np.uint8)):
+        for rule in (np.ones((1, long), np.uint8), np.ones((long // 2, 1), np.uint8)):  # frames are as high as a line
             rules = cv2.morphologyEx(drawn, cv2.MORPH_OPEN, rule)
             ink &= cv2.dilate(rules, np.ones((3, 3), np.uint8)) == 0
     for x1, y1, x2, y2 in boxes - np.array([x, y, x, y]):

@@ -6,7 +6,7 @@ and that nothing but a leader of dots is between a number and the label on its l
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -79,7 +79,8 @@ def with_pairs(
         rows text: the cells of their tables are their text.
     """
     members = lines_of_regions(regions, lines)
-    kept_apart = {i for i, region in enumerate(regions) if region.label in FIGURES | FORMULAS}
+    kept_apart = {i for i, region in enumerate(regions) if region.label in FORMULAS}
+    pictures = {id(line): i for i, region in enumerate(regions) if region.label in FIGURES for line in members[i]}
     of_tables = {line: index for index, table in tables.items() for line in table.line_indices}
     apart = {id(line) for index in kept_apart for line in members[index]}
     free = [i for i, line in enumerate(lines) if id(line) not in apart and line.text.strip() and not is_vertical(line)]
@@ -91,14 +92,26 @@ def with_pairs(
     # A table that was found has its rows, but where it took a leader for a column.
     given = {of_tables[chunk.line] for column in columns if not _is_led(column)
              for pair in column for chunk in pair.chunks if chunk.line in of_tables}  # fmt: skip
+    # A picture that is mostly such rows is a receipt; a few of them are a legend.
+    paired = Counter(
+        pictures.get(id(lines[i]), -1) for i in {c.line for column in columns for p in column for c in p.chunks}
+    )
+    shown = {i for i in set(pictures.values()) if paired[i] < PARSING.pairs_of_picture * len(members[i])}
     runs: list[list[_Pair]] = []
     for column in columns:
-        own = [pair for pair in column if not any(of_tables.get(chunk.line, -1) in given for chunk in pair.chunks)]
+        own = [
+            pair
+            for pair in column
+            if not any(of_tables.get(chunk.line, -1) in given for chunk in pair.chunks)
+            and not any(pictures.get(id(lines[chunk.line]), -1) in shown for chunk in pair.chunks)
+        ]
         runs += _runs(own, chunks, height) if len(own) >= PARSING.least_pairs else []
     if not runs:
         return list(regions), dict(tables)
     replaced = {of_tables[chunk.line] for run in runs for pair in run for chunk in pair.chunks
                 if chunk.line in of_tables}  # fmt: skip
+    replaced |= set(pictures.values()) - shown
+    kept_apart |= shown
     taken = {chunk.line for run in runs for pair in run for chunk in pair.chunks}
     boxes = [union_box(pair.box for pair in run) for run in runs]
     index_of = {id(line): i for i, line in enumerate(lines)}

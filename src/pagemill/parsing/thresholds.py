@@ -24,6 +24,8 @@ class ParsingThresholds:
     """Grey levels from the ground that are drawn."""
     text_alone = 0.002
     """Share of drawn pixels beside the lines of text below which a region is text alone, but for specks."""
+    ruled_cells = 20
+    """Cells, most of them numbers, from which a picture of text and rules is a table; beside charts are fewer."""
     least_fields, fields_below = 3, 0.6
     """Rows of a form that begin below each other, at least, and their share: drawings have their words anywhere."""
     table_filled = 0.5
@@ -333,6 +335,8 @@ class ParsingThresholds:
     """Rows of labels and numbers that tell each other; two may be a date and a page number."""
     pairs_crossed = 0.5
     """Lines per row that may reach from labels into numbers: headings and descriptions are shorter."""
+    pairs_of_picture = 0.7
+    """Share of the lines in a picture from which it is rows of labels and numbers; receipts have 0.75 and more."""
     leader_contrast = 40
     """Grey levels of the dots of a leader below the paper."""
     leader_dots, leader_height = 4, 0.4

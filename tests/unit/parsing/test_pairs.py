@@ -92,11 +92,19 @@ def test_too_few_and_what_is_no_number_stay(goods: tuple[tuple[str, str], ...]) 
     assert found_in(lines, columns_of(lines)) == []
 
 
-def test_tables_of_three_columns_and_pictures_stay() -> None:
+def test_tables_of_three_columns_stay() -> None:
     lines = pairs_of()
     three = [*lines, *(line("many", 250, 150 + 38 * row) for row in range(len(GOODS)))]
     assert found_in(three, columns_of(three)) == []
-    assert found_in(lines, columns_of(lines, Label.IMAGE)) == []
+
+
+def test_a_picture_of_rows_alone_is_rows_and_one_with_a_legend_stays() -> None:
+    lines = pairs_of()
+    region = DetectedRegion(box=(0, 100, 600, 900), label=Label.IMAGE, score=0.8, source="onnx")
+    kept, _ = with_pairs([region], {}, lines, blank())
+    assert [each.label for each in kept] == [Label.TABLE]
+    drawing = [*lines, *(line("axis", 60 + 120 * x, 500 + 60 * y) for x in range(4) for y in range(2))]
+    assert with_pairs([region], {}, drawing, blank()) == ([region], {})
 
 
 def test_lines_across_stay_lines_of_text() -> None:
