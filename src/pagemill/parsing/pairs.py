@@ -203,6 +203,7 @@ def _at_leaders(text: str, box: Box, index: int) -> list[_Chunk]:
 def _pairs(chunks: Sequence[_Chunk], pixels: Pixels, height: float) -> list[_Pair]:
     """What may be labels with their numbers: rows of nothing else."""
     pairs: list[_Pair] = []
+    doubtful: list[tuple[float, list[_Pair]]] = []
     for row in _rows(chunks):
         label: list[_Chunk] = []
         own: list[_Pair] = []
@@ -223,6 +224,13 @@ def _pairs(chunks: Sequence[_Chunk], pixels: Pixels, height: float) -> list[_Pai
             else:
                 label.append(chunk)
         if not label:
+            pairs += own
+        elif own:
+            doubtful.append((label[0].box[0], own))
+    # What stands behind a number is a remark, or in a second column of such rows where their labels begin.
+    begins = [pair.label[0].box[0] for pair in pairs]
+    for start, own in doubtful:
+        if sum(abs(start - other) < PARSING.pair_edge * height for other in begins) > 1:
             pairs += own
     return pairs
 

@@ -98,6 +98,17 @@ def test_tables_of_three_columns_stay() -> None:
     assert found_in(three, columns_of(three)) == []
 
 
+def test_a_heading_in_a_second_column_is_no_remark() -> None:
+    def moved(lines: list[TextLine]) -> list[TextLine]:
+        boxes = [(x1 + 550, y1, x2 + 550, y2) for x1, y1, x2, y2 in (each.box for each in lines)]
+        return [TextLine(text=each.text, box=box) for each, box in zip(lines, boxes, strict=True)]
+
+    left, right = pairs_of(GOODS[:3]), moved([*pairs_of(GOODS[:3]), line("后食", LEFT, 150 + 38 * 3)])
+    lines = [*left, *right, *pairs_of(GOODS[3:], top=150 + 38 * 3)]
+    found = found_in(lines, [], np.full((900, 1200, 3), 255, np.uint8))
+    assert [len(grid) for _, grid in found] == [4, 3]
+
+
 def test_a_picture_of_rows_alone_is_rows_and_one_with_a_legend_stays() -> None:
     lines = pairs_of()
     region = DetectedRegion(box=(0, 100, 600, 900), label=Label.IMAGE, score=0.8, source="onnx")
