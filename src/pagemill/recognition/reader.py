@@ -160,7 +160,7 @@ class PageReader:
         if runs_vertically(found):
             rotation = await self._rotation(page, found, (90, 270))
             level = [line for line in found if _is_flat(line, _LEVEL)]
-            tall = [line for line in found if line not in level]
+            tall = [line for line in found if not _is_flat(line, _LEVEL)]
             page, found = await self._turned(page, rotation)
             found = await self._with_tall(page, found, tall, rotation)
             found = await self._with_level(page, found, level, rotation)
