@@ -55,6 +55,7 @@ from pagemill.recognition.verdict import (
     mean_shares,
     quality_of,
     reads_below,
+    reads_certainly,
     scripts_by_share,
     size_of,
     strange_script,
@@ -375,7 +376,8 @@ class PageReader:
             doubtful = [line for line in lines if of_page >= SCRIPT_SEEN or may_hold_more(line)]
             await self._services.compute(_look_at, [line for line in doubtful if line.engine == self._plan.primary])
             foreign = [line for line in doubtful if line.engine == self._plan.primary and self._is_foreign(line)]
-            if not foreign:
+            # A page in another script has lines that the primary reads badly; a lone word may look like anything.
+            if all(map(reads_certainly, foreign)):
                 return
             sample = [foreign[index] for index in longest([line.quad for line in foreign])]
             language, engine, texts = await self._language_of(sample, tried)

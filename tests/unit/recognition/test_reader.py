@@ -475,3 +475,25 @@ def test_a_bent_line_is_cut_along_its_middle_without_its_neighbours():
     assert bent.shape[1] == 620
     assert bent[bent.shape[0] // 2].max() < 120
     assert min(bent[0].min(), bent[-1].min()) > 200
+
+
+class CertainEngines(RuleEngines):
+    """The primary is certain of a word that another engine reads as look-alikes."""
+
+    def __init__(self, confidence: float) -> None:
+        super().__init__()
+        self.confidence = confidence
+
+    def _read(self, engine, line):
+        text, confidence = ("Appendix", self.confidence) if engine == "rapidocr" else ("Аррепа!х", 0.87)
+        text = " ".join([text] * 6)
+        centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
+        return RecognizedText(text=text, confidence=confidence, centers=centers)
+
+
+@pytest.mark.parametrize(("confidence", "text"), [(0.9999, "Appendix"), (0.99, "Аррепа!х")])
+async def test_a_lone_word_that_reads_certainly_is_in_no_script_that_it_looks_like(confidence, text, script):
+    script.shares = {"CYRILLIC": 0.61, "LATIN": 0.33}
+    reader = PageReader(Plan("rapidocr", (("ru", "tesseract:ru"),)), CertainEngines(confidence))
+    result = await reader.read(page_of(LATIN_INK))
+    assert {word for line in result.lines for word in line.text.split()} == {text}
