@@ -46,6 +46,7 @@ def page_of(*inks: int) -> np.ndarray:
 class RuleEngines:
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
+        self.thai_confidence = 0.9
 
     async def detect(self, page):
         rows = np.flatnonzero((page[:, :, 0] < 200).any(axis=1))
@@ -84,7 +85,7 @@ class RuleEngines:
             return RecognizedText(text=text, confidence=confidence)
         if ink == THAI_INK:
             text = "กขคงจฉช ญฐณดต" * 3 if engine.endswith("th") else ""
-            return RecognizedText(text=text, confidence=0.9 if text else 0.0)
+            return RecognizedText(text=text, confidence=self.thai_confidence if text else 0.0)
         knows = (ink > 60) == engine.startswith("rapidocr")
         if not upright or not knows:
             return RecognizedText(text="", confidence=0.0)
@@ -299,6 +300,17 @@ async def test_a_page_that_looks_like_a_wrong_script_is_read_by_the_engine_that_
     assert {line.engine for line in result.lines} == {"tesseract"}
     assert len(result.lines) == 4
     assert calls["tesseract:th"] == 4  # the sample is not read again
+
+
+@pytest.mark.parametrize(
+    ("shares", "confidence"), [({"KHMER": 0.9}, 0.9), ({"MYANMAR": 0.4, "~MYANMAR": 0.4}, 0.9), ({"TELUGU": 0.4}, 0.76)]
+)
+async def test_another_script_s_engine_does_not_read_a_script_that_is_sure_or_reads_badly(shares, confidence, script):
+    script.shares = shares
+    engines = RuleEngines()
+    engines.thai_confidence = confidence
+    with pytest.raises(LanguageError):
+        await PageReader(Plan("rapidocr", (("th", "tesseract:th"),)), engines).read(page_of(*[THAI_INK] * 4))
 
 
 async def test_two_scripts_beside_the_primary_s_are_both_read(monkeypatch):
