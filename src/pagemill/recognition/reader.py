@@ -32,7 +32,7 @@ from pagemill.recognition.languages import (
     title_of_script,
 )
 from pagemill.recognition.merge import Stretch, hanja_stretches, replace, stretches
-from pagemill.recognition.scripts import script_shares
+from pagemill.recognition.scripts import FIGURES, FLIPPED, script_shares
 from pagemill.recognition.stamps import inks_of, without_frame
 from pagemill.recognition.verdict import (
     DOUBTFUL,
@@ -55,6 +55,7 @@ from pagemill.recognition.verdict import (
     mean_shares,
     quality_of,
     reads_below,
+    reads_certainly,
     scripts_by_share,
     size_of,
     strange_script,
@@ -66,6 +67,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _WORTH_A_SAMPLE = 12  # lines from which it pays to find out first that a page is all Latin
 _SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters in the language's script
+_SURE_OF_ANY_LOOKS = {"ko": _SURE_LANGUAGE}  # where looks may mislead: Thai data reads Khmer or Lao with up to 0.76
+_LOOKS_SURE = 0.7  # share of a script that does not mislead: 0.76 and more of clear print, up to 0.59 of blurred Hangul
 _SCRIPT_CLEAR = 0.8  # the same for a sample, where the primary's text may look good
 _SCRIPT_POSSIBLE = 0.15  # share from which an engine for a script is tried
 _ENGINES_TRIED = 3  # on a sample: the languages of one script among them
@@ -160,7 +163,7 @@ class PageReader:
         if runs_vertically(found):
             rotation = await self._rotation(page, found, (90, 270))
             level = [line for line in found if _is_flat(line, _LEVEL)]
-            tall = [line for line in found if line not in level]
+            tall = [line for line in found if not _is_flat(line, _LEVEL)]
             page, found = await self._turned(page, rotation)
             found = await self._with_tall(page, found, tall, rotation)
             found = await self._with_level(page, found, level, rotation)
@@ -375,11 +378,12 @@ class PageReader:
             doubtful = [line for line in lines if of_page >= SCRIPT_SEEN or may_hold_more(line)]
             await self._services.compute(_look_at, [line for line in doubtful if line.engine == self._plan.primary])
             foreign = [line for line in doubtful if line.engine == self._plan.primary and self._is_foreign(line)]
-            if not foreign:
+            # A page in another script has lines that the primary reads badly; a lone word may look like anything.
+            if all(map(reads_certainly, foreign)):
                 return
             sample = [foreign[index] for index in longest([line.quad for line in foreign])]
             language, engine, texts = await self._language_of(sample, tried)
-            if language is None and is_mostly_unread(lines):
+            if language is None and is_mostly_unread(lines) and not self._looks_unread(mean_shares(sample)):
                 # The page fails otherwise: blurred letters look like those of any script, but are read in one.
                 language, engine, texts = await self._language_of(sample, tried, of_any_looks=True)
             if language is None:
@@ -445,6 +449,8 @@ class PageReader:
             # Of a page that looks like nothing some lines may be too blurred for any engine.
             counted = each[: (len(each) + 1) // 2] if of_any_looks else each
             score = sum(counted) / len(counted)
+            if of_any_looks and score < _SURE_OF_ANY_LOOKS.get(language, DOUBTFUL):
+                continue
             best = max(best, (score, language, engine, texts), key=lambda one: one[0])
             # Good enough: each further engine would be loaded only to lose.
             if score >= DOUBTFUL:
@@ -452,6 +458,15 @@ class PageReader:
         # A named language needs no proof: its engine gets every line that the primary cannot read.
         enough = best[0] >= _SURE_LANGUAGE or (self._plan.languages is not None and best[0] > 0)
         return best[1:] if enough else (None, "", [])
+
+    def _looks_unread(self, shares: dict[str, float]) -> bool:
+        """Whether lines surely look like a script that no engine of the plan reads, whichever way up."""
+        whole: dict[str, float] = {}
+        for script, share in shares.items():
+            name = script.removeprefix(FLIPPED)
+            whole[name] = whole.get(name, 0.0) + share
+        sure = {name for name, share in whole.items() if share >= _LOOKS_SURE}
+        return any(self._is_unread(name) for name in sure - {FIGURES})
 
     def _candidates(self, shares: dict[str, float], tried: set[str]) -> list[tuple[str, str]]:
         """Languages worth trying on lines that look so, with their engines: those of the likeliest scripts first."""

@@ -46,6 +46,7 @@ def page_of(*inks: int) -> np.ndarray:
 class RuleEngines:
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
+        self.thai_confidence = 0.9
 
     async def detect(self, page):
         rows = np.flatnonzero((page[:, :, 0] < 200).any(axis=1))
@@ -84,7 +85,7 @@ class RuleEngines:
             return RecognizedText(text=text, confidence=confidence)
         if ink == THAI_INK:
             text = "กขคงจฉช ญฐณดต" * 3 if engine.endswith("th") else ""
-            return RecognizedText(text=text, confidence=0.9 if text else 0.0)
+            return RecognizedText(text=text, confidence=self.thai_confidence if text else 0.0)
         knows = (ink > 60) == engine.startswith("rapidocr")
         if not upright or not knows:
             return RecognizedText(text="", confidence=0.0)
@@ -301,6 +302,17 @@ async def test_a_page_that_looks_like_a_wrong_script_is_read_by_the_engine_that_
     assert calls["tesseract:th"] == 4  # the sample is not read again
 
 
+@pytest.mark.parametrize(
+    ("shares", "confidence"), [({"KHMER": 0.9}, 0.9), ({"MYANMAR": 0.4, "~MYANMAR": 0.4}, 0.9), ({"TELUGU": 0.4}, 0.76)]
+)
+async def test_another_script_s_engine_does_not_read_a_script_that_is_sure_or_reads_badly(shares, confidence, script):
+    script.shares = shares
+    engines = RuleEngines()
+    engines.thai_confidence = confidence
+    with pytest.raises(LanguageError):
+        await PageReader(Plan("rapidocr", (("th", "tesseract:th"),)), engines).read(page_of(*[THAI_INK] * 4))
+
+
 async def test_two_scripts_beside_the_primary_s_are_both_read(monkeypatch):
     def shares_of(images):
         inks = {int(image.min()) for image in images}
@@ -475,3 +487,25 @@ def test_a_bent_line_is_cut_along_its_middle_without_its_neighbours():
     assert bent.shape[1] == 620
     assert bent[bent.shape[0] // 2].max() < 120
     assert min(bent[0].min(), bent[-1].min()) > 200
+
+
+class CertainEngines(RuleEngines):
+    """The primary is certain of a word that another engine reads as look-alikes."""
+
+    def __init__(self, confidence: float) -> None:
+        super().__init__()
+        self.confidence = confidence
+
+    def _read(self, engine, line):
+        text, confidence = ("Appendix", self.confidence) if engine == "rapidocr" else ("Аррепа!х", 0.87)
+        text = " ".join([text] * 6)
+        centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
+        return RecognizedText(text=text, confidence=confidence, centers=centers)
+
+
+@pytest.mark.parametrize(("confidence", "text"), [(0.9999, "Appendix"), (0.99, "Аррепа!х")])
+async def test_a_lone_word_that_reads_certainly_is_in_no_script_that_it_looks_like(confidence, text, script):
+    script.shares = {"CYRILLIC": 0.61, "LATIN": 0.33}
+    reader = PageReader(Plan("rapidocr", (("ru", "tesseract:ru"),)), CertainEngines(confidence))
+    result = await reader.read(page_of(LATIN_INK))
+    assert {word for line in result.lines for word in line.text.split()} == {text}
