@@ -86,6 +86,7 @@ def assemble_regions(
         [leading_number(block.plain) for block in blocks],
         _ranks(blocks),
         right_to_left=is_right_to_left("".join(line.text for line in lines)),
+        line_height=body / PARSING.ocr_em,
     )
     mark_broken_words([block.rows for block in blocks], None)
     mark_hyphens([block.rows for block in blocks])
