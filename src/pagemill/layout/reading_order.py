@@ -219,6 +219,7 @@ def _best_order(
 ) -> list[int]:
     """Columns first; by rows only where the leading numbers then run better."""
     if press_unit:
+        frames = _with_centred_heads(frames, titles, press_unit)
         by_columns = _article_by_article(frames, titles, LAYOUT.press_slack * press_unit)
     else:
         by_columns = _topological(frames, _before(frames))
@@ -261,6 +262,30 @@ def _press_unit(frames: Floats, others: Flags, line_height: float) -> float:
     unit = line_height or (float(np.quantile(heights, 0.1)) if len(frames) else 0.0)
     text = frames[~others & (heights >= LAYOUT.press_lines * unit)]
     return unit if stand_side_by_side(text, unit) >= LAYOUT.press_columns else 0.0
+
+
+def _with_centred_heads(frames: Floats, titles: Flags, unit: float) -> Floats:
+    """Frames, those of headings widened to the left over columns that they head.
+
+    A heading in the middle over columns that begin at one height would come after those at its left: nothing stands
+    above these beside the heading, and no other heading is farther left.
+    """
+    result = frames.copy()
+    slack = unit / 2
+    for head in np.flatnonzero(titles).tolist():
+        left, top, right, bottom = frames[head]
+        beside = (frames[:, 1] < bottom - slack) & (frames[:, 3] > top + slack)
+        under = (frames[:, 1] >= bottom - slack) & (frames[:, 0] < right) & (frames[:, 2] > left) & ~titles
+        if not under.any() or (titles & beside & (frames[:, 0] < left)).any():
+            continue
+        start = frames[under, 1].min()
+        headed = ~titles & (np.abs(frames[:, 1] - start) < unit) & (frames[:, 0] < left)
+        for column in np.flatnonzero(headed)[np.argsort(-frames[headed, 0])].tolist():
+            x1, _, x2, _ = frames[column]
+            if (beside & (frames[:, 0] < x2 - slack) & (frames[:, 2] > x1 + slack) & ~titles).any():
+                break
+            result[head, 0] = min(result[head, 0], x1)
+    return result
 
 
 def _article_by_article(frames: Floats, titles: Flags, slack: float) -> list[int]:

@@ -324,6 +324,8 @@ def _column_links(pieces: Floats, free: Flags, same_size: float) -> Flags:
     limit = LAYOUT.leading
     if len(usual):
         limit = min(max(limit, LAYOUT.leading_ratio * float(np.median(usual))), LAYOUT.max_leading)
-    alike = low >= same_size * np.maximum.outer(height, height)
+    # Boxes around the few letters of a last line are tall.
+    short = np.minimum.outer(width / height, width / height) < LAYOUT.short_line
+    alike = low >= np.where(short, LAYOUT.same_size, same_size) * np.maximum.outer(height, height)
     linked: Flags = neighbours & single & alike & (gap < limit) & free[:, None] & free
     return linked

@@ -148,6 +148,8 @@ class LayoutThresholds:
     """Distance within which a line across tells that words are of one heading, of one line: the next row; some rows."""
     press_same_size = 0.75
     """Smallest ratio of heights in one block there: small headlines are 1.4 times as high as text."""
+    short_line = 3.0
+    """Width of a line whose height says little about its size."""
     press_depth = 12
     """Most times that a part of a page is cut again: drawn broadsheets need 5, and each cut takes time."""
     press_slack = 0.2

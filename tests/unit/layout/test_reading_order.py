@@ -200,3 +200,10 @@ def test_the_height_of_lines_tells_columns_of_the_press_where_no_block_is_a_line
     labels = [Label.PARAGRAPH_TITLE if i in (0, 3) else Label.TEXT for i in range(len(boxes))]
     found = reading_order(np.array(boxes, float), labels, PAGE, line_height=2.0)
     assert found == [0, 1, 2, 3, 4]
+
+
+def test_a_heading_in_the_middle_over_columns_of_the_press_comes_before_all_of_them() -> None:
+    boxes = [(40, 2, 60, 8), (5, 10, 32, 60), (35, 10, 62, 60), (66, 2, 95, 58)]
+    labels = [Label.PARAGRAPH_TITLE, Label.TEXT, Label.TEXT, Label.TEXT]
+    found = reading_order(np.array(boxes, float), labels, PAGE, line_height=2.0)
+    assert found == [0, 1, 2, 3]

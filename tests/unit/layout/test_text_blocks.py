@@ -132,3 +132,8 @@ def test_headlines_side_by_side_stay_apart_and_one_over_two_columns_stays_whole(
 def test_a_caption_over_two_columns_is_none_of_the_first_ones_lines() -> None:
     lines = np.concatenate([[[70, 0, 140, 10]], column(0, 100, 12, 8, 12), column(108, 208, 60, 8, 12)])
     assert sizes(group_lines(lines, press=True)) == [1, 8, 8]
+
+
+def test_a_short_last_line_of_the_press_whose_box_is_tall_stays_in_its_column() -> None:
+    lines = np.concatenate([column(0, 100, 0, 8, 12), [[0, 95, 30, 110]], column(108, 208, 0, 8, 12)])
+    assert sizes(group_lines(lines, press=True)) == [8, 9]
