@@ -280,9 +280,11 @@ def _with_centred_heads(frames: Floats, titles: Flags, unit: float) -> Floats:
             continue
         start = frames[under, 1].min()
         headed = ~titles & (np.abs(frames[:, 1] - start) < unit) & (frames[:, 0] < left)
+        above = (frames[:, 1] < start - slack) & (frames[:, 3] > top + slack)
+        above[head] = False
         for column in np.flatnonzero(headed)[np.argsort(-frames[headed, 0])].tolist():
             x1, _, x2, _ = frames[column]
-            if (beside & (frames[:, 0] < x2 - slack) & (frames[:, 2] > x1 + slack) & ~titles).any():
+            if (above & (frames[:, 0] < x2 - slack) & (frames[:, 2] > x1 + slack)).any():
                 break
             result[head, 0] = min(result[head, 0], x1)
     return result
