@@ -25,6 +25,8 @@ class Block(msgspec.Struct, eq=False):
     polygon: tuple[Point, ...] | None = None
     rank: int | None = None
     """Place in the reading order that the layout model predicts."""
+    part: int | None = None
+    """Of blocks that are read one after the other the number of what they are part of."""
     table: Table | None = None
     latex: str | None = None
     """Of a display formula whose symbols are known."""

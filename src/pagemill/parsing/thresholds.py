@@ -78,6 +78,8 @@ class ParsingThresholds:
     the text below it."""
     ocr_em = 0.72
     """Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
+    part_gap = 0.4
+    """Gap in line heights within which lines across a vertical newspaper are of one advert: mastheads are 0.5 away."""
     row_distance = 0.55
     """Distance of middles within which lines are one row."""
     row_overlap = 0.5

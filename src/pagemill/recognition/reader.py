@@ -185,7 +185,7 @@ class PageReader:
         signs = await self._read_signs(lines) if rotation % 180 else 0
         handwritten = await self._services.compute(_handwritten, lines)
         script, foreign = (None, 0) if handwritten else self._unread_script(lines, shares)
-        read = await self._services.compute(_finish, lines, self._plan)
+        read = await self._services.compute(_finish, lines, self._plan, rotation)
         read = read._replace(script=script, foreign=foreign, handwritten=handwritten)
         return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored))
 
@@ -574,12 +574,12 @@ def _handwritten(lines: list[Line]) -> int:
     return len(doubtful)
 
 
-def _finish(lines: list[Line], plan: Plan) -> ReadPage:
-    """Turn lines into records, with the boxes of their words."""
+def _finish(lines: list[Line], plan: Plan, rotation: int) -> ReadPage:
+    """Turn lines into records, with the boxes of their words; on a page that was turned those across tell it."""
     legible = [line for line in lines if line.text.text]
     languages = plan.languages or tags_of_text("".join(line.text.text for line in legible))
     return ReadPage(
-        lines=[_record(line) for line in legible],
+        lines=[_record(line, across=rotation % 180 > 0 and _runs_across(line.quad)) for line in legible],
         languages=languages,
         illegible=sum(is_long(line) and not line.text.text and holds_writing(line.image) for line in lines),
         quality=quality_of(lines),
@@ -589,14 +589,19 @@ def _finish(lines: list[Line], plan: Plan) -> ReadPage:
     )
 
 
-def _record(line: Line) -> TextLine:
+def _runs_across(quad: Quad) -> bool:
+    (x1, y1), (x2, y2) = quad[:2]
+    return abs(y2 - y1) > abs(x2 - x1)
+
+
+def _record(line: Line, *, across: bool) -> TextLine:
     corners = np.asarray(line.quad)
     edges = np.abs(corners - np.roll(corners, 1, axis=0))
     engine = line.engine.split(":")[0]
     return TextLine(
         text=line.text.text,
         box=_box(line.quad, 0.0, 1.0),
-        polygon=line.quad if (edges > 1).all(axis=1).any() else None,
+        polygon=line.quad if across or (edges > 1).all(axis=1).any() else None,
         confidence=expected_right(engine, line.text.confidence * (1 - line.unread)),
         engine=engine,
         words=tuple(Word(text, _box(line.quad, start, end)) for text, start, end in line.text.word_spans),

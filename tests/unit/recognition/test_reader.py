@@ -371,6 +371,29 @@ async def test_a_turned_page_is_read_upright(degrees, ink):
     assert len(result.lines) == 5
 
 
+class OneAcross(RuleEngines):
+    """Finds a level line at the right of lines on their side, and nothing there once the page is turned."""
+
+    async def detect(self, page):
+        if page.shape[0] != 620:
+            return [line for line in await super().detect(page) if line.box[1] < 320]
+        found = await super().detect(page[:, :320])
+        level = ((330.0, 100.0), (510.0, 100.0), (510.0, 124.0), (330.0, 124.0))
+        return [*found, DetectedLine(polygon=level, score=1.0)]
+
+
+async def test_lines_across_a_page_that_was_turned_tell_their_direction():
+    page = np.full((620, 520, 3), 255, np.uint8)
+    page[:, :320] = np.rot90(page_of(*[LATIN_INK] * 5))
+    page[104:120, 340:500:8] = LATIN_INK
+    page[104:120, 334:350] = LATIN_INK
+    result = await PageReader(KOREAN, OneAcross()).read(page)
+    assert result.rotation == 90
+    (line,) = [line for line in result.lines if line.polygon]
+    (x1, y1), (x2, y2) = line.polygon[:2]
+    assert abs(y2 - y1) > 10 * abs(x2 - x1)
+
+
 @pytest.mark.parametrize("degrees", [90, 180, 270])
 async def test_chinese_on_its_side_is_turned_by_its_text_whatever_it_looks_like(script, degrees):
     script.shares = {"ETHIOPIC": 0.6}
