@@ -390,6 +390,8 @@ class ParsingThresholds:
     # Pages read by a model.
     open_characters = 40
     """Characters from which a text without a full stop at its end is a paragraph that continues, and not a label."""
+    shows_slope = 4.0
+    """Heights from which a line shows by its corners how it runs: letters that reach down turn shorter ones."""
     outline_points = 9
     """Points of each side of a box that are put into a photograph: of a side bent as much as severity 1 of the camera
     does, what lies between them is 0.5 pixels off."""

@@ -349,6 +349,19 @@ async def test_a_page_of_an_unread_script_is_turned_by_its_looks_alone(monkeypat
     assert (await read(turned, plan))[0].rotation == 180
 
 
+async def test_a_blurred_page_is_not_turned_for_a_few_letters_that_it_seems_to_hold_head_down(monkeypatch, script):
+    """The noise in which an engine saw a letter or two on one side made the page illegible."""
+    script.shares = {"~LATIN": 0.9}
+    monkeypatch.setattr(RuleEngines, "_read", lambda self, engine, line: noise(line))
+    result, _ = await read(page_of(*[LATIN_INK] * 6))
+    assert result.rotation == 0
+
+
+def noise(line: np.ndarray) -> RecognizedText:
+    is_upright = line[:, :31].mean() < line[:, -31:].mean()
+    return RecognizedText(text="o" if is_upright else "oh", confidence=0.4)
+
+
 async def test_a_user_who_named_the_language_gets_what_there_is():
     result, _ = await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr", (), ("en",)))
     assert (result.lines, result.illegible, result.languages) == ([], 4, ("en",))
