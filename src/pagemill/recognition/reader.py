@@ -33,6 +33,7 @@ from pagemill.recognition.languages import (
 )
 from pagemill.recognition.merge import Stretch, hanja_stretches, replace, stretches
 from pagemill.recognition.scripts import script_shares
+from pagemill.recognition.show_through import is_paler, without_back
 from pagemill.recognition.stamps import inks_of, without_frame
 from pagemill.recognition.verdict import (
     DOUBTFUL,
@@ -49,6 +50,8 @@ from pagemill.recognition.verdict import (
     is_long,
     is_mostly_unread,
     is_poor_snippet,
+    is_sure,
+    is_unsure,
     looks_like,
     may_be_mixed,
     may_hold_more,
@@ -177,8 +180,14 @@ class PageReader:
             lines, shares = await self._first_reading(page, found, bends)
         if flip or head_down:
             await self._read_others(lines, shares)
+        await self._read_head_down(lines)
         mirrored = await self._mirrored(lines)
         lines = [line for line in lines if line not in mirrored]
+        back, front = ([line.image for line in each] for each in (mirrored, filter(is_sure, lines)))
+        if len(back) >= ENOUGH_LINES and is_paler(back, front):  # it crosses other lines, too
+            page = await self._services.compute(without_back, page, back, front)
+            lines, shares = await self._first_reading(page, await self._services.detect(page), bends)
+            await self._read_others(lines, shares)
         signs = await self._read_signs(lines) if rotation % 180 else 0
         handwritten = await self._services.compute(_handwritten, lines)
         script, foreign = (None, 0) if handwritten else self._unread_script(lines, shares)
@@ -226,15 +235,35 @@ class PageReader:
         inside = shared_areas(as_array(line.box for line in found), as_array(line.box for line in there))
         return [line for line, shared in zip(found, inside, strict=True) if 2 * shared <= area(line.box)] + there
 
+    async def _read_head_down(self, lines: list[Line]) -> None:
+        """Read doubtful lines turned by 180 degrees: answers and folded sheets stand so on a page that reads well."""
+        doubtful = list(filter(is_unsure, lines))
+        if not doubtful or 2 * len(doubtful) > len(lines):  # the page itself was turned, if that helps
+            return
+        turned_lines = [Line(turned(line.quad, 180), rotate_quarter(line.image, 180)) for line in doubtful]
+        for engine in dict.fromkeys([self._plan.primary, *(line.engine for line in lines)]):
+            left = [(line, other) for line, other in zip(doubtful, turned_lines, strict=True) if is_unsure(line)]
+            await self._read_with(engine, [other for _, other in left])
+            for line, other in left:
+                if other.text.confidence * (1 - other.unread) >= DOUBTFUL and len(other.text.text) > _SHORT:
+                    line.take(other)
+
     async def _mirrored(self, lines: list[Line]) -> list[Line]:
         """The lines that read well in a mirror alone, on a page whose text reads well without."""
         doubtful = [line for line in lines if is_long(line) and line.text.confidence < DOUBTFUL]
-        sure = [line for line in lines if line.text.confidence >= UNSURE]
-        if len(doubtful) > 2 * len(sure):  # handwriting, another script, a page in a mirror
-            return []
+        sure = list(filter(is_sure, lines))
+        if len(doubtful) > 2 * len(sure):  # handwriting, another script, a page in a mirror; or a back all over it
+            sample = [doubtful[index] for index in longest([line.quad for line in doubtful])]
+            back = await self._in_mirror(sample) if sure else []
+            if not is_paler([line.image for line in back], [line.image for line in sure]):
+                return []
+        return await self._in_mirror(doubtful)
+
+    async def _in_mirror(self, lines: list[Line]) -> list[Line]:
+        """Those of some lines that read well in a mirror alone."""
         found: list[Line] = []
-        for engine in {line.engine: None for line in doubtful}:
-            own = [line for line in doubtful if line.engine == engine]
+        for engine in {line.engine: None for line in lines}:
+            own = [line for line in lines if line.engine == engine]
             texts = await self._services.recognize(engine, [np.ascontiguousarray(line.image[:, ::-1]) for line in own])
             found += (line for line, text in zip(own, texts, strict=True) if reads_in_mirror_alone(line.text, text))
         return found
@@ -280,8 +309,7 @@ class PageReader:
         strange = Counter(
             script
             for line in lines
-            if is_long(line)
-            and (line.unread > FOREIGN_LINE or line.text.confidence < DOUBTFUL)
+            if is_unsure(line)
             and (script := strange_script(line, self._plan, _SCRIPT_CLEAR)) is not None
             and self._is_unread(script)
         )
@@ -354,8 +382,7 @@ class PageReader:
                 found.append(stamp)
             else:
                 line.has_unread_stamp = True
-            line.quad, line.image, line.text, line.engine = dark.quad, dark.image, dark.text, dark.engine
-            line.unread = dark.unread
+            line.take(dark)
         return found
 
     async def _read_others(self, lines: list[Line], shares: dict[str, float]) -> None:
@@ -552,7 +579,7 @@ def _look_at(lines: list[Line]) -> None:
 def _handwritten(lines: list[Line]) -> int:
     """How many lines read badly because they are written by hand."""
     long = [line for line in lines if is_long(line)]
-    doubtful = [line for line in long if line.unread > FOREIGN_LINE or line.text.confidence < DOUBTFUL]
+    doubtful = list(filter(is_unsure, long))
     others = [line.image for line in long if line not in doubtful]
     if len(doubtful) < ENOUGH_LINES or not is_handwriting([line.image for line in doubtful], others):
         return 0
@@ -577,11 +604,12 @@ def _finish(lines: list[Line], plan: Plan) -> ReadPage:
 def _record(line: Line) -> TextLine:
     corners = np.asarray(line.quad)
     edges = np.abs(corners - np.roll(corners, 1, axis=0))
+    is_head_down = corners[1, 0] < corners[0, 0]
     engine = line.engine.split(":")[0]
     return TextLine(
         text=line.text.text,
         box=_box(line.quad, 0.0, 1.0),
-        polygon=line.quad if (edges > 1).all(axis=1).any() else None,
+        polygon=line.quad if is_head_down or (edges > 1).all(axis=1).any() else None,
         confidence=expected_right(engine, line.text.confidence * (1 - line.unread)),
         engine=engine,
         words=tuple(Word(text, _box(line.quad, start, end)) for text, start, end in line.text.word_spans),
