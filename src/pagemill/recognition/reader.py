@@ -34,7 +34,7 @@ from pagemill.recognition.languages import (
 from pagemill.recognition.merge import Stretch, hanja_stretches, replace, stretches
 from pagemill.recognition.scripts import script_shares
 from pagemill.recognition.show_through import is_paler, without_back
-from pagemill.recognition.stamps import inks_of, without_frame
+from pagemill.recognition.stamps import inks_of, without_frame, without_stamps
 from pagemill.recognition.verdict import (
     DOUBTFUL,
     ENOUGH_LINES,
@@ -133,7 +133,7 @@ class ReadPage(NamedTuple):
     signs: int = 0
     """Characters of lines that run down the page of which only the ink was found."""
     stamps: int = 0
-    """Lines under a stamp of which no words were read: a frame, a seal, handwriting in colour."""
+    """Lines of stamps of which no words were read: a frame, a seal, handwriting in colour."""
     mirrored: int = 0
     """Lines left out that shine through from the back of the sheet."""
     handwritten: int = 0
@@ -157,6 +157,7 @@ class PageReader:
         Raises:
             LanguageError: Languages are to be detected, and most of the page is in a script no installed engine reads.
         """
+        page, stamps = await self._services.compute(without_stamps, page)
         found = await self._services.detect(page)
         rotation = 0
         # Before anything is read: engines read level lines only.
@@ -188,12 +189,16 @@ class PageReader:
             page = await self._services.compute(without_back, page, back, front)
             lines, shares = await self._first_reading(page, await self._services.detect(page), bends)
             await self._read_others(lines, shares)
+        of_stamps = await self._read_stamps(rotate_quarter(stamps, rotation)) if stamps is not None else []
+        words = list(filter(_holds_words, of_stamps))
+        lines += words
         signs = await self._read_signs(lines) if rotation % 180 else 0
         handwritten = await self._services.compute(_handwritten, lines)
         script, foreign = (None, 0) if handwritten else self._unread_script(lines, shares)
         read = await self._services.compute(_finish, lines, self._plan)
         read = read._replace(script=script, foreign=foreign, handwritten=handwritten)
-        return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored))
+        unread = read.stamps + len(of_stamps) - len(words)
+        return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored), stamps=unread)
 
     async def _with_tall(
         self, page: Pixels, found: list[DetectedLine], tall: list[DetectedLine], degrees: int
@@ -358,6 +363,13 @@ class PageReader:
                 if text.confidence > line.text.confidence and not drawn_out:
                     line.text, line.unread = text, share
 
+    async def _read_stamps(self, sheet: Pixels) -> list[Line]:
+        """The lines of stamps that were taken off a page."""
+        found = await self._services.detect(sheet)
+        lines = [Line(line.polygon, crop_quad(sheet, line.polygon)) for line in found]
+        await self._read_with(self._plan.primary, lines)
+        return lines
+
     async def _read_inks(self, lines: list[Line]) -> list[Line]:
         """Read what a stamp crosses without the stamp; the lines of the stamps themselves."""
         doubtful = [line for line in lines if line.text.confidence < _CROSSED]
@@ -377,8 +389,7 @@ class PageReader:
             # A word in colour above a black rule is no stamp: the line is shorter without it.
             if line.text.confidence >= _SURE and len(dark.text.text) < len(line.text.text):
                 continue
-            if stamp.text.confidence >= UNSURE and sum(map(str.isalnum, stamp.text.text)) >= _LEAST_OF_STAMP:
-                stamp.text = without_frame(stamp.text)
+            if _holds_words(stamp):
                 found.append(stamp)
             else:
                 line.has_unread_stamp = True
@@ -569,6 +580,13 @@ def _holds_ideographs(text: RecognizedText) -> bool:
 
 def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:
     return [unread_share(image, text) for image, text in zip(images, texts, strict=True)]
+
+
+def _holds_words(stamp: Line) -> bool:
+    """Whether words were read on a stamp; its frame is left out of them."""
+    is_read = is_sure(stamp) and sum(map(str.isalnum, stamp.text.text)) >= _LEAST_OF_STAMP
+    stamp.text = without_frame(stamp.text) if is_read else stamp.text
+    return is_read
 
 
 def _look_at(lines: list[Line]) -> None:

@@ -134,6 +134,13 @@ async def test_a_pale_back_is_taken_off_the_page_even_where_most_lines_are_its_o
     assert not is_paler(dark[:1], dark[1:]) and not is_paler([], dark)
 
 
+async def test_the_words_of_a_stamp_are_read_beside_the_page_without_it(monkeypatch):
+    stamps = page_of(LATIN_INK, LOOKALIKE_INK)
+    monkeypatch.setattr(reader, "without_stamps", lambda page: (page, stamps))
+    result, _ = await read(page_of(LATIN_INK, LATIN_INK))
+    assert ([line.text[:5] for line in result.lines], result.stamps) == (["latin"] * 3, 1)
+
+
 async def test_lines_that_stand_on_their_heads_are_read_on_an_upright_page():
     page = page_of(*[LATIN_INK] * 4)
     page[200:260] = page[200:260][::-1, ::-1]
