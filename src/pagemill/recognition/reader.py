@@ -241,16 +241,16 @@ class PageReader:
         return [line for line, shared in zip(found, inside, strict=True) if 2 * shared <= area(line.box)] + there
 
     async def _read_head_down(self, lines: list[Line]) -> None:
-        """Read doubtful lines turned by 180 degrees: answers and folded sheets stand so on a page that reads well."""
+        """Read doubtful lines that look upside down turned: answers and folded sheets on a page that reads well."""
         doubtful = list(filter(is_unsure, lines))
-        if not doubtful or 2 * len(doubtful) > len(lines):  # the page itself was turned, if that helps
-            return
-        turned_lines = [Line(turned(line.quad, 180), rotate_quarter(line.image, 180)) for line in doubtful]
+        looks = await self._services.compute(lambda: [script_shares([line.image]) for line in doubtful])
+        flipped = [line for line, shares in zip(doubtful, looks, strict=True) if is_head_down(shares)]
+        upright = [Line(turned(line.quad, 180), rotate_quarter(line.image, 180)) for line in flipped]
         for engine in dict.fromkeys([self._plan.primary, *(line.engine for line in lines)]):
-            left = [(line, other) for line, other in zip(doubtful, turned_lines, strict=True) if is_unsure(line)]
-            await self._read_with(engine, [other for _, other in left])
+            left = [pair for pair in zip(flipped, upright, strict=True) if is_unsure(pair[0])]
+            await self._read_with(engine, [line for _, line in left])
             for line, other in left:
-                if other.text.confidence * (1 - other.unread) >= DOUBTFUL and len(other.text.text) > _SHORT:
+                if is_sure(other) and not is_unsure(other):
                     line.take(other)
 
     async def _mirrored(self, lines: list[Line]) -> list[Line]:
