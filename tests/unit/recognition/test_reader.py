@@ -11,6 +11,7 @@ from pagemill.recognition import reader
 from pagemill.recognition.base import DetectedLine, RecognizedText
 from pagemill.recognition.languages import Plan
 from pagemill.recognition.reader import PageReader, reads_in_mirror_alone
+from pagemill.recognition.show_through import is_paler
 from pagemill.recognition.stamps import Ink
 from pagemill.recognition.verdict import POORLY_READ
 
@@ -19,6 +20,7 @@ LIKE_IDEOGRAPHS_INK, HANJA_INK = 80, 120  # the primary reads both as ideographs
 THAI_INK = 50
 STAMP_INK = 30
 MIRRORED_INK = 90  # shines through from the back
+PALE_INK = 180  # the same, as it should be: paler than the front
 MIXED_INK = 40  # Hanja among Hangul: each engine reads a part
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
 QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
@@ -114,6 +116,46 @@ async def test_lines_that_read_well_in_a_mirror_shine_through_from_the_back():
     assert (len(result.lines), result.mirrored) == (3, 4)
     result, _ = await read(page_of(LATIN_INK, *[MIRRORED_INK] * 6))  # no page of ours
     assert (len(result.lines), result.mirrored) == (7, 0)
+
+
+async def test_a_pale_back_is_taken_off_the_page_even_where_most_lines_are_its_own(monkeypatch):
+    class Engines(RuleEngines):
+        """The back is paler ink here; it crosses a line until it is gone."""
+
+        def _read(self, engine, line):
+            if int(line.min()) == LATIN_INK:
+                return super()._read(engine, line)
+            upright = line[:, :31].mean() < line[:, -31:].mean()
+            text, confidence = ("jx9j nijsl", 0.6) if upright else ("latin text", 0.98)
+            return RecognizedText(text=text, confidence=confidence)
+
+    result = await PageReader(KOREAN, Engines()).read(page_of(LATIN_INK, *[PALE_INK] * 6))
+    assert (len(result.lines), result.mirrored) == (1, 6)
+    dark = [page_of(ink)[20:60] for ink in (0, 100)]
+    assert not is_paler(dark[:1], dark[1:]) and not is_paler([], dark)
+
+
+async def test_the_words_of_a_stamp_are_read_beside_the_page_without_it(monkeypatch):
+    stamps = page_of(LATIN_INK, LOOKALIKE_INK)
+    monkeypatch.setattr(reader, "without_stamps", lambda page: (page, stamps))
+    result, _ = await read(page_of(LATIN_INK, LATIN_INK))
+    assert ([line.text[:5] for line in result.lines], result.stamps) == (["latin"] * 3, 1)
+
+
+async def test_lines_that_stand_on_their_heads_are_read_on_an_upright_page(monkeypatch):
+    page = page_of(*[LATIN_INK] * 4)
+    page[200:260] = page[200:260][::-1, ::-1]
+    assert len((await read(page))[0].lines) == 3  # it looks like nothing
+    monkeypatch.setattr(
+        reader,
+        "script_shares",
+        lambda images: {"~LATIN": float(images[0][:, :31].mean() > images[0][:, -31:].mean())},
+    )
+    result, _ = await read(page)
+    assert [line.text[:5] for line in result.lines] == ["latin"] * 4
+    assert [line.polygon is not None for line in result.lines] == [False, False, False, True]
+    assert result.lines[3].polygon[0][0] > result.lines[3].polygon[1][0]
+    assert result.rotation == 0
 
 
 @pytest.mark.parametrize(
