@@ -187,6 +187,8 @@ class ScannedThresholds:
     """Lines of a page up to which they are measured: some are compared with all others. Not measured."""
     most_slope, same_slope, sloping = 0.04, 0.0015, 4
     """Greatest fall of rows per pixel, difference of two falls that are one, and pairs of lines that tell it."""
+    long_line = 15
+    """Width in font sizes from which a line tells its skew: half a degree is a quarter of its height. Not measured."""
     bold = 1.25
     """Width of strokes, in that of most text of the page, from which a line is bold."""
     high = 0.02
