@@ -154,8 +154,10 @@ class ParsingThresholds:
     heading_rows = 3
     same_level = 0.95
     """Least size of headings of one level over the largest of them."""
+    same_level_measured = 0.9
+    """The same where font sizes are measured on the letters: of one level, they differ by up to a tenth."""
     same_level_read = 0.78
-    """The same for rows measured in pixels."""
+    """The same where the heights of recognised rows are all that is known."""
     press_lines = 8
     """Least lines of a column of the press, on a page with fonts: cells of tables have fewer."""
     title_size = 1.35
