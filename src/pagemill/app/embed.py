@@ -25,7 +25,6 @@ from pagemill.embedding.base import (
     CorpusEngine,
     EmbeddingEngine,
     EmbeddingInput,
-    EngineSettings,
     Modality,
     Role,
     normalised,
@@ -51,7 +50,6 @@ from pagemill.export.chunks import cut
 from pagemill.export.token_count import token_counter
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.types import Pixels
-from pagemill.runtime import engines
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.stream import on_thread
@@ -102,17 +100,6 @@ class EmbedOptions(Settings):
     fresh: bool = option(default=False, results=False, help="Delete the existing vectors and make all of them again.")
     sources: ImageSources = ImageSources()
     """Where the parsed files are now."""
-
-
-def open_engine(settings: EngineSettings) -> EmbeddingEngine:
-    """Load the engine that the settings name.
-
-    Raises:
-        UsageError: There is no such engine, or the settings do not fit it.
-        PagemillError: It cannot be loaded; its class gives the cause.
-    """
-    engine: EmbeddingEngine = engines.load(engines.EMBEDDING_ENGINES, settings.engine)(settings)
-    return engine
 
 
 async def embed(

@@ -231,7 +231,7 @@ def _check(asked: _Invocation) -> int:
     import asyncio
 
     from pagemill.app.preflight import find_nothing_to_do
-    from pagemill.cli.wording import number
+    from pagemill.document.shown import count
     from pagemill.errors import ExitCode
 
     outcome = asyncio.run(find_nothing_to_do(asked.output, asked.inputs, asked.options, asked.directory))
@@ -239,7 +239,7 @@ def _check(asked: _Invocation) -> int:
         click.echo("there is work left")
         return ExitCode.WORK_LEFT
     pages = outcome.summary.pages
-    click.echo(f"all {number(pages, 'page')} are parsed")
+    click.echo(f"all {count(pages, 'page')} are parsed")
     return outcome.exit_code
 
 

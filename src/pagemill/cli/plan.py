@@ -9,10 +9,11 @@ import msgspec
 
 from pagemill.app.run_plan import server_commands
 from pagemill.cli.options import given, json_option, takes
-from pagemill.cli.wording import indented_json, number, size
+from pagemill.cli.wording import indented_json, size
 from pagemill.config.cluster import ClusterOptions
 from pagemill.config.model_cards import ModelCard
 from pagemill.config.serving import ServingOptions
+from pagemill.document.shown import count
 from pagemill.serving.cluster_planning import (
     CROP_BYTES,
     CROPS,
@@ -111,7 +112,7 @@ def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:
 
 def _cluster_lines(plan: ClusterPlan) -> Iterator[str]:
     rate = plan.cluster_pages_per_second
-    yield f"{number(plan.nodes, 'node')}, {number(plan.gpus, 'accelerator')}, {plan.pages_per_second:g} pages/s each"
+    yield f"{count(plan.nodes, 'node')}, {count(plan.gpus, 'accelerator')}, {plan.pages_per_second:g} pages/s each"
     yield f"  ({plan.rate_reason})"
     yield f"{plan.gpus:,} x {plan.pages_per_second:g} = {rate:,.1f} pages/s = {3600 * rate:,.0f} pages/hour"
     yield ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import re
 import time
@@ -17,6 +16,7 @@ from msgspec import structs
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.reporting import ParseDisplay, RunOutcome
 from pagemill.app.run_writer import RunWriter, opened_run
+from pagemill.app.status import size_on_disk
 from pagemill.document.jobs import JobState
 from pagemill.errors import (
     DamagedRunError,
@@ -238,7 +238,7 @@ class Runner:
         require_urls(self._settings.allow_urls)
         limits = self._settings.limits
         deadline = time.monotonic() + limits.upload_timeout_s
-        left = limits.max_job_bytes - await asyncio.to_thread(folder_size, inputs)
+        left = limits.max_job_bytes - await asyncio.to_thread(size_on_disk, inputs)
         for url, path in missing:
             most, limit_s = min(limits.max_file_bytes, left), min(FETCH_S, deadline - time.monotonic())
             await asyncio.to_thread(fetch, url, path, most, limit_s=limit_s, by=job.fetch)
@@ -315,7 +315,7 @@ class Runner:
 
     async def _end(self, job: ActiveJob, state: JobState, error: PagemillError | None) -> None:
         id = job.row.id
-        size = await asyncio.to_thread(folder_size, self._settings.jobs_folder / id)
+        size = await asyncio.to_thread(size_on_disk, self._settings.jobs_folder / id)
         await asyncio.to_thread(
             self._jobs.end,
             job.row,
@@ -377,15 +377,6 @@ def _document_pages(out: Path) -> dict[str, int]:
 def _log(error: Exception, message: str, *values: object) -> None:
     """Log an error, with its traceback where it is a defect."""
     log.error(f"{message}: %s", *values, error, exc_info=not isinstance(error, PagemillError))
-
-
-def folder_size(folder: Path) -> int:
-    """Bytes of the files in a folder, which may be changing."""
-    size = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            size += path.lstat().st_size
-    return size
 
 
 def with_names(text: str, inputs: Path, documents: list[JobFile]) -> str:

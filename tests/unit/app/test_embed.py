@@ -20,7 +20,8 @@ from synthetic_run import JPEG, failed_page, page, region, sample_pages, write_r
 from telling_engine import DIMENSION, TellingEngine, run_embed, vector_of
 
 import pagemill
-from pagemill.app.embed import EmbedOptions, embed, open_engine
+from pagemill.app.embed import EmbedOptions, embed
+from pagemill.app.embedding_engine import open_engine
 from pagemill.config.chunking import ChunkSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult

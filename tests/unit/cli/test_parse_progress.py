@@ -2,8 +2,10 @@
 
 import io
 import os
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from msgspec.structs import replace
@@ -61,7 +63,8 @@ def summary_of(
     file = io.StringIO()
     summary = outcome.summary
     vitals = vitals or vitals_of(summary.pages - summary.failed, summary.failed)
-    print_summary(outcome, vitals, out, 12.5, LenientConsole(file=file, width=width))
+    with redirect_stdout(file), mock.patch.dict(os.environ, COLUMNS=str(width)):
+        print_summary(outcome, vitals, out, 12.5)
     return file.getvalue().splitlines()
 
 

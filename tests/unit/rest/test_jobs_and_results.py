@@ -69,7 +69,7 @@ async def test_an_archive_is_provisional_while_one_of_its_documents_is(world, mo
 
 async def test_the_folder_of_a_job_without_urls_is_measured_once(world, monkeypatch):
     measured = []
-    monkeypatch.setattr(runner, "folder_size", lambda folder: measured.append(folder) or 1)
+    monkeypatch.setattr(runner, "size_on_disk", lambda folder: measured.append(folder) or 1)
     job = await world.finished(image())
     assert measured == [world.server.settings.jobs_folder / job["id"]]
 

@@ -5,6 +5,7 @@ import threading
 from types import SimpleNamespace
 
 from pagemill.config.settings import ParseSettings
+from pagemill.runtime import flight as flight_control
 from pagemill.runtime.flight import TICKET, FlightControl, Share, SharedAdmission, Ticket, Turn
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.pipeline import Pipeline
@@ -79,10 +80,11 @@ async def test_pages_of_a_job_that_did_not_land_leave_with_it():
         assert shared.flight.tickets == {other}
 
 
-async def test_a_page_that_is_retried_alone_has_the_services_to_itself_for_a_bounded_time():
+async def test_a_page_that_is_retried_alone_has_the_services_to_itself_for_a_bounded_time(monkeypatch):
     for alone_s in (3600.0, 0.0):
+        monkeypatch.setattr(flight_control, "ALONE_S", alone_s)
         flight = FlightControl(max_pages=4, max_bytes=100)
-        ticket = await SharedAdmission(flight, Share(), alone_s=alone_s).enter(101)
+        ticket = await SharedAdmission(flight, Share()).enter(101)
         beside = asyncio.create_task(SharedAdmission(flight, Share()).enter(10))
         if alone_s:
             await settle()
@@ -95,8 +97,9 @@ async def test_a_page_that_is_retried_alone_has_the_services_to_itself_for_a_bou
 
 
 async def test_the_next_page_alone_waits_for_as_long_as_the_last_one_took(monkeypatch):
+    monkeypatch.setattr(flight_control, "ALONE_S", 0.05)
     flight = FlightControl(max_pages=4, max_bytes=100)
-    alone, waited = SharedAdmission(flight, Share(), alone_s=0.05), []
+    alone, waited = SharedAdmission(flight, Share()), []
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from pagemill.cli.options import FILE, FOLDER, json_option
-from pagemill.cli.wording import number
+from pagemill.document.shown import count
 from pagemill.errors import lacks_extra
 from pagemill.export.target import whole_file
 from pagemill_bench.cli.bench_server import server, sweep
@@ -130,7 +130,7 @@ def layout_inference(
 
         pages = pages or _PAGES_ON_A_CPU
         rows = embedded_rows(pages=pages, threads=threads, repeats=repeats)
-        table = FigureTable(f"Embedded ONNX engine, {number(pages, 'page')} of 2480 x 3508 pixels", _SPEED, tuple(rows))
+        table = FigureTable(f"Embedded ONNX engine, {count(pages, 'page')} of 2480 x 3508 pixels", _SPEED, tuple(rows))
         left_out = lacks_extra(f"PP-DocLayoutV3 is left out: it needs {missing}", "gpu")
         notes = [f"{left_out.message}. {left_out.remedy}"] if missing else []
         show("layout-inference", [table], as_json, notes=notes)

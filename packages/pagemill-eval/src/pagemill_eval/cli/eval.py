@@ -14,10 +14,11 @@ from rich.table import Table
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.cli.options import FOLDER, GroupedCommand, Name, choice, given, quiet_option, takes, under
 from pagemill.cli.progress import LenientConsole, ProgressBar, messages
-from pagemill.cli.wording import indented_json, number
+from pagemill.cli.wording import indented_json
 from pagemill.config.headings import OUTPUT
 from pagemill.config.machine import available_cores
 from pagemill.config.options import options_of
+from pagemill.document.shown import count
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.sources.options import SourceOptions
 from pagemill.store.files import encoded, write_whole
@@ -178,7 +179,7 @@ def _flags_of_parsing() -> list[str]:
 
 def _print_result(benchmark: Benchmark, result: Evaluation) -> None:
     console = _console()
-    title = f"{benchmark.title}, {number(result.samples, 'sample')}, {result.rules.value} rules"
+    title = f"{benchmark.title}, {count(result.samples, 'sample')}, {result.rules.value} rules"
     console.print(
         _figures(title, ["value", "values", "of"], ((name, _row(each)) for name, each in result.figures.items()))
     )
@@ -203,13 +204,13 @@ def _print_unscored(result: Evaluation, console: LenientConsole) -> None:
     if partly:
         example = next(iter(partly))
         console.print_line(
-            f"{number(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}"
+            f"{count(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}"
         )
     for what, ids in (("missing", result.missing), ("failed", list(result.failed))):
         if ids:
             more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
             reason = f": {result.failed[ids[0]]}" if what == "failed" and len(ids) == 1 else ""
-            console.print_line(f"{number(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")
+            console.print_line(f"{count(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")
 
 
 @command.command("compare")
@@ -270,7 +271,7 @@ def _print_comparison(comparison: ResultComparison, names: tuple[str, str]) -> N
         console.print(_figures(f"largest losses, {comparison.primary}", [*names, "difference"], values))
     for name, only in zip(names, (comparison.only_first, comparison.only_second), strict=True):
         if only:
-            click.echo(f"{number(len(only), 'sample')} in {name} only: {', '.join(only[:_NAMED])}", err=True)
+            click.echo(f"{count(len(only), 'sample')} in {name} only: {', '.join(only[:_NAMED])}", err=True)
 
 
 def _console() -> Console:
