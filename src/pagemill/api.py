@@ -99,7 +99,7 @@ def parse(source: Source, **options: Unpack[ParseKeywords]) -> Document:
 
     Raises:
         PagemillError: The document could not be opened at all; its class gives the cause.
-        UsageError: An option is not valid, or the source holds more than one document: use :func:`parse_many`.
+        UsageError: An option is not valid, or the source contains more than one document: use :func:`parse_many`.
     """
     return _run(_one_document("parse", source, options))
 
@@ -261,10 +261,10 @@ async def _one_document(function: str, source: Source, options: Mapping[str, Any
     async with aclosing(_parsed([given], chosen)) as pages:
         async for page in pages:
             if parsed and page.document.doc_id != parsed[0].document.doc_id:
-                raise _several("the source holds more than one document")
+                raise _several("the source contains more than one document")
             parsed.append(page)
     if not parsed:
-        raise InputError("the source holds no page", remedy="Check that it is not empty.")
+        raise InputError("the source has no page", remedy="Check that it is not empty.")
     # The source did not open: what is data among many pages is an error for the one document.
     if parsed[0].record.page_number is None:
         raise parsed[0].record.errors[0].exception()
@@ -380,7 +380,7 @@ def _png(image: Any) -> bytes:
             raise UsageError(f"an array cannot be read as an image: {error}", remedy=remedy) from error
     if image.mode in ("F", "I"):  # their white is at 1, 255 or anywhere
         remedy = "Give an array of uint8 of shape (height, width) or (height, width, 3)."
-        raise UsageError(f"the range of an image of mode {image.mode} is not known", remedy=remedy)
+        raise UsageError(f"the value range of an image of mode {image.mode} is unknown", remedy=remedy)
     if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
         image = image.convert("RGB")
     stream = io.BytesIO()

@@ -46,7 +46,7 @@ class Listener(Protocol):
     """Who gets the spans, from any thread."""
 
     def work(self, span: Span) -> None:
-        """A piece of work has ended."""
+        """A piece of work has finished."""
 
     def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
         """A page has left a stage, waiting included."""
@@ -55,7 +55,7 @@ class Listener(Protocol):
         """Bytes have gone through a stage."""
 
     def ended(self, page: str, *, failed: bool) -> None:
-        """A page has ended for good, and is written."""
+        """A page is final and written."""
 
 
 LISTENER: ContextVar[Listener | None] = ContextVar("pagemill.listener", default=None)
@@ -127,7 +127,7 @@ def stage(name: str) -> Iterator[None]:
 def timed(
     function: Callable[[], R], resource: str, *, operation: str = "", items: int = 1, stage: str = ""
 ) -> Callable[[], R]:
-    """The function, which tells the listener when it was called; queued from now on.
+    """The function, which reports to the listener when it was called; queued from now on.
 
     Args:
         function: It may run on another thread.
@@ -172,7 +172,7 @@ def moved(size: int) -> None:
 
 
 def ended(page: str, *, failed: bool) -> None:
-    """A page has ended for good, and is written."""
+    """A page is final and written."""
     if (listener := LISTENER.get()) is not None:
         listener.ended(page, failed=failed)
 

@@ -147,4 +147,4 @@ def test_what_it_says(out: Path, environment: dict[str, str], tmp_path: Path) ->
     empty = tmp_path / "empty"
     empty.mkdir()
     status, said = ended(start(environment, empty))
-    assert (status, "holds no run" in said) == (ExitCode.OUTPUT, True)
+    assert (status, "contains no run" in said) == (ExitCode.OUTPUT, True)

@@ -118,7 +118,7 @@ def test_queries_alone_are_a_failure_until_their_pages_come(shell: Shell):
     data, corpus = shell.folder / "data", shell.folder / "published" / f"{CORPUS}.parquet"
     data.mkdir()
     (shell.folder / "published" / f"{miniature_corpus.QA}.parquet").rename(data / "qa.parquet")
-    assert "no column holds encoded page images" in shell.run(
+    assert "no column contains encoded page images" in shell.run(
         "parse", "data", "-o", "out", *LINES, status=ExitCode.INPUT
     )
     corpus.rename(data / "corpus.parquet")

@@ -103,7 +103,7 @@ def test_other_settings_are_told_before_a_server_is_started(mill: Mill):
     assert mill.run(*arguments) == ExitCode.OK, mill.said
     for settings in (("--model", "deepseek-ocr"), ("--no-crops",)):
         assert mill.run(*arguments, *settings) == ExitCode.OUTPUT, mill.said
-    assert mill.said.count("holds a run with other settings: ") == 2
+    assert mill.said.count("contains a run with other settings: ") == 2
     assert mill.run(*embedding, "--embedding-model", "ngram") == ExitCode.OK, mill.said
     assert mill.run(*embedding) == ExitCode.OUTPUT, mill.said
     assert "holds vectors of page texts that were made by " in mill.said

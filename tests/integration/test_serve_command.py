@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # servers are killed between two requests
 # One for all: httpx.get() reads the CA certificates anew, which takes 20 ms.
 HTTP = httpx.Client(limits=NO_REUSE)
-STOPPING = "stopping when the pages in flight are finished; unfinished jobs go on with the next start"
+STOPPING = "stopping when the pages in flight are finished; unfinished jobs resume at the next start"
 
 
 @contextmanager

@@ -205,13 +205,13 @@ async def extract(
     Raises:
         NetworkError: No server answers.
         UsageError: The servers do not serve the model, or there is none.
-        OutputError: ``out`` holds no run, or cannot be written.
-        InputError: The run holds no document.
+        OutputError: ``out`` contains no run, or cannot be written.
+        InputError: The run contains no document.
     """
     with RunReader.open(out) as reader:
         documents = [doc_id for doc_id, _ in reader.recorded_documents()]
         if not documents:
-            raise InputError(f"{out} holds no document", remedy="Parse one first.")
+            raise InputError(f"{out} contains no document", remedy="Parse one first.")
         values = model_reader(schema, model)
         try:
             await values.check()

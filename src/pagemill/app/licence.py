@@ -100,7 +100,7 @@ def _cards_of(place: str, recursive: bool, before: Sequence[Path]) -> Iterator[t
         folders = list(dict.fromkeys(each for each in found if each.is_relative_to(top))) or folders
     for folder in folders:
         inside = len(folder.parts) - len(top.parts)
-        yield tuple(f"{each}/{CARD}" for each in (folder, *folder.parents[: inside + 1]))
+        yield tuple(f"{parent}/{CARD}" for parent in (folder, *folder.parents[: inside + 1]))
 
 
 def _read(card: str) -> bytes:

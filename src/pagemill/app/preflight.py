@@ -54,7 +54,7 @@ def require_inputs(
     if missing:
         named = [located(error.message, text) for text, error in missing.items()]
         more = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-        # Remedies about addresses (a login, a revision) differ; those about paths are all the same.
+        # Remedies about addresses (a login, a revision) differ; those about paths are equal.
         remedies = {error.remedy: None for text, error in missing.items() if is_url(text) and error.remedy}
         remedy = " ".join([*remedies, "Check the names, and quote patterns. Nothing was parsed."])
         raise UsageError("; ".join(named[:_NAMED]) + more, remedy=remedy)

@@ -25,7 +25,7 @@ from pagemill.sources.shards import column_names
 from pagemill.store.reading import RunReader
 
 AUTO = "auto"
-"""In place of a file: the queries of the dataset."""
+"""Instead of a file: the queries of the dataset."""
 _NO_FILE = "Name a file of queries with --queries FILE."
 _DATASET_INFO = "dataset_info.json"
 """A folder with this file is a configuration in the cache of the ``datasets`` library, two levels deeper."""

@@ -34,7 +34,7 @@ class ParseDisplay:
         """A page failed and will be retried in isolation."""
 
     def hangs(self, *, fresh_process: bool) -> None:
-        """A computation hangs for good: the first one of the run.
+        """A computation hangs: the first one of the run.
 
         Args:
             fresh_process: The run continues in a new process when the pages in flight are finished; else in this one.
@@ -85,7 +85,7 @@ class RunOutcome(msgspec.Struct):
         if summary.interrupted:
             return ExitCode.INTERRUPTED
         causes = {error_class(kind).exit_code for kind in summary.failures_by_kind}
-        # All pages failed for one reason, such as a missing password: scripts tell it from the status.
+        # All pages failed for one reason, such as a missing password: scripts see it in the status.
         if summary.failed and summary.failed == summary.pages and len(causes) == 1:
             return causes.pop()
         warnings = summary.warnings_by_kind.keys() - (() if self.strict else DOUBTS)

@@ -61,7 +61,7 @@ class Searcher(ExitStack):
     ) -> list[SearchHit]:
         """Find the pages for a query; see :func:`search`."""
         if image is None and not (query and query.strip()):
-            raise UsageError("the query is empty", remedy="Give words to look for, or an image.")
+            raise UsageError("the query is empty", remedy="Pass words to search for, or an image.")
         if not 1 <= top <= MAX_TOP:
             raise UsageError(f"top is {top}; it must be 1 to {MAX_TOP:,}")
         chosen = self._chosen(parts)
@@ -79,7 +79,7 @@ class Searcher(ExitStack):
         chosen = []
         for name in parts:
             if name not in list(IndexPart):
-                raise UsageError(f"there is no part {name!r}", remedy=f"There are: {', '.join(IndexPart)}.")
+                raise UsageError(f"there is no part {name!r}", remedy=f"Available: {', '.join(IndexPart)}.")
             part = IndexPart(name)
             if part not in there:
                 raise UsageError(

@@ -63,6 +63,6 @@ def _summary(outcome: EmbedOutcome) -> Iterator[str]:
         counts += [f"{each.failed:,} failed"] if each.failed else []
         yield f"{part}.npy  {count(each.rows, 'vector')} of {part.plural} ({', '.join(counts)})"
     if outcome.lost_queries:
-        yield "queries.npy  deleted: the texts have changed too much; make it again with --queries"
+        yield "queries.npy  deleted: the texts have changed too much; create it again with --queries"
     if outcome.cut_texts:
         yield f"{count(outcome.cut_texts, 'text')} truncated to the maximum length of the model"

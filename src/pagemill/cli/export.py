@@ -63,7 +63,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
     if options.format is None:
         # Without a format the files of the run itself are written, which these options do not change.
         if output or given(ExportOptions):
-            raise click.UsageError("these options go with --format")
+            raise click.UsageError("these options require --format")
         owner = refresh(out, default_exporters())
         beside = f"; ocr_results.jsonl is written by {owner}" if owner else ""
         # Comparing each file with its records would take as long as writing it.

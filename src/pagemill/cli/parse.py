@@ -88,7 +88,7 @@ def command(check: bool, **asked: Any) -> int:
     _refuse(invocation.options, needs_server=not check)
     if STREAM in invocation.inputs or str(invocation.output) == STREAM:
         if check:
-            raise click.UsageError("--check goes with files and a directory, not with -")
+            raise click.UsageError("--check does not work with -: name the input files and the output directory")
         return _streamed(invocation)
     return _check(invocation) if check else _parse(invocation)
 
@@ -153,7 +153,9 @@ def _parse(invocation: _Invocation) -> int:
 
             pipeline = ClusterPipeline(services, invocation.cluster, output)
         if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
-            console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
+            console.note(
+                f"Note: {output} contains no run to resume: starting one. --resume=required makes this an error."
+            )
         with ParseProgress(console, life) as progress:
             profile = directory.profile_to
             if profile is not None and life.number:  # the worker before has written its own

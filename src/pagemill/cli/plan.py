@@ -51,7 +51,7 @@ def command(options: ServingOptions, cluster: ClusterOptions, as_json: bool) -> 
     pagemill plan --profile h100 --nodes 16 --pages-per-second 2.5 --gpu-hour-price 2.50
     """  # noqa: D301 - click wants the control character
     if cluster.nodes is None and given(ClusterOptions):
-        raise click.UsageError("these options go with --nodes")
+        raise click.UsageError("these options require --nodes")
     card, plan = plan_for(options)
     # A card without weights is of a server that somebody else runs, for which there is no command.
     command = [] if not (card.repository or options.weights) else server_commands(prepare(options, dry=True))
@@ -161,7 +161,7 @@ def _long_duration(seconds: float) -> str:
 
 
 def _published(plan: ServingPlan) -> str:
-    """What the published plan has in place of our bound by the step, if it has something else."""
+    """What the published plan has instead of our bound by the step, if it has something else."""
     load, published = plan.workload, plan.bounds.published_batched_tokens
     if published is None:
         return ""

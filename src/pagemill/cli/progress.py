@@ -119,7 +119,7 @@ class ProgressBar:
         return not self._bar.disable
 
     def stop(self) -> None:
-        """Remove the bar for good. Idempotent."""
+        """Remove the bar permanently. Idempotent."""
         self._bar.stop()
         self._bar.disable = True
 

@@ -54,7 +54,7 @@ def body_of(
     """
     urls = [source for source in sources if isinstance(source, str) and source.startswith(_URLS)]
     if not sources:
-        raise UsageError("a job needs files", remedy="Name at least one.")
+        raise UsageError("a job needs files", remedy="Pass at least one.")
     # The server takes files as a form and URLs as JSON, and one request is either.
     if urls and len(urls) < len(sources):
         raise UsageError("a job has either files or URLs", remedy="Send two jobs.")

@@ -169,7 +169,7 @@ class ClusterRun:
         self._exchange.close.remote()
         with suppress(PagemillError):
             write_node_rates(self._task.out, {})
-        # Workers write crops before the driver commits their pages: those of unfinished pages would stay for good.
+        # Workers write crops before the driver commits their pages: those of unfinished pages would stay forever.
         if left := [ref.page_id for unit in self._offered.values() for ref in unit.refs]:
             left += [ref.page_id for ref in self._alone]
             await asyncio.to_thread(self._end_workers, left)

@@ -109,7 +109,7 @@ class ClusterServers(ModelServers):
             for number in range(count)
         ]
         # Before the start is awaited: loading a model takes minutes, of which the user should see the log.
-        self._reporting = [asyncio.create_task(self._pass_on(each)) for each in self._actors]
+        self._reporting = [asyncio.create_task(self._pass_on(actor)) for actor in self._actors]
         self.urls = tuple(await asyncio.gather(*(self._done(actor.start.remote()) for actor in self._actors)))
         self._watches = [asyncio.create_task(self._done(actor.wait.remote())) for actor in self._actors]
 

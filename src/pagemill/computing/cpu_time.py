@@ -39,7 +39,7 @@ def process_clock(pid: int) -> Clock:
         nonlocal total, before
         now = dict(_thread_times(pid))
         gained = [spent - before.get(thread, 0) for thread, spent in now.items()]
-        total += max([0, *gained]) / 1e9  # a new thread may have the number of one that has ended, and less time
+        total += max([0, *gained]) / 1e9  # a new thread may have the number of one that has finished, and less time
         before = now
         return total
 
@@ -53,7 +53,7 @@ def _thread_times(pid: int) -> Iterator[tuple[str, int]]:
     """
     with suppress(OSError), os.scandir(f"/proc/{pid}/task") as threads:
         for thread in threads:
-            with suppress(OSError), open(f"{thread.path}/schedstat", "rb") as file:  # noqa: PTH123 - or it has ended
+            with suppress(OSError), open(f"{thread.path}/schedstat", "rb") as file:  # noqa: PTH123 - or it has finished
                 yield thread.name, int(file.read().split()[0])
 
 
@@ -125,7 +125,7 @@ class Work:
         self._clock, self.waits = thread_clock(threading.get_ident()), False
 
     def end(self) -> None:
-        """Record that it has ended on this thread."""
+        """Record that it has finished on this thread."""
         self._clock, self._offset = None, self._offset + time.thread_time()
 
     @property

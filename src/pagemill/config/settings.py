@@ -63,7 +63,7 @@ class TableEngineSettings(Settings):
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         if self.model is not None and self.name == EMBEDDED_TABLES:
-            raise UsageError("--table-model goes with a table engine", remedy="Add --table-engine table-transformer.")
+            raise UsageError("--table-model requires a table engine", remedy="Add --table-engine table-transformer.")
 
 
 def _languages(given: Sequence[str]) -> tuple[str, ...] | None:

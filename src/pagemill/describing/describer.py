@@ -123,7 +123,7 @@ class Describer:
 
     @property
     def in_flight(self) -> int:
-        """The most requests that can be in flight at once."""
+        """Maximum number of requests that can be in flight at once."""
         return self._client.in_flight
 
     async def check(self) -> None:

@@ -116,8 +116,8 @@ def _tree(segments: Sequence[_Segment], opened: frozenset[Mark], starts: dict[in
     while place < len(segments):
         marks = [mark for mark in _ORDER if mark in segments[place].marks and mark not in opened]
         if not marks:
-            said = segments[place].text
-            out.append(said) if not out or not isinstance(out[-1], str) else out.__setitem__(-1, out[-1] + said)
+            piece = segments[place].text
+            out.append(piece) if not out or not isinstance(out[-1], str) else out.__setitem__(-1, out[-1] + piece)
             place += 1
             continue
         mark = max(marks, key=lambda mark: (_end(segments, place, mark), -_ORDER.index(mark)))

@@ -154,7 +154,7 @@ class VectorWriter(contextlib.ExitStack):
         if self._info.images != info.images:
             differences.append("regions with pictures" if self._info.images else "regions without pictures")
         raise DifferentRunError(
-            f"{self._paths.folder} holds vectors of {self._info.part.plural} from other settings:"
+            f"{self._paths.folder} contains vectors of {self._info.part.plural} from other settings:"
             f" now {'; '.join(differences)}",
             remedy="Use the same engine, model and options, or embed everything again with --fresh.",
         )

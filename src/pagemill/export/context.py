@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pagemill.document.labels import FURNITURE_LABELS, TITLES, Category, Label, category_of
 from pagemill.document.page import Region
 from pagemill.export.markdown import plain_content
-from pagemill.export.parts import captions_of, is_said
+from pagemill.export.parts import captions_of, is_in_text
 
 CONTEXT_CHARACTERS = 600
 """Characters of the text before an element, and of that after it: two paragraphs. Not measured."""
@@ -37,7 +37,7 @@ class Sections:
     def path(self, region: Region) -> tuple[str, ...]:
         """The headings above a region, outermost first; above a heading those of lower levels. Furniture has none."""
         # Running heads repeat on each page, and would close the section they are in.
-        if not is_said(region) or region.label in FURNITURE_LABELS:
+        if not is_in_text(region) or region.label in FURNITURE_LABELS:
             return ()
         level = heading_level(region)
         if level is not None:

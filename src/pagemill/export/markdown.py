@@ -235,7 +235,7 @@ def _beside_formulas(region: Region) -> str:
 def table_markdown(html: str) -> str:
     """A table as a pipe table under its caption where that loses nothing, else as HTML of rows, cells and text alone.
 
-    What holds no table, or one beyond all measure, is given as text.
+    Text without a table, or with one beyond all measure, is given as text.
     """
     from pagemill.tables.html import parse_table
 

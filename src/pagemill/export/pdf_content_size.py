@@ -44,7 +44,9 @@ def sets_modes(content: bytes) -> bool:
 
 def _contents(page: Any) -> Iterator[Any]:
     contents = page.get("/Contents")
-    yield from (each for each in (contents if isinstance(contents, Array) else [contents]) if isinstance(each, Stream))
+    yield from (
+        content for content in (contents if isinstance(contents, Array) else [contents]) if isinstance(content, Stream)
+    )
     seen: set[tuple[int, int]] = set()
     holders = [page]
     while holders:

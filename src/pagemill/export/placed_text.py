@@ -50,7 +50,7 @@ def lines_of(region: Region) -> Sequence[TextLine]:
 def words_of(line: TextLine) -> Iterator[tuple[Word, bool]]:
     """The words of a line, and whether a space follows each: as they were read, else by the spaces of the line.
 
-    Their text holds no white space and no control characters. A word without a place of its own gets its share of the
+    Their text has no white space and no control characters. A word without a place of its own gets its share of the
     line by its characters.
     """
     text = clean(line.text)

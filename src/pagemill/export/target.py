@@ -49,7 +49,7 @@ def whole_folder(path: Path, *, overwrite: bool = False, manifest: dict[str, Any
     Args:
         path: The folder; one that exists must be empty, or an earlier export with nothing added to it.
         overwrite: Replace an earlier export.
-        manifest: Content of ``export.json``, read when the block has ended; the names of all files are added.
+        manifest: Content of ``export.json``, read when the block has finished; the names of all files are added.
 
     Raises:
         OutputError: The folder exists and must not be replaced, or cannot be written; NoSpaceError when the disk is
@@ -101,7 +101,7 @@ def _refuse(path: Path, *, overwrite: bool) -> None:
     foreign = sorted(present - _exported(path))
     if foreign:
         raise OutputError(
-            f"{path} holds {foreign[0]}, which no export wrote and --overwrite would delete",
+            f"{path} contains {foreign[0]}, which no export wrote and --overwrite would delete",
             remedy="Name another folder with -o, or move the file away.",
         )
 
@@ -169,6 +169,6 @@ def _output_errors(path: Path) -> Iterator[None]:
         raise unwritable(
             path,
             error,
-            remedy="Export to a place that you may write to, with -o.",
+            remedy="Choose a path with write permission with -o.",
             no_space_remedy="Free some space, or export to another place with -o.",
         ) from error

@@ -199,13 +199,13 @@ class PageText:
             if third.end() - first.start() > _LONGEST_DATE or sum(word.isdecimal() for word in words) < 2:
                 continue
             for order in permutations(words):
-                said_year, said_month, said_day = order
-                if not (said_year.isdecimal() and said_day.isdecimal() and int(said_day) == day):
+                given_year, given_month, given_day = order
+                if not (given_year.isdecimal() and given_day.isdecimal() and int(given_day) == day):
                     continue
                 # Two digits are enough on forms: 03.07.24.
-                if int(said_year) not in (year, year % 100):
+                if int(given_year) not in (year, year % 100):
                     continue
-                is_month = int(said_month) == month if said_month.isdecimal() else said_month.startswith(names)
+                is_month = int(given_month) == month if given_month.isdecimal() else given_month.startswith(names)
                 if names and is_month:
                     yield first.start(), third.end(), 1.0
                     break

@@ -34,14 +34,14 @@ from pagemill.formulas.nodes import AXIS, Node, are_near, node_of, without_piece
 MOST_SYMBOLS = 1_500
 """A page of formulas holds about that many symbols; in one formula they are no formula."""
 _ROW_PITCH = 0.8
-"""Least distance of two rows: TeX sets 1.2, and 0.9 in the smallest matrix."""
+"""Minimum distance of two rows: TeX sets 1.2, and 0.9 in the smallest matrix."""
 _HOLDS_ROWS = 1.9
-"""Least height of a delimiter around two rows."""
+"""Minimum height of a delimiter around two rows."""
 _COLUMN_GAP = 0.7
-"""Least space between two columns; TeX sets 1.0."""
+"""Minimum space between two columns; TeX sets 1.0."""
 _QUAD = 0.95
 _BINOMIAL_PITCH = 1.28
-"""Least distance of the rows of a binomial coefficient (1.36 in TeX), which a column vector does not have (1.2)."""
+"""Minimum distance of the rows of a binomial coefficient (1.36 in TeX), which a column vector does not have (1.2)."""
 _BAR_GAP, _CHAIN_GAP = 0.8, 0.35
 """Farthest that a numerator is from its bar, and one part of it from the next."""
 

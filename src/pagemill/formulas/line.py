@@ -12,7 +12,7 @@ from pagemill.formulas import signs
 from pagemill.formulas.nodes import Node
 
 FULL_SIZE = 0.85
-"""Least size of a symbol on the line in units of the largest; scripts have 0.7."""
+"""Minimum size of a symbol on the line in units of the largest; scripts have 0.7."""
 _OFF_LINE = 0.08
 """How far a smaller symbol stands off the line at least when it is a script."""
 _FAR_OFF_LINE = 0.3
@@ -22,7 +22,7 @@ _TALL = 1.3
 _WORD_GAP, _SPACE = 0.2, 0.65
 """Most space between letters of a word, and between words."""
 _RELATION_SPACE = 0.2
-"""Least space on both sides of a bar that is a relation; TeX sets 0.28, and beside a bar the side of its glyph."""
+"""Minimum space on both sides of a bar that is a relation; TeX sets 0.28, and beside a bar the side of its glyph."""
 _LIMIT_GAP = 0.45
 """Most space between the symbols of a limit, in units of the operator's line: around a relation some set 0.35."""
 _SPOKEN = "if for and or otherwise where with when such that all is else on in of to the as"

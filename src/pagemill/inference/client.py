@@ -31,7 +31,7 @@ Decoded = TypeVar("Decoded")
 API_KEY = "PAGEMILL_API_KEY"
 """Environment variable with the API key of the servers."""
 _ENOUGH = 8
-"""A request fails for good at this total cost of failed attempts. A server that crashes fails everything it had in
+"""A request fails permanently at this total cost of failed attempts. A server that crashes fails everything it had in
 flight, so a few crashes must be affordable."""
 _COST = {Cause.UNREACHABLE: 0, Cause.BUSY: 0, Cause.TIMEOUT: 3}
 """Cost of a failed attempt, 1 by default; 0 for failures that are no evidence against the request."""
@@ -92,7 +92,7 @@ class ServerClient:
 
     @property
     def in_flight(self) -> int:
-        """The most requests that can be in flight at once."""
+        """Maximum number of requests that can be in flight at once."""
         return sum(server.limit.largest for server in self.servers)
 
     async def post(self, path: str, body: bytes, decode: Callable[[bytes], tuple[Decoded, int]]) -> Decoded:
@@ -322,7 +322,7 @@ class ServerClient:
         await asyncio.shield(task)
 
     def _judge(self, failure: AttemptFailedError, spent: int, since: float) -> None:
-        """Raise if a request has failed for good.
+        """Raise if a request has failed permanently.
 
         Args:
             failure: The last failed attempt.
@@ -339,7 +339,7 @@ class ServerClient:
         if seconds >= patience and (is_free or spent >= _ENOUGH):
             raise NetworkError(
                 f"no server answers: {failure.message}, for {seconds:.0f} s",
-                remedy="Look at the server's log; the same command resumes the run.",
+                remedy="Check the server's log; the same command resumes the run.",
             )
 
     def _count_out(self, server: PooledServer, why: UsageError) -> None:

@@ -24,7 +24,7 @@ single ones, which would lower the limit to 1 for nothing."""
 _BURST = 8
 """Failures without an answer in between, absolute and as a share of the limit, that mean the server crashed."""
 _WORTH = 0.1
-"""Least gain in throughput from twice the requests; a smaller step needs a proportional one."""
+"""Minimum gain in throughput from twice the requests; a smaller step needs a proportional one."""
 _PROBE = 1.25
 """Relative step of a probe."""
 _REST = 6
@@ -41,7 +41,7 @@ class Attempt:
 
 
 class InFlightLimit:
-    """The most requests in flight to one server: raised until throughput stops improving, lowered on overload.
+    """Maximum number of requests in flight to one server: raised until throughput stops improving, lowered on overload.
 
     Fixed where ``smallest`` is ``largest``. Not thread-safe: used on one event loop.
 

@@ -97,7 +97,7 @@ class StoredDataset:
                 self._refuse_foreign(manifest)
             elif foreign := in_the_way(self._files(maxdepth=_DEPTH), earlier, manifest):
                 raise OutputError(
-                    f"{self._shown} holds other files, {foreign[0]} for one",
+                    f"{self._shown} contains other files, such as {foreign[0]}",
                     remedy="Move them away, or choose an empty or new place.",
                 )
             stale = earlier.keys() - {file.path for file in manifest.files}
@@ -161,7 +161,9 @@ class StoredDataset:
         except FileNotFoundError:
             return None
         if found is None:
-            raise OutputError(f"{self._shown} holds a {name} that is not ours", remedy="Choose another place.")
+            raise OutputError(
+                f"{self._shown} contains a {name} that pagemill did not write", remedy="Choose another place."
+            )
         return [
             file for file in found.files if not {"", ".", ".."} & set(file.path.split("/")) and "\\" not in file.path
         ]
@@ -172,7 +174,7 @@ class StoredDataset:
         path = next((path for path in self._files() if path not in ours), None)  # one suffices, a bucket may be large
         if path is not None:
             raise OutputError(
-                f"{self._shown} holds other files, {path} for one", remedy="Choose an empty or new place."
+                f"{self._shown} contains other files, such as {path}", remedy="Choose an empty or new place."
             )
 
     def _files(self, maxdepth: int | None = None) -> Iterator[str]:

@@ -248,7 +248,7 @@ async def sending(server: Server, owner: str, *, is_known: bool = False) -> Asyn
 
 
 async def waited(server: Server, row: JobRow, remedy: str) -> JobResults:
-    """The results of a job when it has ended.
+    """The results of a job when it has finished.
 
     Args:
         server: Runs it.

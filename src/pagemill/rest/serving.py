@@ -126,12 +126,12 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
         if running.should_exit:
             signal.raise_signal(signal.SIGKILL)
         running.should_exit = True
-        log.info("stopping when the pages in flight are finished; unfinished jobs go on with the next start")
+        log.info("stopping when the pages in flight are finished; unfinished jobs resume at the next start")
         server.stop()
 
     async def leave_when_stuck() -> None:
         await server.services.stuck.wait()
-        log.warning("a computation hangs for good: the jobs go on in a fresh process")
+        log.warning("a computation hangs: the jobs continue in a new process")
         life.vitals.hung = True
         recycle()
 

@@ -12,7 +12,7 @@ from pagemill.retrieval.tokens import TOKENIZER, Token, tokens
 _MARK = "\x01"
 _ELLIPSIS = "…"
 SNIPPET_WIDTH = 160
-"""Most characters of a snippet: two lines of a terminal."""
+"""Maximum characters of a snippet: two lines of a terminal."""
 
 
 class Snippet(NamedTuple):

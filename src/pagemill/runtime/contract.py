@@ -50,7 +50,7 @@ def engine_error(name: str, error: BaseException) -> PagemillError:
     if is_out_of_memory(error):
         return EngineError(
             f"{name} ran out of memory on a single item: {error}",
-            remedy="Let fewer pages be in flight at once (--pages-in-flight, --threads), or give it more memory.",
+            remedy="Reduce the pages in flight (--pages-in-flight, --threads), or give it more memory.",
         )
     log.info("%s failed", name, exc_info=error)
     return EngineError(f"{name} failed: {type(error).__name__}: {error}")
@@ -68,7 +68,7 @@ def checked(name: str, check: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     try:
         return check(*args, **kwargs)
     except (AttributeError, TypeError, ValueError) as error:
-        raise EngineError(f"{name} gave an invalid answer: {error}") from error
+        raise EngineError(f"{name} returned an invalid answer: {error}") from error
 
 
 def checked_regions(page: Pixels, regions: list[DetectedRegion]) -> list[DetectedRegion]:

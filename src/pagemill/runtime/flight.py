@@ -160,7 +160,7 @@ class FlightControl:
 
     def leave(self, share: Share) -> None:
         """Count out all pages of a share: an error ended their stream before they landed."""
-        for ticket in [each for each in self.tickets if each.share is share]:
+        for ticket in [ticket for ticket in self.tickets if ticket.share is share]:
             ticket.leave()
 
     def _fits(self, estimated_bytes: int) -> bool:

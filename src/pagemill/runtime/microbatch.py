@@ -35,7 +35,7 @@ class MicroBatcher(Generic[Item, Answer]):
 
     - A call that raises, gives a wrong number of answers or one that ``check`` refuses, is bisected until the item that
       breaks it is alone; only that one gets the exception.
-    - A batch that runs out of memory halves ``limit`` for good, and its items are computed again.
+    - A batch that runs out of memory halves ``limit`` permanently, and its items are computed again.
     - A call that hangs is left behind once all its items were given up; its lane goes on.
 
     Args:
@@ -64,7 +64,7 @@ class MicroBatcher(Generic[Item, Answer]):
         free: Callable[[], None] = lambda: None,
     ) -> None:
         self.limit = max_batch
-        """Most items in a call, as far as memory allows."""
+        """Maximum number of items in a call, as far as memory allows."""
         self.hangs = False
         """Whether a call hangs, so that the model must not be freed."""
         self._call = call
@@ -200,7 +200,7 @@ class MicroBatcher(Generic[Item, Answer]):
         """The answers of the model; runs on a thread."""
         answers = self._call(items)
         if len(answers) != len(items):
-            raise EngineError(f"{self._name} gave {len(answers)} answers to {len(items)} items")
+            raise EngineError(f"{self._name} returned {len(answers)} answers to {len(items)} items")
         return [checked(self._name, self._check, item, answer) for item, answer in zip(items, answers, strict=True)]
 
     def _failed(self, batch: _Batch[Answer, Item], error: BaseException) -> list[_Batch[Answer, Item]]:

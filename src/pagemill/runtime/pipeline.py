@@ -73,7 +73,7 @@ class Pipeline:
         answers: KeptAnswers | None = None,
         max_attempts: int = 2,
     ) -> AsyncGenerator[ParsedPage | SkippedPage]:
-        """Parse all pages of the inputs and yield each when it has ended for good, in no particular order.
+        """Parse all pages of the inputs and yield each when it is final, in no particular order.
 
         Args:
             inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
@@ -119,7 +119,7 @@ class Pipeline:
             max_attempts=max_attempts,
             max_postponed_bytes=services.runtime.postponed_bytes,
             journal=journal,
-            settled=services.settled,
+            drained=services.drained,
             schedule=self._schedule,
         )
 

@@ -86,7 +86,7 @@ class Staged(Schedule):
         self._flight = flight
 
     async def admitted(self, refs: AsyncGenerator[PageRef]) -> AsyncGenerator[PageRef]:
-        """The pages, the next batch when all of the one before have ended."""
+        """The pages, the next batch when all of the one before have finished."""
         given = 0
         try:
             async for ref in refs:
@@ -145,7 +145,7 @@ class _Batch:
         await release
 
     def leave(self, page: object) -> None:
-        """The page has ended."""
+        """The page has finished."""
         del self.waiting[page]
         self._open_barrier()
 

@@ -308,10 +308,10 @@ class Services:
         self.runtime = self.asked_runtime.resolved(waiting_pages=waiting)
         return waiting
 
-    async def settled(self) -> None:
-        """Wait for what pages that were given up have left running, or until it hangs for good."""
+    async def drained(self) -> None:
+        """Wait for what pages that were given up have left running, or until it hangs."""
         for threads in (self._threads, self._layout_threads, self._decoding_threads):
-            await threads.settled()
+            await threads.drained()
 
     async def _load_layout(self) -> _LayoutService:
         choice = self.layout

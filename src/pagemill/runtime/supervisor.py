@@ -31,7 +31,8 @@ FOREIGN_KILLS = 3
 """Kills from outside (SIGKILL, with memory left) that do not count as attempts of the pages in flight: a person kills a
 worker once or twice, a memory guard in user space again and again."""
 SAME_REQUEST_S = 0.25
-"""A signal that comes twice within this time was sent once: ``timeout`` signals its child and then the whole group."""
+"""A signal that arrives twice within this time was sent once: ``timeout`` signals its child and then the whole
+group."""
 BEAT_S = 0.5
 """Interval of the heartbeats of a supervised run."""
 CHECK_S = 1.0
@@ -48,7 +49,7 @@ class Vitals(ctypes.Structure):
     done: int
     """Pages that were parsed, in all lives."""
     failed: int
-    """Pages that failed for good, in all lives."""
+    """Pages that failed permanently, across worker restarts."""
     postponed: int
     """Attempts that failed and are followed by another, in all lives."""
     opened: int

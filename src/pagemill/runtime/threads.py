@@ -142,8 +142,8 @@ class ComputeThreads:
                 limit = Limit(self._grace_s, lambda: call.work.cpu_s)
                 asyncio.get_running_loop().call_later(self._grace_s, self._leave_behind, call, limit)
 
-    async def settled(self) -> None:
-        """Wait until the calls that were given up have ended, or hang for good."""
+    async def drained(self) -> None:
+        """Wait until the calls that were given up have ended, or hang."""
         while answers := {call.answer for call in self._calls if call.given_up}:
             await asyncio.wait(answers)
 
@@ -151,7 +151,7 @@ class ComputeThreads:
         """Give up what is in flight and end the threads, but for those that hang."""
         for call in self._calls:
             self.give_up(call)
-        await self.settled()
+        await self.drained()
         threads, self._threads = self._threads, set()
         for _ in threads:
             self._queue.put((math.inf, next(self._numbers), None))
@@ -164,10 +164,10 @@ class ComputeThreads:
             return
         try:
             call.set_exception(StuckError("a computation hangs"))
-        except InvalidStateError:  # it has ended
+        except InvalidStateError:  # it has finished
             return
         assert call.thread is not None
-        log.info("a computation hangs; its thread %s is left behind", call.thread.name)
+        log.info("a computation hangs; its thread %s is abandoned", call.thread.name)
         self.stuck.set()
         self._threads.discard(call.thread)
         self._add_thread()

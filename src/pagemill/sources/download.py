@@ -117,7 +117,7 @@ class DatasetCopy:
                 self._manifest = None
 
             def fetch(names: Sequence[str]) -> None:
-                patterns = [escape(each) for each in names]
+                patterns = [escape(name) for name in names]
                 snapshot_download(
                     name, repo_type="dataset", revision=commit, local_dir=self.folder, allow_patterns=patterns
                 )

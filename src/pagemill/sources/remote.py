@@ -186,7 +186,7 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
         cause = error.__cause__
         if isinstance(cause, Exception) and getattr(cause, "status", None) not in _GONE:
             return unreachable(uri, cause)
-        return MissingInputError(f"{uri!r} does not exist", remedy="Check the address, and that you may read it.")
+        return MissingInputError(f"{uri!r} does not exist", remedy="Check the address and your access rights.")
     if isinstance(error, ImportError):
         return _lacking(uri, error)
     return NetworkError(

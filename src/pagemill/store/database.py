@@ -105,7 +105,7 @@ def database_errors(path: Path, *, repair: str = REPAIR) -> Iterator[None]:
         if isinstance(error, sqlite3.OperationalError):
             raise OutputError(
                 f"cannot use {path}: {error}",
-                remedy="Make sure that you may write there and that it is on a local disk.",
+                remedy="Check the write permissions and that it is on a local disk.",
             ) from error
         raise  # a defect of ours
 
@@ -361,5 +361,5 @@ def require_no_journal(path: Path) -> None:
     if size_of(path.with_name(f"{path.name}-wal")):
         raise OutputError(
             f"cannot read {path}: a process has left a journal beside it, which can only be read with write access",
-            remedy="Do it as a user who may write there, or in a copy of the directory.",
+            remedy="Run as a user who can write there, or on a copy of the directory.",
         )

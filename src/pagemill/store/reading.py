@@ -102,7 +102,7 @@ class RunReader(Database):
             reader = RunReader(file, read_only=True)
             opened.callback(reader.close)
             if not reader.has_begun:
-                raise OutputError(f"{path} holds no run yet", remedy="Start it with pagemill parse.")
+                raise OutputError(f"{path} contains no run yet", remedy="Start it with pagemill parse.")
             opened.pop_all()
         return reader
 

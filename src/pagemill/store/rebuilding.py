@@ -43,7 +43,7 @@ def rebuild_database(out: Path) -> None:
     if summary is None:
         raise DamagedRunError(
             f"{out} has lost both its database and its {paths.RUN_JSON}, so that it cannot be resumed",
-            remedy=f"Keep {paths.RESULTS}, which holds what was parsed, and start over with --fresh or another -o.",
+            remedy=f"Keep {paths.RESULTS}, which contains what was parsed, and start over with --fresh or another -o.",
         )
     temporary = final.with_name(final.name + TEMPORARY_SUFFIX)
     _delete(temporary, "", *_JOURNAL)

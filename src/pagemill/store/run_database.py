@@ -102,7 +102,7 @@ class RunDatabase(RunReader):
             )
 
     def finish(self, summary: RunSummary) -> None:
-        """Store, durably, that the run has ended, and how."""
+        """Store, durably, that the run has finished, and how."""
         with self.durable_transaction() as connection:
             connection.execute(
                 "UPDATE run SET finished = ?, interrupted = ?",

@@ -136,7 +136,7 @@ class RunDirectory:
 
         Raises:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
-            ValueError: The page has ended already.
+            ValueError: The page has finished already.
         """
         with self._run.lock:
             self._admit(key)
@@ -234,11 +234,11 @@ class RunDirectory:
         self._sync_when_due()
 
     def skip_page(self, key: PageKey, place: Place, *, reason: str) -> None:
-        """Record that a page is skipped for good; arguments as in :meth:`start_page`.
+        """Record that a page is skipped permanently; arguments as in :meth:`start_page`.
 
         Raises:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
-            ValueError: The page has ended already.
+            ValueError: The page has finished already.
         """
         self._admit(key)
         with self._counting() as connection:

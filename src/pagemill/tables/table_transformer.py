@@ -79,7 +79,7 @@ class TableDetector:
         config = read_config(folder)
         if config.model_type != _KIND:
             raise UnsupportedInputError(
-                f"{folder} holds a model of the kind {config.model_type!r}", remedy="Table Transformer is supported."
+                f"{folder} contains a model of the kind {config.model_type!r}", remedy="Table Transformer is supported."
             )
         _require_timm(folder)
         self.labels = config.id2label

@@ -120,7 +120,7 @@ def test_what_cannot_be_written_is_said_with_a_remedy(run: Path, tmp_path: Path,
     assert "Repeat the command" in str(raised.value.remedy)
     (tmp_path / "others").mkdir()
     (tmp_path / "others" / "scan.png").touch()
-    with pytest.raises(OutputError, match="holds other files"):
+    with pytest.raises(OutputError, match="contains other files"):
         export(run, tmp_path / "others")
     with pytest.raises(UsageError, match="overlap"):
         export(run, run / "table")

@@ -124,8 +124,8 @@ def test_an_engine_of_another_package_needs_no_server():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--server", "http://a"], "--server goes with a model"),
-        (["--reading", "pages"], "--reading goes with a model"),
+        (["--server", "http://a"], "--server requires a model"),
+        (["--reading", "pages"], "--reading requires a model"),
         (["--model", "glm-ocr", "--workers", "3"], "--model and --workers go with a model"),
         (["--recognition-engine", "vlm"], "needs --server URL"),
         (["--recognition-engine", "vlm", "--server", " , "], "needs --server URL"),

@@ -318,7 +318,7 @@ def test_without_input_the_run_of_others_is_not_added_to(tmp_path, monkeypatch):
     monkeypatch.setattr("pagemill.app.run_plan.places_of", lambda _: places)
     assert completed(RunOptions(out=tmp_path))[0].inputs == (REFERENCE_CORPUS,)
     places.append("/scans/mine.pdf")
-    with pytest.raises(UsageError, match="holds pages of /scans/mine"):
+    with pytest.raises(UsageError, match="contains pages of /scans/mine"):
         completed(RunOptions(out=tmp_path))
 
 
@@ -362,11 +362,14 @@ def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
         (("--step", "upload", "--hf-repo", "me", "--licence", "cc0-1.0"), "USER/NAME"),
         (("--step", "upload", "--hf-repo", "me/x", "--licence", "CC BY"), "cc-by-4.0"),
         (("x", "-o", ""), "is a shell variable unset"),
-        (("--step", "embed", "--fresh"), "--fresh goes with the step ocr"),
-        (("--step", "embed", "--retry-failed"), "--retry-failed goes with the step ocr"),
-        (("x", "--embedding-model", "ngram", "--embedding-server", "http://a"), "--embedding-server goes with a model"),
-        (("x", "--recognition-engine", "lines", "--workers", "3"), "--workers goes with"),
-        (("x", "--recognition-engine", "lines", "--model", "glm-ocr"), "--model goes with"),
+        (("--step", "embed", "--fresh"), "--fresh requires the step ocr"),
+        (("--step", "embed", "--retry-failed"), "--retry-failed requires the step ocr"),
+        (
+            ("x", "--embedding-model", "ngram", "--embedding-server", "http://a"),
+            "--embedding-server requires an embedding model",
+        ),
+        (("x", "--recognition-engine", "lines", "--workers", "3"), "--workers requires"),
+        (("x", "--recognition-engine", "lines", "--model", "glm-ocr"), "--model requires"),
         (("x", "--", "--enforce-eager"), "serve-model -- --enforce-eager"),
         (("x", "--recognition-engine", "transformers", "--ocr-dtype", "bf16"), "use --recognition-dtype"),
         (("x", "--lang", "ko"), "languages apply to line recognition"),

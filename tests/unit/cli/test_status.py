@@ -164,7 +164,7 @@ def test_the_command_on_a_real_run(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run") as caught:
+    with pytest.raises(OutputError, match="contains no run") as caught:
         CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
     assert caught.value.remedy
 

@@ -370,7 +370,7 @@ class TestOptions:
             {"page_range": "1"},
             {"to_formats": {"a": 1}},
             {"to_formats": "[" * 60_000},
-            {"pipeline": ["vlm", "vlm"]},  # a field of a form that comes twice
+            {"pipeline": ["vlm", "vlm"]},  # a field of a form that appears twice
             {"image_export_mode": ["embedded"]},
         ],
     )

@@ -394,10 +394,10 @@ async def test_pages_of_a_status_that_there_is_not(world):
 @pytest.mark.parametrize(
     ("at", "remedy"),
     [
-        ("/v1/jobs?colection=mine", "There are: state, collection, limit, after."),
-        ("/v1/jobs/ID?wiat=1", "There are: wait."),
-        ("/v1/jobs/ID/pages?form=2", "There are: after, limit, status."),
-        ("/v1/search?q=7&colection=mine", "There are: q, collection, job, limit, languages."),
+        ("/v1/jobs?colection=mine", "Available: state, collection, limit, after."),
+        ("/v1/jobs/ID?wiat=1", "Available: wait."),
+        ("/v1/jobs/ID/pages?form=2", "Available: after, limit, status."),
+        ("/v1/search?q=7&colection=mine", "Available: q, collection, job, limit, languages."),
         ("/v1/collections?limit=1", "This address takes none."),
     ],
 )
@@ -405,5 +405,5 @@ async def test_an_unknown_parameter_is_refused_not_ignored(world, at, remedy):
     job = await world.finished(image())
     answer = await world.client.get(at.replace("ID", job["id"]))
     assert answer.status_code == 422
-    assert "is not known" in answer.json()["error"]["message"]
+    assert "unknown parameter" in answer.json()["error"]["message"]
     assert answer.json()["error"]["remedy"] == remedy

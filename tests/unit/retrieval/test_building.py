@@ -258,7 +258,7 @@ def test_one_process_at_a_time(run: Path) -> None:
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run"):
+    with pytest.raises(OutputError, match="contains no run"):
         build_index(tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -151,7 +151,7 @@ def test_each_label_is_another_token() -> None:
 def test_filters_that_name_what_is_not_there_say_what_is(run: Path, filters: Filters) -> None:
     with SearchIndex(run) as index, pytest.raises(UsageError) as caught:
         index.search("the", filters=filters)
-    assert "There are: " in (caught.value.remedy or "")
+    assert "Available: " in (caught.value.remedy or "")
 
 
 @pytest.mark.parametrize("languages", [("english",), ("en", "english"), ("xx",), ("",)])

@@ -152,9 +152,11 @@ async def test_a_faulty_answer_fails_its_page_alone_and_names_the_engine(fake):
         5: ("recognition", "engine"),
     }
     assert told[1].message == "the layout engine 'onnx' failed: ValueError: lost"
-    assert told[2].message.startswith("the layout engine 'onnx' gave an invalid answer: the box (nan,")
-    assert told[3].message.startswith("the recognition engine 'rapidocr' gave an invalid answer: the confidence nan")
-    assert told[5].message.startswith("the text detector 'spotter' gave an invalid answer: the line ((nan, ")
+    assert told[2].message.startswith("the layout engine 'onnx' returned an invalid answer: the box (nan,")
+    assert told[3].message.startswith(
+        "the recognition engine 'rapidocr' returned an invalid answer: the confidence nan"
+    )
+    assert told[5].message.startswith("the text detector 'spotter' returned an invalid answer: the line ((nan, ")
     assert fake.closed == {"layout", "recognition"}
 
 

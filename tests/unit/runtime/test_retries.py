@@ -304,7 +304,7 @@ def test_what_given_up_pages_have_left_running_ends_before_a_page_runs_alone():
         assert not world.in_flight
         settled.append(len(world.calls))
 
-    run_instantly(world.run(settled=settle))
+    run_instantly(world.run(drained=settle))
     assert len(settled) == 2
 
 

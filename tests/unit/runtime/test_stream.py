@@ -70,7 +70,7 @@ class Source:
             self.closed = True
 
 
-def stream(source, parse, *, pages=9, max_attempts=2, max_postponed_bytes=2**20, journal=None, settled=None):
+def stream(source, parse, *, pages=9, max_attempts=2, max_postponed_bytes=2**20, journal=None, drained=None):
     return PageStream(
         source,
         parse,
@@ -78,7 +78,7 @@ def stream(source, parse, *, pages=9, max_attempts=2, max_postponed_bytes=2**20,
         max_attempts=max_attempts,
         max_postponed_bytes=max_postponed_bytes,
         journal=journal,
-        settled=settled,
+        drained=drained,
     )
 
 

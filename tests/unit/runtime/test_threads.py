@@ -98,7 +98,7 @@ async def test_a_call_that_ends_soon_after_it_was_given_up_is_no_trouble(gate):
     pool = ComputeThreads(1, name="test", grace_s=60.0)
     await given_up(pool, gate.wait)
     gate.set()
-    await pool.settled()
+    await pool.drained()
     assert not pool.stuck.is_set()
     assert await pool.run(abs, -1) == 1
     await pool.close()
@@ -121,7 +121,7 @@ async def test_a_call_can_see_that_nobody_waits_for_it_any_more():
     assert not await pool.run(unwanted)  # another call's thread
     waiting.cancel()
     await asyncio.wait({waiting})
-    await pool.settled()
+    await pool.drained()
     assert ended.is_set()
     assert not pool.stuck.is_set()
     assert [await pool.run(unwanted) for _ in range(4)] == [False] * 4
@@ -134,7 +134,7 @@ async def test_a_call_that_hangs_is_left_behind_and_the_others_go_on(gate, caplo
     await given_up(pool, gate.wait)
     behind = asyncio.create_task(pool.run(abs, -1))  # waits for the only thread
     await pool.stuck.wait()
-    await pool.settled()
+    await pool.drained()
     assert await behind == 1
     await asyncio.wait_for(pool.close(), 60)
     (left,) = named("hanging")
@@ -156,7 +156,7 @@ async def test_a_call_that_is_computed_slowly_on_a_busy_machine_is_not_stuck(gat
     monkeypatch.setattr("pagemill.computing.cpu_time.Limit.left", left)
     pool = ComputeThreads(1, name="test", grace_s=0.001)
     await given_up(pool, gate.wait)
-    await pool.settled()
+    await pool.drained()
     assert looks
     assert not pool.stuck.is_set()
     assert await pool.run(abs, -1) == 1
@@ -166,7 +166,7 @@ async def test_a_call_that_is_computed_slowly_on_a_busy_machine_is_not_stuck(gat
 async def test_nobody_waits_for_a_call_that_was_never_given_up_to_settle(pool, gate):
     waiting = asyncio.create_task(pool.run(gate.wait))
     await asyncio.sleep(0)
-    await asyncio.wait_for(pool.settled(), 60)
+    await asyncio.wait_for(pool.drained(), 60)
     gate.set()
     await waiting
 

@@ -98,7 +98,7 @@ def test_a_run_of_nothing_but_inputs_that_do_not_open_needs_no_fresh(store) -> N
 
 
 def test_resume_wants_a_run(store) -> None:
-    with pytest.raises(OutputError, match="holds no run to resume"):
+    with pytest.raises(OutputError, match="contains no run to resume"):
         store.open(mode=OpenMode.RESUME)
     assert not store.out.exists()
     fill(store, 1)
@@ -156,7 +156,7 @@ def test_after_a_fresh_that_was_cut_off_the_same_command_goes_on(
             break
         finally:
             monkeypatch.undo()
-        with pytest.raises(OutputError, match="holds no run"):
+        with pytest.raises(OutputError, match="contains no run"):
             RunReader.open(store.out)
         with pytest.raises(OutputError, match="no run to resume"):
             store.open(mode=OpenMode.RESUME)

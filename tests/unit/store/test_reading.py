@@ -193,7 +193,7 @@ def test_an_sqlite_that_is_too_old(store, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_run(store, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run"):
+    with pytest.raises(OutputError, match="contains no run"):
         RunReader.open(store.out)
     (store.out / ".pagemill").mkdir(parents=True)
     (store.database).write_bytes(b"nonsense" * 100)

@@ -193,7 +193,7 @@ def test_not_while_a_process_works_on_it(out: Path) -> None:
 
 
 def test_a_directory_without_a_run_stays_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run"):
+    with pytest.raises(OutputError, match="contains no run"):
         repair(tmp_path, exporters=EXPORTERS)
     assert list(tmp_path.iterdir()) == []
 

@@ -269,7 +269,7 @@ def test_while_a_run_goes_on_what_it_has_committed_is_checked(tmp_path: Path) ->
 
 
 def test_a_directory_without_a_run(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run"):
+    with pytest.raises(OutputError, match="contains no run"):
         verify(tmp_path, exporters=EXPORTERS)
 
 

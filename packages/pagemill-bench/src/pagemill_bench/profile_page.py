@@ -53,19 +53,19 @@ def profile_html(profile: Profile, trace: Trace, gpus: Mapping[str, Sequence[Gpu
     yield "<h2>Resources</h2>"
     rows = [
         (
-            each.name,
-            "adaptive" if each.workers is None else str(each.workers),
-            f"{each.busy_s:.2f}",
-            "" if each.busy is None else f"{each.busy:.0%}",
-            f"{each.concurrency:.2f}",
+            resource.name,
+            "adaptive" if resource.workers is None else str(resource.workers),
+            f"{resource.busy_s:.2f}",
+            "" if resource.busy is None else f"{resource.busy:.0%}",
+            f"{resource.concurrency:.2f}",
         )
-        for each in profile.resources
+        for resource in profile.resources
     ]
     yield from _table(("", "workers", "busy s", "busy", "at once"), rows)
     yield "<h2>Stages</h2>"
-    yield from _table(_STAGE_COLUMNS, [_stage_cells(each) for each in profile.stages], colours)
+    yield from _table(_STAGE_COLUMNS, [_stage_cells(stage) for stage in profile.stages], colours)
     yield "<h2>Operations</h2>"
-    yield from _table(_STAGE_COLUMNS, [_stage_cells(each) for each in profile.operations])
+    yield from _table(_STAGE_COLUMNS, [_stage_cells(operation) for operation in profile.operations])
     if profile.projection is not None:
         yield f"<h2>Projection to {profile.projection.pages:,} pages</h2>"
         yield f"<p>{profile.projection.hours:.2f} hours at the rate of this run. Hours of work, on all workers:</p>"
@@ -91,7 +91,7 @@ def summary_lines(profile: Profile) -> Iterator[str]:
         f"{profile.pages:,} pages{failed} in {profile.wall_s:.2f} s: {profile.pages_per_s:.2f} pages/s{first}; "
         f"schedule {profile.schedule}"
     )
-    cpu = next(each for each in profile.resources if each.name == CPU)
+    cpu = next(resource for resource in profile.resources if resource.name == CPU)
     yield f"CPU: {cpu.busy:.0%} of {cpu.workers} cores; peak memory of this process {profile.peak_memory_mib:,.0f} MiB"
     if profile.bottleneck is not None:
         resource, stage = profile.bottleneck
@@ -210,7 +210,9 @@ def _gpu_plot(trace: Trace, samples: Sequence[GpuSample]) -> Iterator[str]:
     yield f'<div class="wide"><svg width="{_WIDTH}" height="{_PLOT + 24}" role="img">'
     for at, (name, value) in enumerate((("SMs busy", "busy"), ("memory busy", "memory_busy"))):
         scale = (_WIDTH - _LEFT) / span
-        places = ((_LEFT + (each.time - begun) * scale, _PLOT - getattr(each, value) * (_PLOT - 8)) for each in samples)
+        places = (
+            (_LEFT + (sample.time - begun) * scale, _PLOT - getattr(sample, value) * (_PLOT - 8)) for sample in samples
+        )
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         yield f'<text x="16" y="{30 + 18 * at}">{name}</text>'
         yield f'<rect x="0" y="{21 + 18 * at}" width="10" height="10" fill="{_COLOURS[at]}"/>'

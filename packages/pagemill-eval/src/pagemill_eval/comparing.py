@@ -82,7 +82,7 @@ def compare(benchmark: Benchmark, first: BenchmarkResult, second: BenchmarkResul
         )
     ours = {score.id: score for score in first.scores}
     theirs = {score.id: score for score in second.scores}
-    common = [each for each in ours if each in theirs]
+    common = [name for name in ours if name in theirs]
     if not common:
         raise InputError("the results have no sample in common", remedy="Compare results of the same data.")
     comparisons, differences = [], []
@@ -104,8 +104,8 @@ def compare(benchmark: Benchmark, first: BenchmarkResult, second: BenchmarkResul
         primary=benchmark.primary,
         metrics=comparisons,
         samples=differences,
-        only_first=[each for each in ours if each not in theirs],
-        only_second=[each for each in theirs if each not in ours],
+        only_first=[name for name in ours if name not in theirs],
+        only_second=[name for name in theirs if name not in ours],
     )
 
 

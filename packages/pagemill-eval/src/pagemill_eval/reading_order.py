@@ -12,7 +12,7 @@ from rapidfuzz.distance import Levenshtein
 from pagemill_eval.text import normalise
 
 FOUND = 80.0
-"""Least similarity, 0-100, of an element to its place in the predicted text (`rapidfuzz.fuzz.partial_ratio`)."""
+"""Minimum similarity, 0-100, of an element to its place in the predicted text (`rapidfuzz.fuzz.partial_ratio`)."""
 
 _TAKEN = "\0"
 

@@ -100,7 +100,7 @@ def reference_teds(
         predicted_html: An HTML document.
         true_html: An HTML document.
         structure_only: Leave the cells' content out (TEDS-S).
-        most_nodes: In place of `MAX_NODES`.
+        most_nodes: Instead of `MAX_NODES`.
 
     Returns:
         Similarity; below 0 where a wrong tree is larger than what counts as its nodes.

@@ -66,7 +66,7 @@ def reading_card(settings: RecognitionSettings) -> tuple[ModelCard, ReadingMode]
     if reads is ReadingMode.PAGES and not card.prompts.get("page"):
         raise UsageError(
             f"{card.name} does not read whole pages: its card has no prompt for one",
-            remedy="Say --reading regions, or choose another --model.",
+            remedy="Use --reading regions, or choose another --model.",
         )
     return card, reads
 
@@ -138,7 +138,7 @@ class VlmReader(RegionReader):
         longest = served.max_model_len
         if longest is not None and longest <= self._asked_tokens:
             raise UsageError(
-                f"answers of {self._asked_tokens:,} tokens are asked for, and the server takes requests of at most "
+                f"answers of {self._asked_tokens:,} tokens are asked for, and the server accepts requests of at most "
                 f"{longest:,}, image and answer together",
                 remedy=f"Lower --max-tokens, or start the server with --max-tokens {self._asked_tokens}.",
             )

@@ -89,7 +89,7 @@ def layout_preprocess(pages: int, as_json: bool) -> None:
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Number of repetitions; the fastest one counts.",
+    help="Number of repetitions; the fastest one is reported.",
 )
 @click.option(
     *("--compile", "compiled"),
@@ -201,7 +201,7 @@ def every(target: Path | None, compare: Path | None) -> None:
         with whole_file(target, overwrite=True) as stream:
             stream.write(json.dumps(report, indent=2).encode() + b"\n")
     if old is not None:
-        differences = [f"The machine differs: {each}" for each in benchmarks.differences(old, report)]
+        differences = [f"The machine differs: {difference}" for difference in benchmarks.differences(old, report)]
         show("compare", [benchmarks.compare(old, report)], False, notes=differences)
 
 

@@ -207,8 +207,8 @@ _AGAIN = "Run pagemill eval run again with the same -o."
 
 def _key(stamp: str, sample: Sample, prediction: Prediction) -> str:
     truth = msgspec.json.encode([sample.id, sample.truth], order="deterministic", enc_hook=repr)
-    said = msgspec.json.encode([prediction.text, prediction.error])
-    return sha256(b"\0".join((stamp.encode(), truth, said))).hexdigest()
+    answer = msgspec.json.encode([prediction.text, prediction.error])
+    return sha256(b"\0".join((stamp.encode(), truth, answer))).hexdigest()
 
 
 def _kept(path: Path) -> Iterator[_KeptScore]:

@@ -196,7 +196,7 @@ def _print_result(benchmark: Benchmark, result: Evaluation) -> None:
 
 def _not_in_full(result: Evaluation) -> dict[str, str]:
     """Reasons by sample: a prediction that is too long or has a table too large for its metric."""
-    return {each.id: each.error for each in result.scores if each.status is Status.SCORED and each.error}
+    return {score.id: score.error for score in result.scores if score.status is Status.SCORED and score.error}
 
 
 def _print_unscored(result: Evaluation, console: LenientConsole) -> None:
@@ -255,17 +255,17 @@ def _print_comparison(comparison: ResultComparison, names: tuple[str, str]) -> N
     head = [*names, "difference", f"{comparison.confidence:.0%} interval", "better", "worse", "samples"]
     rows = (
         (
-            each.metric,
+            metric.metric,
             [
-                *(f"{each.first:.4f}", f"{each.second:.4f}", f"{each.difference:+.4f}"),
-                f"{each.low:+.4f} to {each.high:+.4f}",
-                *(f"{each.better:,}", f"{each.worse:,}", f"{each.samples:,}"),
+                *(f"{metric.first:.4f}", f"{metric.second:.4f}", f"{metric.difference:+.4f}"),
+                f"{metric.low:+.4f} to {metric.high:+.4f}",
+                *(f"{metric.better:,}", f"{metric.worse:,}", f"{metric.samples:,}"),
             ],
         )
-        for each in comparison.metrics
+        for metric in comparison.metrics
     )
     console.print(_figures(f"{comparison.benchmark}: means over samples, paired bootstrap", head, rows))
-    worst = [each for each in comparison.samples if each.difference][:_SHOWN]
+    worst = [sample for sample in comparison.samples if sample.difference][:_SHOWN]
     if worst:
         values = ((each.id, [f"{each.first:.4f}", f"{each.second:.4f}", f"{each.difference:+.4f}"]) for each in worst)
         console.print(_figures(f"largest losses, {comparison.primary}", [*names, "difference"], values))
