@@ -300,15 +300,15 @@ async def _documents(
 ) -> AsyncGenerator[Document]:
     """Each document when it is complete; at the end those whose number of pages is not known."""
     chosen = _options(function, options, ParseKeywords)
-    begun: defaultdict[str, list[ParsedPage]] = defaultdict(list)
+    started: defaultdict[str, list[ParsedPage]] = defaultdict(list)
     async with aclosing(_parsed(_inputs(sources), chosen)) as pages:
         async for page in pages:
-            found = begun[page.document.doc_id]
+            found = started[page.document.doc_id]
             found.append(page)
             # A document that does not open has one record and no number of pages.
             if page.record.page_number is None or len(found) == page.document.page_count:
-                yield _document(begun.pop(page.document.doc_id))
-    for found in begun.values():
+                yield _document(started.pop(page.document.doc_id))
+    for found in started.values():
         yield _document(found)
 
 

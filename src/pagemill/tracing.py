@@ -32,7 +32,7 @@ class Span(NamedTuple):
     worker: int
     """Thread id; 0 where the resource has no threads of ours."""
     queued: float
-    begun: float
+    started: float
     ended: float
     items: int
     """Pages or lines in a microbatch."""
@@ -48,7 +48,7 @@ class Listener(Protocol):
     def work(self, span: Span) -> None:
         """A piece of work has finished."""
 
-    def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
+    def waited(self, stage: str, page: str, started: float, ended: float) -> None:
         """A page has left a stage, waiting included."""
 
     def moved(self, stage: str, size: int) -> None:
@@ -84,7 +84,7 @@ def listening(listener: Listener) -> Iterator[None]:
     try:
         yield
     finally:
-        # Not by token: an asynchronous generator may be closed in another context than that it began in.
+        # Not by token: an asynchronous generator may be closed in another context than that it started in.
         LISTENER.set(before)
 
 
@@ -98,9 +98,9 @@ class _Both(NamedTuple):
         self.first.work(span)
         self.second.work(span)
 
-    def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
-        self.first.waited(stage, page, begun, ended)
-        self.second.waited(stage, page, begun, ended)
+    def waited(self, stage: str, page: str, started: float, ended: float) -> None:
+        self.first.waited(stage, page, started, ended)
+        self.second.waited(stage, page, started, ended)
 
     def moved(self, stage: str, size: int) -> None:
         self.first.moved(stage, size)
@@ -115,13 +115,13 @@ class _Both(NamedTuple):
 def stage(name: str) -> Iterator[None]:
     """The work of the block belongs to a stage."""
     token = STAGE.set(name)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     try:
         yield
     finally:
         STAGE.reset(token)
         if (listener := LISTENER.get()) is not None:
-            listener.waited(name, PAGE.get(), begun, time.perf_counter())
+            listener.waited(name, PAGE.get(), started, time.perf_counter())
 
 
 def timed(
@@ -143,12 +143,12 @@ def timed(
     name, at, queued = operation or _name(function), stage or STAGE.get(), time.perf_counter()
 
     def call() -> R:
-        begun, cpu = time.perf_counter(), time.thread_time()
+        started, cpu = time.perf_counter(), time.thread_time()
         try:
             return function()
         finally:
             spent, ended = time.thread_time() - cpu, time.perf_counter()
-            listener.work(Span(at, name, resource, threading.get_ident(), queued, begun, ended, items, page, spent))
+            listener.work(Span(at, name, resource, threading.get_ident(), queued, started, ended, items, page, spent))
 
     return call
 
@@ -156,13 +156,13 @@ def timed(
 @contextmanager
 def span(operation: str, resource: str) -> Iterator[None]:
     """What the block waits for is work of a resource that is not ours, such as a server."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     try:
         yield
     finally:
         if (listener := LISTENER.get()) is not None:
             ended = time.perf_counter()
-            listener.work(Span(STAGE.get(), operation, resource, 0, begun, begun, ended, 1, PAGE.get(), 0.0))
+            listener.work(Span(STAGE.get(), operation, resource, 0, started, started, ended, 1, PAGE.get(), 0.0))
 
 
 def moved(size: int) -> None:

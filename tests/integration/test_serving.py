@@ -284,7 +284,7 @@ class TestPorts:
         """A port that vLLM has bound may be bound by others, too: who listens first has it."""
         spec = world.spec("late")
         opened = asyncio.create_task(ModelServers([spec], patience=QUICK, report=world.report).__aenter__())
-        await until((world.state / "bound").exists, "a server that has not begun to listen")
+        await until((world.state / "bound").exists, "a server that has not started to listen")
         asked: list[bytes] = []
         async with stranger(spec.preferred_port, model="other", asked=asked) as port:
             await until(lambda: len(asked) >= 2, "questions to the stranger")

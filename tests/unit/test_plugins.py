@@ -85,7 +85,7 @@ def test_without_a_tool_the_command_says_how_to_install_it(install, capsys, name
     for words in ([name], [name, "run", "--json"], [name, "--help"]):
         assert called(*words) == ExitCode.MISSING_DEPENDENCY
         message = capsys.readouterr().err
-        assert f"pagemill {name} is in a package of its own, {package}" in message
+        assert f"pagemill {name} is part of the package {package}" in message
         assert f"Install it: {install_tool(package)}" in message
 
 

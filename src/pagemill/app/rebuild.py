@@ -103,7 +103,7 @@ def _element(chunk: Chunk) -> str:
 
 
 def _changes(doc_id: str, before: Iterable[_Place], after: Iterable[_Place]) -> Iterator[ChunkChange]:
-    """A chunk replaces the one that began at the same region and is no more."""
+    """A chunk replaces the one that started at the same region and is no more."""
     was, now = dict(before), dict(after)
     gone: dict[str, list[str]] = {}
     for chunk, element in was.items():

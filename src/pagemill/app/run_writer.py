@@ -166,7 +166,7 @@ class RunWriter:
         """Forget a page whose source cannot be opened; returns the one that stands for the source."""
         record = page.record
         key = PageKey.parse(record.page_key)
-        page_id = await _on(self._writer, lambda: self._directory.forget_begun_page(key, record.doc_id))
+        page_id = await _on(self._writer, lambda: self._directory.forget_started_page(key, record.doc_id))
         self._landed(page)
         # Its other pages cannot be read either: one record stands for all, and a resumed run tries the file again.
         of_source = str(key._replace(page=0))

@@ -12,7 +12,7 @@ class NodeRates:
     """Pages per second by machine, of the last minute."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         self._pages: deque[tuple[float, str]] = deque()
 
     def add(self, node: str) -> None:
@@ -25,6 +25,6 @@ class NodeRates:
         while self._pages and self._pages[0][0] < now - WINDOW_S:
             self._pages.popleft()
         # In the first minute by the time since the start, else early rates would be far too low.
-        seconds = max(min(now - self._began, WINDOW_S), 1.0)
+        seconds = max(min(now - self._started, WINDOW_S), 1.0)
         counts = Counter(node for _, node in self._pages)
         return {node: counts[node] / seconds for node in sorted(counts)}

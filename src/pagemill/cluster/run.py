@@ -373,10 +373,10 @@ class ClusterRun:
         while True:
             await asyncio.sleep(_CHECK_S)
             try:
-                begun = await self._exchange.begun.remote()
+                started = await self._exchange.started.remote()
                 # In this order: a worker that started a unit after this look would otherwise count as dead.
                 living = await self._living()
-                for number, worker in begun.items():
+                for number, worker in started.items():
                     if worker not in living and number in self._offered:
                         await self._ended.put(UnitResult(number=number, node="", died=True))
                 await self._give_up_waiting()

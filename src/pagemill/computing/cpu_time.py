@@ -85,7 +85,7 @@ class Limit:
         self._seconds = seconds
         self._clock = clock
         self._waits = waits
-        self._begun = self._last = clock()
+        self._started = self._last = clock()
         self._looked = time.monotonic()
 
     def left(self, passed: float | None = None) -> float:
@@ -98,7 +98,7 @@ class Limit:
         gained, passed = spent - self._last, now - self._looked if passed is None else passed
         self._last, self._looked = spent, now
         # A call that is queued gains nothing and is no fault of its page; one that runs and gains nothing hangs.
-        left = self._seconds - (spent - self._begun)
+        left = self._seconds - (spent - self._started)
         if left <= 0 or (gained < IDLE_SHARE * passed and not self._waits()):
             return 0.0
         return max(left, _LEAST_LOOK_S)
@@ -113,7 +113,7 @@ class Work:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.waits = clock is None
-        """Whether it has not begun."""
+        """Whether it has not started."""
         self.part_of: Work | None = None
         """The microbatch it is part of."""
         self._clock = clock

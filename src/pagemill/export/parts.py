@@ -166,7 +166,7 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
             continue
         part.name, part.rest_of, part.is_note = f"{page.page_id}/{region.index}", region.joined_to, is_note
         in_list = bool(parts) and (parts[-1].is_list or parts[-1].depth > 0)
-        if region.list_depth and in_list:  # of a list that began on another page, it stands by itself
+        if region.list_depth and in_list:  # of a list that started on another page, it stands by itself
             part.depth, part.flows, part.open = region.list_depth, False, False
             if part.is_list:
                 part.indent_list()

@@ -33,7 +33,7 @@ _REST = 6
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A request in flight. How its outcome counts depends on when it began."""
+    """A request in flight. How its outcome counts depends on when it started."""
 
     epoch: int
     full: bool
@@ -56,7 +56,7 @@ class InFlightLimit:
         self.smallest = smallest
         self.largest = largest
         self._epoch = 0
-        """Incremented by every change: only requests that began since then are evidence for the present limit."""
+        """Incremented by every change: only requests that started since then are evidence for the present limit."""
         self._doubling = True
         self._up = True
         """Direction of the next probe: reversed when one gave nothing."""

@@ -101,9 +101,9 @@ class StoredDataset:
                     remedy="Move them away, or choose an empty or new place.",
                 )
             stale = earlier.keys() - {file.path for file in manifest.files}
-            begun = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
+            partial = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
             # Before the first file: after a death in between, a later run knows which files there are ours.
-            self._copy(begun.encoded(), _PENDING)
+            self._copy(partial.encoded(), _PENDING)
             for file in manifest.files:
                 report(file, 0)
                 if not self._has(file):

@@ -162,7 +162,7 @@ class _Field:
 
     instruction: str = ""
     is_result: bool = False
-    """Its result has begun, which is what it shows."""
+    """Whether its result, which is what it shows, has started."""
     inner: Inline = field(default_factory=Inline)
     """Results of fields in its instruction: shown where it has no result of its own."""
 
@@ -204,7 +204,7 @@ class _Reader:
         self._fields: list[_Field] = []
         """Those that are open: one may be inside of another's instruction or result."""
         self._has_title = any(self._style_name(each) == "title" for each in self._body.iter(f"{_W}p"))
-        self._begun = Inline()
+        self._pending = Inline()
         """Text of a paragraph that continues in the next one."""
         self.lost: Counter[str] = Counter()
         """What is not read, by its noun."""
@@ -257,7 +257,7 @@ class _Reader:
             elif child.tag in (f"{_W}altChunk", f"{_W}subDoc"):
                 yield from self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
         if node.tag not in _THROUGH:
-            last, self._begun = self._begun, Inline()
+            last, self._pending = self._pending, Inline()
             yield from last.blocks()
 
     def _chunk(self, part: Any) -> Iterator[Block]:
@@ -291,14 +291,14 @@ class _Reader:
     def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
         found = _Found()
         marker = self._marker(node)
-        begun, self._begun = self._begun, Inline()
+        pending, self._pending = self._pending, Inline()
         inline = self._text(node, found, depth)
-        if begun.last:
-            begun.extend(inline)
-            inline = begun
+        if pending.last:
+            pending.extend(inline)
+            inline = pending
         level = self._heading_level(node)
         if _goes_on(node):
-            self._begun = inline
+            self._pending = inline
         elif formulas := displayed(inline.text, found.formulas):
             yield from formulas
         elif level is not None and inline.text.strip():

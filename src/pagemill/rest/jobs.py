@@ -80,7 +80,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     error: JobError | None
     retry: int
-    """1: failed pages are to be parsed again. 2: a process has begun with that."""
+    """1: failed pages are to be parsed again. 2: a process has started with that."""
     cancelled: bool
     """A cancellation was requested."""
     opened: bool

@@ -88,7 +88,7 @@ class Guard:
         try:
             self._check(scope)
             await self._app(scope, self._bounded(receive) if scope["type"] == "http" else receive, send_with_headers)
-        except HttpError as error:  # also of a body that is too large or too slow, before an answer has begun
+        except HttpError as error:  # also of a body that is too large or too slow, before an answer has started
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})  # before it is accepted: answered with 403
             elif status:

@@ -43,7 +43,7 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         if self.transport.get_protocol() is not self:  # it has become a WebSocket, whose protocol has its own limits
             return
-        # The head is there and the answer has begun: from here on the time limits of the body hold.
+        # The head is there and the answer has started: from here on the time limits of the body hold.
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_clock()
         elif self._head is None:

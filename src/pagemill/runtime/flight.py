@@ -241,7 +241,7 @@ class SharedAdmission:
         self.max_bytes = flight.max_bytes
         self._flight = flight
         self._share = share
-        self._began = 0.0
+        self._started = 0.0
         self._alone: Ticket | None = None
 
     async def enter(self, estimated_bytes: int) -> Ticket:
@@ -249,8 +249,8 @@ class SharedAdmission:
         if estimated_bytes <= self.max_bytes:
             return await self._flight.enter(estimated_bytes, self._share)
         if self._alone is not None:
-            await asyncio.sleep(min(ALONE_S, time.monotonic() - self._began))
+            await asyncio.sleep(min(ALONE_S, time.monotonic() - self._started))
         ticket = await self._flight.enter(estimated_bytes, self._share)
-        self._began, self._alone = time.monotonic(), ticket
+        self._started, self._alone = time.monotonic(), ticket
         asyncio.get_running_loop().call_later(ALONE_S, ticket.admit_others)
         return ticket

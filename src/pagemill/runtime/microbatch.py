@@ -183,7 +183,7 @@ class MicroBatcher(Generic[Item, Answer]):
             self._threads.give_up(call)
             await asyncio.wait({call.answer})
         self._calls.discard(call)
-        if call.answer.cancelled():  # all items were given up before it began
+        if call.answer.cancelled():  # all items were given up before it started
             return []
         if (error := call.answer.exception()) is not None:
             if not call.given_up or isinstance(error, StuckError):

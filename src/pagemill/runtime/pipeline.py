@@ -96,7 +96,7 @@ class Pipeline:
                 yield page
 
     def stop_admitting(self) -> None:
-        """Let the stream end early: no page is begun any more, those in flight come out, postponed ones are left.
+        """Let the stream end early: no page is started any more, those in flight come out, postponed ones are left.
 
         A page in flight that waits for a server that is not there is left as well.
         """

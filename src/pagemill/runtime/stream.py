@@ -38,7 +38,7 @@ class Journal(Protocol):
         """An attempt ended badly, and the page will be tried again, alone."""
 
     async def unopened(self, page: ParsedPage) -> ParsedPage:
-        """The source of a page that was begun cannot be opened; returns the page that stands for the source."""
+        """The source of a page that was started cannot be opened; returns the page that stands for the source."""
 
 
 class EndedPages(Protocol):

@@ -123,7 +123,7 @@ def supervise(
         while not parent.requests:
             attempts, kills = vitals.attempts, out_of_memory_kills()
             vitals.in_flight = vitals.beats = vitals.orderly = 0
-            began = time.monotonic()
+            started = time.monotonic()
             code = parent.live(work, Life(vitals=vitals, number=number, death=death, supervised=True))
             if vitals.orderly and code != RECYCLE:
                 return code
@@ -134,7 +134,7 @@ def supervise(
                 if death:
                     _print_notice(f"The worker process died ({death}) while the run was stopping.")
                 break
-            if vitals.attempts != attempts or time.monotonic() - began >= healthy_s:
+            if vitals.attempts != attempts or time.monotonic() - started >= healthy_s:
                 idle = busy = 0
             idle, busy = (idle, busy + 1) if vitals.in_flight else (idle + 1, busy)
             if idle >= IDLE_DEATHS or busy >= busy_deaths:

@@ -50,8 +50,8 @@ class Call(Future[R]):
         self.work = counted()
         """Its CPU time."""
         self.answer = asyncio.wrap_future(self)
-        """Result or exception of the function; cancelled when it was given up before it began; :class:`StuckError` when
-        it was given up and hangs."""
+        """Result or exception of the function; cancelled when it was given up before it started; :class:`StuckError`
+        when it was given up and hangs."""
 
     def run(self) -> None:
         """Call the function, unless it was given up before."""

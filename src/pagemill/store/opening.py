@@ -141,7 +141,7 @@ def open_run(
         run = RunDatabase(out / paths.DATABASE)
     with ExitStack() as opened:
         opened.callback(run.close)
-        if not run.has_begun:
+        if not run.has_started:
             run.begin(RunSummary(started=datetime.now(UTC), identity=dict(identity)))
         run.start_session(settings)
         opened.pop_all()
@@ -154,7 +154,7 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
         raise DamagedRunError(f"{out} has lost its database")
     with ExitStack() as opened:
         run = opened.enter_context(RunDatabase(out / paths.DATABASE, trial=trial))
-        if not run.has_begun:
+        if not run.has_started:
             if size_of(out / paths.RESULTS) or size_of(out / paths.RUN_JSON):
                 raise DamagedRunError(f"{out / paths.DATABASE} is empty")
             if mode is OpenMode.RESUME:

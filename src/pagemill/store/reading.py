@@ -101,7 +101,7 @@ class RunReader(Database):
         with ExitStack() as opened:
             reader = RunReader(file, read_only=True)
             opened.callback(reader.close)
-            if not reader.has_begun:
+            if not reader.has_started:
                 raise OutputError(f"{path} contains no run yet", remedy="Start it with pagemill parse.")
             opened.pop_all()
         return reader
@@ -112,7 +112,7 @@ class RunReader(Database):
         return self.file.parents[1]
 
     @property
-    def has_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether there is a run in the database."""
         return bool(self.one("SELECT 1 FROM run"))
 

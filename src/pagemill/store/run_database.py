@@ -174,7 +174,7 @@ class RunDatabase(RunReader):
             (PageState.WAITING, attempts, short(category), short(message), *_key_values(key), PageState.DONE),
         )
 
-    def forget_begun(self, key: PageKey) -> None:
+    def forget_started(self, key: PageKey) -> None:
         """Delete a page that has no record."""
         self.change(f"DELETE FROM pages {_OF_PAGE} AND record IS NULL", _key_values(key))
 

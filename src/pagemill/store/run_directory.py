@@ -157,7 +157,7 @@ class RunDirectory:
         """
         self._run.postpone(key, attempts=attempts, category=error.category, message=error.message)
 
-    def forget_begun_page(self, key: PageKey, doc_id: str) -> str:
+    def forget_started_page(self, key: PageKey, doc_id: str) -> str:
         """Delete a page that was started, as its source does not open; return the id of the page for the source.
 
         Raises:
@@ -165,7 +165,7 @@ class RunDirectory:
         """
         with self._run.lock:
             earlier = self._run.row(key._replace(page=0))
-            self._run.forget_begun(key)
+            self._run.forget_started(key)
             self._present.discard(key)
             return self.catalogue.page_id(doc_id) if earlier is None else earlier.page_id
 

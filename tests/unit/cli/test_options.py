@@ -126,7 +126,7 @@ def test_an_engine_of_another_package_needs_no_server():
     [
         (["--server", "http://a"], "--server requires a model"),
         (["--reading", "pages"], "--reading requires a model"),
-        (["--model", "glm-ocr", "--workers", "3"], "--model and --workers go with a model"),
+        (["--model", "glm-ocr", "--workers", "3"], "--model and --workers require a model"),
         (["--recognition-engine", "vlm"], "needs --server URL"),
         (["--recognition-engine", "vlm", "--server", " , "], "needs --server URL"),
         (

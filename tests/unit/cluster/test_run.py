@@ -54,11 +54,11 @@ class Probe:
 class Journal:
     def __init__(self):
         self.alone = []
-        self.begun = []
+        self.starts = []
         self.unopened_pages = []
 
     async def started(self, ref, *, alone):
-        self.begun.append(ref.key.page)
+        self.starts.append(ref.key.page)
         if alone:
             self.alone.append(ref.key.page)
 
@@ -331,7 +331,7 @@ async def test_an_actor_that_dies_ends_the_run_with_one_line(tmp_path, monkeypat
     died = ActorDiedError("The actor died.\n\tclass_name: Exchange\n" + "cause " * 200)
 
     class Dead(Exchange):
-        async def begun(self):
+        async def started(self):
             raise died
 
     def worker(unit):
@@ -346,7 +346,7 @@ async def test_an_actor_that_dies_ends_the_run_with_one_line(tmp_path, monkeypat
 
 
 async def test_a_unit_that_no_worker_begins_is_offered_again(tmp_path, monkeypatch):
-    """As when a worker dies before it has begun. The journal hears of its pages once."""
+    """As when a worker dies before it has started. The journal hears of its pages once."""
     monkeypatch.setattr(run_module, "_CHECK_S", 0.01)
     monkeypatch.setattr(run_module, "_UNBEGUN_S", 0.0)
     seen = set()
@@ -359,7 +359,7 @@ async def test_a_unit_that_no_worker_begins_is_offered_again(tmp_path, monkeypat
     records, journal, _ = await run_with(tmp_path, worker)
     assert sorted(records) == [*range(1, 21)]
     assert {page.status for page in records.values()} == {Status.DONE} and not journal.alone
-    assert sorted(journal.begun) == [*range(1, 21)]
+    assert sorted(journal.starts) == [*range(1, 21)]
 
 
 async def test_a_unit_whose_worker_is_gone_for_good_is_retried(tmp_path, monkeypatch):

@@ -50,8 +50,8 @@ def drive(
         limit.succeeded(ticket, now - since, TOKENS)
         history.append(limit.value)
         if waiting:
-            number, began, queued = waiting.pop(0)
-            heapq.heappush(running, (now + seconds(len(running) + 1), number, began, queued))
+            number, started, queued = waiting.pop(0)
+            heapq.heappush(running, (now + seconds(len(running) + 1), number, started, queued))
     return history
 
 

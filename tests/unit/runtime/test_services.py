@@ -113,7 +113,7 @@ async def test_the_next_page_alone_waits_for_as_long_as_the_last_one_took(monkey
 
 async def test_computing_threads_and_microbatches_take_the_page_of_the_smaller_job_first():
     threads = ComputeThreads(1, name="test")
-    begun, release, order = threading.Event(), threading.Event(), []
+    started, release, order = threading.Event(), threading.Event(), []
 
     def call(items):
         order.append(list(items))
@@ -129,11 +129,11 @@ async def test_computing_threads_and_microbatches_take_the_page_of_the_smaller_j
         await threads.run(order.append, name)
 
     def block() -> None:
-        begun.set()
+        started.set()
         release.wait(60)
 
     blocked = asyncio.create_task(threads.run(block))
-    await asyncio.to_thread(begun.wait, 60)
+    await asyncio.to_thread(started.wait, 60)
     pages = [asyncio.create_task(page(large, f"large {n}")) for n in range(3)]
     await settle()
     pages.append(asyncio.create_task(page(small, "small")))
@@ -142,7 +142,7 @@ async def test_computing_threads_and_microbatches_take_the_page_of_the_smaller_j
     await asyncio.gather(blocked, *pages)
     await batcher.close()
     await threads.close()
-    # The batch with the first page had begun; then the page of the small job goes before those that wait for longer.
+    # The batch with the first page had started; then the page of the small job goes before those that wait for longer.
     assert order.index(["small"]) == 1
     assert order.index("small") < order.index(["large 2"])
 

@@ -204,18 +204,18 @@ def test_a_process_ends_though_a_thread_hangs():
         from pagemill.runtime.threads import ComputeThreads
 
         def hang():
-            began.set()
+            started.set()
             time.sleep(3600)
 
         async def main():
             pool = ComputeThreads(1, name="test", grace_s=0.02)
             call = asyncio.create_task(pool.run(hang))
-            await asyncio.to_thread(began.wait)
+            await asyncio.to_thread(started.wait)
             call.cancel()
             await pool.close()
             print("stuck" if pool.stuck.is_set() else "fine")
 
-        began = threading.Event()
+        started = threading.Event()
         asyncio.run(main())
     """
     ended = subprocess.run(

@@ -267,7 +267,7 @@ def _fields(page: Any) -> dict[str, Any]:
 def test_never_overwrites_files_that_are_not_from_pagemill(store, mode: OpenMode, name: str) -> None:
     (store.out / name).parent.mkdir(parents=True)
     (store.out / name).write_text('{"generator": "another program"}')
-    with pytest.raises(OutputError, match="but no run, which might overwrite"):
+    with pytest.raises(OutputError, match="but no run; a run might overwrite"):
         store.open(mode=mode)
     assert store.files() == {name}
 
@@ -275,7 +275,7 @@ def test_never_overwrites_files_that_are_not_from_pagemill(store, mode: OpenMode
 def test_a_file_in_the_place_of_our_folder_is_named(store) -> None:
     (store.out).mkdir()
     (store.out / ".pagemill").write_text("mine")
-    with pytest.raises(OutputError, match=r"holds \.pagemill but no run"):
+    with pytest.raises(OutputError, match=r"contains \.pagemill but no run"):
         store.open()
     assert store.files() == {".pagemill"}
 

@@ -309,7 +309,7 @@ def test_a_page_that_was_begun_gives_way_to_its_source_that_does_not_open(store)
     for _ in range(2):
         with store.open() as run:
             store.start(run, 1)
-            assert run.forget_begun_page(store.key(1), "doc") == "doc"
+            assert run.forget_started_page(store.key(1), "doc") == "doc"
             run.write_page(store.failed(0))
             run.finish()
             store.check(run)

@@ -259,7 +259,7 @@ class Observer:
             await asyncio.gather(task, return_exceptions=True)
 
     async def load(self) -> ServerLoad | None:
-        """What the servers did since the block began; when the load has drained."""
+        """What the servers did since the block started; when the load has drained."""
         before, after = self._before, await self.metrics()
         if before is None or after is None:
             return None
