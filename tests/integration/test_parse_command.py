@@ -128,7 +128,7 @@ def test_resuming_where_there_is_no_run_starts_one_and_says_so(inputs: Path, tmp
 
 
 @pytest.mark.parametrize("option", ["--resume=required", "--retry-failed"])
-def test_there_must_be_a_run_to_go_on_with_where_that_was_asked(inputs: Path, tmp_path: Path, option: str):
+def test_there_must_be_a_run_to_continue_with_where_that_was_asked(inputs: Path, tmp_path: Path, option: str):
     ended = parse(inputs / "a.png", "-o", tmp_path / "out", option)
     assert ended.returncode == ExitCode.OUTPUT
     assert "no run" in ended.stderr

@@ -101,7 +101,7 @@ def mangle(path: Path, keep: int, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(CUTS))
-def test_after_a_power_cut_the_next_run_goes_on(
+def test_after_a_power_cut_the_next_run_continues(
     seed: int, killed: list[Snapshot], undisturbed: Path, tmp_path: Path
 ) -> None:
     chance = random.Random(seed)

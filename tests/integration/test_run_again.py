@@ -97,7 +97,7 @@ def test_a_limit_is_heeded(mill: Mill):
         assert served(mill) == [READER] * servers
 
 
-def test_other_settings_are_told_before_a_server_is_started(mill: Mill):
+def test_other_settings_are_reported_before_a_server_is_started(mill: Mill):
     arguments = mill.arguments("--step", "ocr")
     embedding = mill.arguments("--step", "embed")
     assert mill.run(*arguments) == ExitCode.OK, mill.said
@@ -113,7 +113,7 @@ def test_other_settings_are_told_before_a_server_is_started(mill: Mill):
     assert served(mill) == [READER] * 2
 
 
-def test_an_input_that_is_not_there_is_told_before_a_server_is_started(mill: Mill):
+def test_an_input_that_is_not_there_is_reported_before_a_server_is_started(mill: Mill):
     shutil.rmtree(mill.scans)
     assert mill.run() == ExitCode.USAGE
     assert "does not exist" in mill.said

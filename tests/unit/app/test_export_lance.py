@@ -114,7 +114,7 @@ def test_a_run_without_vectors_goes_into_a_table_of_its_own(run: Path, tmp_path:
         export(tmp_path / "plain", tmp_path / "table")
 
 
-def test_what_cannot_be_written_is_said_with_a_remedy(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_cannot_be_written_is_reported_with_a_remedy(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(OutputError) as raised:
         export(run, Path("/proc/none/table"))
     assert "Repeat the command" in str(raised.value.remedy)

@@ -101,6 +101,6 @@ def test_every_command_that_is_listed_is_there():
         assert "Usage:" in ended.output, name
 
 
-def test_a_mistyped_command_is_told_the_nearest_one() -> None:
+def test_a_mistyped_command_suggests_the_nearest_one() -> None:
     ended = CliRunner().invoke(cli, ["pares", "a.pdf"])
     assert (ended.exit_code, "Did you mean 'parse'?" in ended.output) == (ExitCode.USAGE, True)

@@ -148,7 +148,7 @@ def test_a_variant_of_a_known_model_is_refused_with_the_way_to_use_it(vllm):
     assert "the variant's files as its weights" in error.value.remedy
 
 
-def test_a_layout_engine_that_is_not_installed_is_told_before_anything_starts():
+def test_a_layout_engine_that_is_not_installed_is_reported_before_anything_starts():
     with pytest.raises(UsageError, match="no layout engine 'nope'"):
         refuse("scans", "--server", "http://a:1", "--layout-engine", "nope")
 
@@ -261,7 +261,7 @@ def test_a_model_that_reads_whole_pages_needs_no_layout_engine(model):
 
 
 @pytest.mark.parametrize("option", [("--layout-engine", "onnx"), ("--layout-model", "x"), ("--batch-size", "8")])
-def test_layout_options_are_left_out_for_such_a_model_and_that_is_told(option):
+def test_layout_options_are_left_out_for_such_a_model_and_that_is_reported(option):
     arguments = ["scans", "--profile", "h100", "--step", "ocr", "--model", "deepseek-ocr", "--dry-run", *option]
     ended = CliRunner().invoke(command, arguments)
     assert ended.exit_code == 0
@@ -340,7 +340,7 @@ def test_the_licence_of_an_upload_is_that_of_the_card_and_asked_for_by_nothing_e
         refuse(*arguments, "--hf-repo", "me/x")
 
 
-def test_the_embedded_engines_are_told_the_languages():
+def test_the_embedded_engines_get_the_languages():
     parse, _ = planned("scans", "-o", "out", "--recognition-engine", "lines", "--lang", "ko,en")
     assert parse[parse.index("--lang") + 1] == "ko,en"
 

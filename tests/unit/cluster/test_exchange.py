@@ -30,7 +30,7 @@ async def test_a_second_execution_means_that_the_first_worker_has_died():
     assert await exchange.begin(0, "two") == Verdict.DIED
 
 
-async def test_units_that_are_begun_cannot_be_withdrawn_and_others_cannot_be_begun():
+async def test_units_that_are_started_cannot_be_withdrawn_and_others_cannot_be_started():
     exchange = Exchange()
     for unit in (b"started", b"waiting", b"done"):
         await exchange.offer(unit)

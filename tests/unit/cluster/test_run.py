@@ -239,7 +239,7 @@ async def test_what_a_worker_gives_back_is_parsed_by_another_and_was_no_attempt(
     assert {(page.status, page.attempts) for page in records.values()} == {(Status.DONE, 1)}
 
 
-async def test_pages_are_counted_while_the_run_goes_on(tmp_path, monkeypatch):
+async def test_pages_are_counted_while_the_run_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "_CHECK_S", 0.01)
     shown = threading.Event()
 
@@ -362,7 +362,7 @@ async def test_a_unit_that_no_worker_begins_is_offered_again(tmp_path, monkeypat
     assert sorted(journal.starts) == [*range(1, 21)]
 
 
-async def test_a_unit_whose_worker_is_gone_for_good_is_retried(tmp_path, monkeypatch):
+async def test_a_unit_whose_worker_is_gone_permanently_is_retried(tmp_path, monkeypatch):
     """As when others have taken its room, although its machine is there: Ray does not execute it again."""
     monkeypatch.setattr(run_module, "_CHECK_S", 0.01)
     exchange, lost = Exchange(), []

@@ -97,7 +97,7 @@ def test_a_column_break_is_joined_and_the_figure_comes_after():
     assert page_markdown(result) == "It goes to the meadow and on.\n\nFigure 1"
 
 
-def test_a_page_break_is_joined_where_the_text_goes_on():
+def test_a_page_break_is_joined_where_the_text_continues():
     pages = [
         page(make(0, Label.TEXT, "one thing that no", continues=True), make(1, Label.FOOTNOTE, "1 Note.")),
         page(
@@ -290,7 +290,7 @@ def test_parts_of_a_table_are_one_over_page_breaks_and_notes():
     assert "".join(document_markdown(pages)).count("| Rag |") == 2
 
 
-def test_a_list_goes_on_on_the_next_page():
+def test_a_list_continues_on_the_next_page():
     items = page(make(0, Label.TEXT, "1. one\n2. two that", list_item=True))
     rest = page(make(0, Label.TEXT, "goes on", joined_to="d_1/0"), make(1, Label.TEXT, "End."), number=2)
     assert "".join(document_markdown([items, rest])) == "1. one\n2. two that goes on\n\nEnd.\n"

@@ -174,7 +174,7 @@ OWN = b"q 2 0 0 2 0 0 cm BT /F 9 Tf 10 80 Td (shown) Tj ET BT /F 9 Tf 3 Tr 10 50
         ("text-layer+ocr", ["anew", "shown"]),
     ],
 )
-def test_what_is_read_anew_is_not_there_twice(tmp_path: Path, source: str, expected: list[str]) -> None:
+def test_what_is_read_again_is_not_there_twice(tmp_path: Path, source: str, expected: list[str]) -> None:
     path = a_pdf(tmp_path / "in.pdf", OWN)
     before = pdfium.PdfDocument(path)[0].render().to_numpy()
     lines = [line("read", (50, 100, 150, 130), engine="text-layer"), line("anew", (50, 200, 150, 230))]

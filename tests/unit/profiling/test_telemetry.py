@@ -109,7 +109,7 @@ def test_an_exporter_that_is_not_supported_is_refused(monkeypatch: pytest.Monkey
         pass
 
 
-def test_without_the_packages_a_configured_run_goes_on_and_says_so(
+def test_without_the_packages_a_configured_run_continues_and_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")

@@ -76,7 +76,7 @@ def test_running_heads_that_texts_leave_out_are_found(run: Path) -> None:
     assert found(run, "물레시") == ["공고_1"]
 
 
-def test_a_hit_tells_where_it_is(run: Path) -> None:
+def test_a_hit_shows_where_it_is(run: Path) -> None:
     with SearchIndex(run) as index:
         (hit,) = index.search("the tail race", top=1)
     assert (hit.rank, hit.page_id, hit.doc_id, hit.page_number, hit.source) == (1, "mill_2", "mill", 2, "mill.pdf")

@@ -188,7 +188,7 @@ class OutOfMemoryError(RuntimeError):
     """As PyTorch's, known by its name."""
 
 
-async def test_running_out_of_memory_halves_the_batches_for_good(batchers, caplog):
+async def test_running_out_of_memory_halves_the_batches_permanently(batchers, caplog):
     sizes: list[int] = []
 
     def call(items):

@@ -160,7 +160,7 @@ async def test_a_faulty_answer_fails_its_page_alone_and_names_the_engine(fake):
     assert fake.closed == {"layout", "recognition"}
 
 
-async def test_lines_without_text_are_said_on_a_page_that_is_done(fake):
+async def test_lines_without_text_are_reported_on_a_page_that_is_done(fake):
     async with make() as running:
         found = await records(running, [image(NO_TEXT), image(GOOD)])
     assert [record.status for record in found.values()] == [Status.DONE] * 2

@@ -244,7 +244,7 @@ def test_every_page_ends_once_as_it_should(plans, max_attempts, pages, max_postp
     moment=st.integers(0, 60),
     leave=st.booleans(),
 )
-def test_whenever_it_is_stopped_or_left_no_attempt_is_lost_and_nothing_goes_on(
+def test_whenever_it_is_stopped_or_left_no_attempt_is_lost_and_nothing_continues(
     plans, pages, max_postponed_bytes, moment, leave
 ):
     world, ends = World(plans), []

@@ -129,7 +129,7 @@ async def test_a_call_can_see_that_nobody_waits_for_it_any_more():
     await pool.close()
 
 
-async def test_a_call_that_hangs_is_left_behind_and_the_others_go_on(gate, caplog):
+async def test_a_call_that_hangs_is_left_behind_and_the_others_continue(gate, caplog):
     pool = ComputeThreads(1, name="hanging", grace_s=0.02)
     await given_up(pool, gate.wait)
     behind = asyncio.create_task(pool.run(abs, -1))  # waits for the only thread

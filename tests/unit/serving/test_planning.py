@@ -190,7 +190,7 @@ def test_an_embedding_model_gets_no_limit_of_its_own():
     assert "--limit-mm-per-prompt" not in plan_of("l4", card=card).arguments
 
 
-def test_little_memory_beside_the_server_is_told():
+def test_little_memory_beside_the_server_is_reported():
     assert any("outside vLLM" in note for note in plan_of("rtx4060", memory_share=0.95).notes)
     assert not any("outside vLLM" in note for note in plan_of("l4").notes)
 

@@ -27,7 +27,7 @@ def fill(store, *numbers: int) -> None:
         run.finish()
 
 
-def test_a_run_goes_on(store) -> None:
+def test_a_run_continues(store) -> None:
     fill(store, 1, 2)
     started = store.run_json()["started"]
     with store.open(settings={"threads": 3}) as run:
@@ -126,7 +126,7 @@ class CutOffError(Exception):
 
 
 @pytest.mark.parametrize("mode", [OpenMode.AUTO, OpenMode.FRESH])
-def test_after_a_fresh_that_was_cut_off_the_same_command_goes_on(
+def test_after_a_fresh_that_was_cut_off_the_same_command_continues(
     store, mode: OpenMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before any file is deleted; also without --fresh, as the run that was there is given up."""
