@@ -137,6 +137,7 @@ def timed(
         stage: By default that of the caller.
     """
     listener = LISTENER.get()
+    # Without a profile nothing is wrapped: every call of a run comes here.
     if listener is None:
         return function
     page = "" if operation else PAGE.get()

@@ -91,6 +91,7 @@ class VectorWriter(contextlib.ExitStack):
             OutputError: They cannot be written, and none is stored; NoSpaceError when the disk is full.
         """
         stored = np.asarray(vectors, dtype=self._info.stored)
+        # With a checksum each: SQLite notices no flipped bit, and a wrong vector would be found by no reader.
         named = [_kept(_name(row), vector.tobytes()) for row, vector in zip(rows, stored, strict=True)]
         with self._partial_errors(), self._partial:
             self._partial.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", named)
