@@ -74,6 +74,7 @@ def parse_table(text: str, *, marks: bool = True) -> Table | None:
 
 def _rows(table: HtmlElement) -> Iterator[tuple[bool, list[HtmlElement]]]:
     """Rows of the table itself, not of tables inside: whether in ``thead``, and the cells."""
+    # A stack, not recursion: hostile HTML is nested deeper than Python's stack.
     pending: list[tuple[HtmlElement, bool]] = [(table, False)]
     while pending:
         element, in_head = pending.pop()
@@ -103,6 +104,7 @@ def _place(rows: list[tuple[bool, list[HtmlElement]]], marks: bool) -> list[Cell
             if ahead < len(open_spans):  # browsers let such cells overlap; here the one from above wins
                 width = min(width, open_spans[ahead][0] - column)
             height = _span(element, "rowspan", len(rows) - row)
+            # Each cell is compared with the open spans, so that without a bound the time would grow with their square.
             if len(open_spans) + len(new_spans) >= MAX_OPEN_ROW_SPANS:
                 height = 1
             text, spans = _cell_text(element)
@@ -150,6 +152,7 @@ def _cell_text(element: HtmlElement) -> tuple[str, tuple[Span, ...]]:
             if mark is not None and start < at:
                 spans.append(Span(start, at, mark, target))
     text = "".join(pieces)
+    # Marks refer to the text before it is cleaned; white space inside them is folded with it.
     cleaned = clean_text(text)
     return cleaned, carried(spans, text, cleaned)
 

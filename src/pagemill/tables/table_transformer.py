@@ -246,6 +246,7 @@ def structure_of(found: Sequence[Detected]) -> Structure | None:
 
     def place(row: slice, column: slice) -> None:
         slots = [(i, j) for i in range(row.start, row.stop) for j in range(column.start, column.stop)]
+        # Best first: of two cells that overlap the one with more score stays.
         if any(slot in owners for slot in slots):
             return
         owners.update(dict.fromkeys(slots, len(cells)))
