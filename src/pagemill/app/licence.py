@@ -116,7 +116,7 @@ def _read(card: str) -> bytes:
 def _named(card: bytes) -> str | None:
     """The licence in the metadata of a card, if it is one."""
     found = card_metadata(card).get("license")
-    # The Hub's metadata allow a list; several licences are no answer.
+    # The Hub's metadata allow a list; several licences are not an answer.
     if isinstance(found, list) and len(found) == 1:
         found = found[0]
     # Cards are written by strangers, and what they name goes into the metadata of a new dataset.

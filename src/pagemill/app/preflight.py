@@ -37,7 +37,7 @@ def require_inputs(
 ) -> None:
     """Refuse inputs that do not exist before anything is written.
 
-    An input that the run in ``out`` has met is no misspelling: it was there before, and is a failed page now.
+    An input that the run in ``out`` has met is not a misspelling: it was there before, and is a failed page now.
 
     Inputs on the Hub are looked up before the first run, and not where ``download`` names the folder of their copies.
 

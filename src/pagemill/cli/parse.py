@@ -122,7 +122,7 @@ def _parse(invocation: _Invocation) -> int:
         from pagemill.runtime.decoding import fork_ahead
 
         gc.freeze()  # a collection would copy what both processes share
-        fork_ahead(options.runtime.decoder_memory)  # before there are threads; it goes on importing beside this process
+        fork_ahead(options.runtime.decoder_memory)  # before there are threads; it imports beside this process
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs
         from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
@@ -178,7 +178,7 @@ def _parse(invocation: _Invocation) -> int:
 
     return supervise(
         lambda life: exit_status(lambda: work(life)),
-        # A page may kill as many processes as it has attempts, before it is given up and the run goes on.
+        # A page may kill as many processes as it has attempts, before it is given up and the run continues.
         busy_deaths=max(BUSY_DEATHS, options.max_attempts + 1),
         silence_s=options.settings.page_timeout_s + SILENCE_MARGIN_S,
     )

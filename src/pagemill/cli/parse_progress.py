@@ -70,7 +70,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
         note = f"{rate:.2f} pages/s{by_node}{left}, {self._life.vitals.failed} failed{retried}"
         if self.shown:
             self.update(finished, total, note=note)
-        # In a log each line stays: one in ten seconds shows that the run goes on.
+        # In a log each line stays: one in ten seconds shows that the run continues.
         elif now - self._last_line >= LOG_EVERY_S:
             self._last_line = now
             of_total = f"/{total}" if total else ""

@@ -144,7 +144,7 @@ _TROUBLE = (What.DIED, What.GIVEN_UP)
 
 
 class ServerDisplay:
-    """Prints the events of servers; lines of their logs now and then, to show that a start goes on.
+    """Prints the events of servers; lines of their logs now and then, to show that a start continues.
 
     An instance is what :class:`pagemill.serving.servers.ModelServers` calls.
     """

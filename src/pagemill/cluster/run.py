@@ -287,7 +287,7 @@ class ClusterRun:
         if offered is None:  # it was withdrawn, or its worker considered dead, and its result came late
             return
         if result.error is not None:
-            # The disk of one machine is full, but others deliver: they take the unit, and the run goes on.
+            # The disk of one machine is full, but others deliver: they take the unit, and the run continues.
             if result.error.category == NoSpaceError.category and not result.pages and self._others(result.node):
                 self._again.append(offered)
                 return
@@ -355,7 +355,7 @@ class ClusterRun:
     async def _after_death(self, ref: PageRef, *, alone: bool) -> ParsedPage | None:
         """Queue a page for an isolated retry whose worker died; return it as failed when its attempts are used up.
 
-        A death with other pages in flight is no attempt: machines are taken away and processes killed whatever the
+        A death with other pages in flight is not an attempt: machines are taken away and processes killed whatever the
         page.
         """
         if alone:
@@ -438,7 +438,7 @@ def _lost(ref: PageRef, result: UnitResult) -> PageRef:
         message=f"{ref.document.uri} has no such page: it is damaged, or was changed meanwhile",
         remedy="Check that all machines read the same files, and repeat the command with --retry-failed.",
     )
-    # An unseen source opens on no machine, so the machine is no part of the error: the record is that of a local run.
+    # An unseen source opens on no machine, so the machine is not part of the error: the record is that of a local run.
     if not ref.unseen:
         error = msgspec.structs.replace(error, message=f"{error.message} (on {result.node})")
     return replace(ref, payload=None, error=error)

@@ -97,7 +97,7 @@ class Limit:
         now, spent = time.monotonic(), self._clock()
         gained, passed = spent - self._last, now - self._looked if passed is None else passed
         self._last, self._looked = spent, now
-        # A call that is queued gains nothing and is no fault of its page; one that runs and gains nothing hangs.
+        # A call that is queued gains nothing and is not the fault of its page; one that runs and gains nothing hangs.
         left = self._seconds - (spent - self._started)
         if left <= 0 or (gained < IDLE_SHARE * passed and not self._waits()):
             return 0.0

@@ -44,7 +44,7 @@ class PageKey(NamedTuple):
         """Read what :meth:`__str__` wrote.
 
         Raises:
-            ValueError: It is no such text.
+            ValueError: It is not such a text.
         """
         # Keys are read back from files that anybody may edit: no number is longer than any that was written.
         match = _TEXT.fullmatch(text)

@@ -80,7 +80,7 @@ class KoreanWords:
         return True if _KOREAN_PARTICLE.match(after) else None
 
     def looks_broken(self, before: str, after: str) -> bool:
-        """Whether a line ends inside a word, where :meth:`goes_on` cannot decide: its parts alone are no words.
+        """Whether a line ends inside a word, where :meth:`goes_on` cannot decide: its parts alone are not words.
 
         Of 45 such breaks of development documents it decides 37 as they were.
         """

@@ -83,7 +83,7 @@ def _inked(text: str) -> int:
 
 
 def nested(text: str, spans: Iterable[Span]) -> list[Inline]:
-    """A text as a tree of its marks. Where two cross, one that is no link and no code is cut in two."""
+    """A text as a tree of its marks. Where two cross, one that is not a link and no code is cut in two."""
     last: dict[Mark, int] = {}
     own: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
@@ -124,7 +124,7 @@ def _tree(segments: Sequence[_Segment], opened: frozenset[Mark], starts: dict[in
         end = _end(segments, place, mark)
         for whole in _WHOLE:
             crossing = segments[end].marks.get(whole) if end < len(segments) else None
-            # A link or code that begins in here and goes on behind it stays whole: this mark ends before it.
+            # A link or code that begins in here and continues behind it stays whole: this mark ends before it.
             if crossing is not None and crossing is segments[end - 1].marks.get(whole) and whole not in {mark, *opened}:
                 end = max(place + 1, min(end, starts[id(crossing)] - at))
         span = segments[place].marks[mark]

@@ -108,7 +108,8 @@ class VllmEngine:
             {
                 "model": self._model,
                 "messages": [self._conversation(each) for each in inputs],
-                # The open turn of the assistant ends the input, as in the model's own code: its last token is the vector.
+                # The open turn of the assistant ends the input, as in the model's own code: its last token is the
+                # vector.
                 "continue_final_message": True,
                 "add_special_tokens": True,
                 # Exact, and less than half the bytes of JSON numbers.
@@ -179,7 +180,7 @@ def _vectors(reply: bytes, count: int) -> NDArray[np.float32]:
     """The vectors in a server's answer, in the order of what was asked.
 
     Raises:
-        ValueError: It is none: not one vector for each, or of other lengths.
+        ValueError: It is invalid: not one vector for each, or of other lengths.
     """
     # The API names the input of each vector, and does not promise their order.
     data = sorted(msgspec.json.decode(reply, type=_Embeddings).data, key=lambda each: each.index)

@@ -22,7 +22,7 @@ _SPOKEN = frozenset({Category.TITLE, Category.TEXT, Category.LIST})
 
 
 def heading_level(region: Region) -> int | None:
-    """Level of a heading with a text, 1 for a title; None for what is no heading."""
+    """Level of a heading with a text, 1 for a title; None for what is not a heading."""
     if region.label not in TITLES or not (region.content or "").strip():
         return None
     return region.level or (1 if region.label is Label.DOC_TITLE else _DEFAULT_LEVEL)

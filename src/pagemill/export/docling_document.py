@@ -443,7 +443,7 @@ def _pieces(text: str, spans: Sequence[Span]) -> list[_Piece]:
     pieces: list[_Piece] = []
     for start, end in pairwise(cuts):
         inner = text[start:end].strip()
-        # White space between two marks is no piece.
+        # White space between two marks is not a piece.
         if not inner:
             continue
         own = [span for span in shown if span.start <= start and span.end >= end]

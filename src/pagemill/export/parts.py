@@ -50,7 +50,7 @@ class TextPart:
     """A footnote."""
 
     def take_up(self, rest: Self) -> None:
-        """Become one with the part in which this one goes on."""
+        """Become one with the part in which this one continues."""
         self.text = join_pair(self.text, rest.text)
         self.open = rest.open
         self._add_spans(rest)
@@ -210,7 +210,7 @@ def captions_of(regions: Iterable[Region]) -> dict[int, list[Region]]:
 
 
 def joined(parts: Sequence[PartT]) -> list[PartT]:
-    """Join each part with the one in which it goes on; what stands between them comes after.
+    """Join each part with the one in which it continues; what stands between them comes after.
 
     An open paragraph continues in the next flowing part, if that reads so; a list, table or code where its document
     tells.

@@ -13,7 +13,7 @@ from pagemill.export.embedding_text import region_text
 from pagemill.late import re
 
 _NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+")
-"""Control characters and what is no character: XML and PDF hold none of them."""
+"""Control characters and what is not a character: XML and PDF hold none of them."""
 LANGUAGE = re.compile(r"(?!und)[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 """A tag of a language that a page can be marked with, no mere script."""
 _WORD = re.compile(r"\S+")

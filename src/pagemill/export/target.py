@@ -107,7 +107,7 @@ def _refuse(path: Path, *, overwrite: bool) -> None:
 
 
 def _exported(folder: Path) -> set[str]:
-    """Names of the files that an earlier export wrote into a folder; none where it is no export."""
+    """Names of the files that an earlier export wrote into a folder; none where it is not an export."""
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
     except (FileNotFoundError, msgspec.DecodeError):

@@ -150,7 +150,7 @@ class PageText:
             start = self.text.find(needle, start + 1)
 
     def _goes_on(self, place: int, step: int) -> bool:
-        """Whether the word or number with the character at a place goes on before it (-1) or after it (1)."""
+        """Whether the word or number with the character at a place continues before it (-1) or after it (1)."""
         character, near, far = (self.text[place + each : place + each + 1] for each in (0, step, 2 * step))
         if place + step < 0:
             return False

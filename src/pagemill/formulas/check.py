@@ -68,7 +68,7 @@ def renders(latex: str) -> bool:
 
 
 class _BadError(Exception):
-    """The LaTeX is none."""
+    """The LaTeX is invalid."""
 
 
 class _Parser:

@@ -32,7 +32,7 @@ from pagemill.formulas.line import (
 from pagemill.formulas.nodes import AXIS, Node, are_near, node_of, without_pieces
 
 MOST_SYMBOLS = 1_500
-"""A page of formulas holds about that many symbols; in one formula they are no formula."""
+"""A page of formulas holds about that many symbols; in one formula they are not a formula."""
 _ROW_PITCH = 0.8
 """Minimum distance of two rows: TeX sets 1.2, and 0.9 in the smallest matrix."""
 _HOLDS_ROWS = 1.9
@@ -118,7 +118,7 @@ def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]
         size = max(part.size for part in done)
         latex = rf"\frac{{{done[0].latex}}}{{{done[1].latex}}}"
         return [*rest, Node(latex, box, y + AXIS * size, size, "part")]
-    # What has text on one side alone is no fraction. Over a single letter authors write \bar, which is shorter.
+    # What has text on one side alone is not a fraction. Over a single letter authors write \bar, which is shorter.
     bar = "underline" if above else "overline"
     if below and len(below) == 1 and below[0].text.isalpha() and len(below[0].text) == 1:
         bar = "bar"

@@ -144,7 +144,7 @@ def with_limits(nodes: list[Node], em: float) -> tuple[list[Node], dict[Node, tu
 
 
 def _limit(nodes: list[Node], operator: Node, em: float, beyond: Callable[[Node, Node], bool]) -> list[Node]:
-    """The smaller symbols beyond an operator's edge that are over or under it, and those that go on from them."""
+    """The smaller symbols beyond an operator's edge that are over or under it, and those that continue from them."""
     small = [n for n in nodes if n.size < FULL_SIZE * em and beyond(n, operator)]
     taken = [n for n in small if min(n.box[2], operator.box[2]) > max(n.box[0], operator.box[0])]
     # Beside the slanted sign of an integral stand its limits as scripts; only above and below it they are limits.

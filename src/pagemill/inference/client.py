@@ -34,7 +34,7 @@ _ENOUGH = 8
 """A request fails permanently at this total cost of failed attempts. A server that crashes fails everything it had in
 flight, so a few crashes must be affordable."""
 _COST = {Cause.UNREACHABLE: 0, Cause.BUSY: 0, Cause.TIMEOUT: 3}
-"""Cost of a failed attempt, 1 by default; 0 for failures that are no evidence against the request."""
+"""Cost of a failed attempt, 1 by default; 0 for failures that are not evidence against the request."""
 _PATIENCE_S = 60.0
 """Seconds for which failures of a server that answers no request do not count against the request."""
 _TRIALS: dict[str, dict[str, Any]] = {

@@ -3,7 +3,7 @@
 The adaptive limit maximises throughput. A batching server answers twice the requests in hardly more time until its
 batch is full; after that, more requests only wait longer. So the limit doubles while the time per token holds, then
 probes in smaller steps up and down. It decreases by a factor on overload: HTTP 429 or 503, a timeout, or a crash that
-loses everything in flight. Isolated failures between answers are no evidence of load.
+loses everything in flight. Isolated failures between answers are not evidence of load.
 (Multiplicative decrease: Chiu and Jain, 1989; latency as the signal: TCP Vegas, Brakmo and Peterson, 1995.)
 
 This module knows nothing of time, sockets or servers.
@@ -37,7 +37,7 @@ class Attempt:
 
     epoch: int
     full: bool
-    """Whether it filled the limit. Others are no evidence: demand is lower, or the last raise is not yet used."""
+    """Whether it filled the limit. Others are not evidence: demand is lower, or the last raise is not yet used."""
 
 
 class InFlightLimit:
@@ -67,7 +67,7 @@ class InFlightLimit:
         self._seconds = 0.0
         self._answered = True
         """Whether there was an answer since the limit was lowered: a full server answers some requests; one that fails
-        all of them is out of service, which is no evidence of load, and a long outage counts once."""
+        all of them is out of service, which is not evidence of load, and a long outage counts once."""
         self._failures = 0
         """Consecutive failures without an answer."""
 
@@ -78,7 +78,7 @@ class InFlightLimit:
     def succeeded(self, attempt: Attempt, seconds: float, tokens: int) -> None:
         """Record an answer, its latency in seconds and its length in tokens."""
         self.returned()
-        # Latency at another limit, or with places free, is no evidence for this one.
+        # Latency at another limit, or with places free, is not evidence for this one.
         if attempt.epoch != self._epoch or not attempt.full:
             return
         self._answers += 1

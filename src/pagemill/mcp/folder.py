@@ -57,7 +57,7 @@ def file_below(root: Path, source: str) -> Path:
     """The file that a path names, with all links resolved.
 
     Raises:
-        InputError: It is not below the root (without revealing whether it exists), does not exist, or is no file.
+        InputError: It is not below the root (without revealing whether it exists), does not exist, or is not a file.
     """
     try:
         # Links are resolved first: one inside the folder may lead out of it.

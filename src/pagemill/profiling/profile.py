@@ -145,7 +145,7 @@ def make_profile(
         machine: Properties of the machine.
         gpus: Use of the GPUs.
     """
-    # To the last page, not to the end of the process: reports and clean-up are no throughput.
+    # To the last page, not to the end of the process: reports and clean-up are not throughput.
     wall = max(trace.last_page - trace.started, 1e-9)
     by_stage: defaultdict[str, Figures] = defaultdict(Figures)
     by_resource: defaultdict[str, float] = defaultdict(float)

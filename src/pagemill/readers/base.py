@@ -67,7 +67,7 @@ class Block(msgspec.Struct, kw_only=True, omit_defaults=True):
     """In pixels of its page; None for a block that is somewhere on it."""
     picture: Picture | None = None
     continues: bool = False
-    """The block goes on with the first one of the next part."""
+    """The block continues with the first one of the next part."""
 
 
 class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -79,7 +79,7 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
     metadata: dict[str, Any] = {}
     """What the record's metadata says: the name of a sheet, say. Plain JSON values."""
     notes: list[str] = []
-    """What a user should know, and what is no failure: a sheet is hidden."""
+    """What a user should know, and what is not a failure: a sheet is hidden."""
     warnings: list[str] = []
     """What of the page could not be read."""
 
@@ -250,7 +250,7 @@ def cell(
 
 
 def tables(cells: Sequence[Cell], caption: str = "", **fields: Any) -> Iterator[Block]:
-    """A table as a block, or one of over :data:`TABLE_CELLS` as several that go on with each other.
+    """A table as a block, or one of over :data:`TABLE_CELLS` as several that continue with each other.
 
     It is cut between rows that no cell spans.
     """

@@ -317,7 +317,7 @@ class _Reader:
     def _text(self, node: Any, found: _Found, depth: int, marks: Marks = ()) -> Inline:
         inline = Inline()
         self._collect(node, inline, found, marks, depth)
-        for each in self._fields:  # whose instruction goes on below, or that nothing ends
+        for each in self._fields:  # whose instruction continues below, or that nothing ends
             inline.extend(each.inner)
             each.inner = Inline()
         return inline
@@ -373,7 +373,7 @@ class _Reader:
                 for base in child.iterfind(f"{_W}rubyBase"):
                     self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
-                # A page break at the start of a paragraph is no line of it.
+                # A page break at the start of a paragraph is not a line of it.
                 if inline.last or child.get(f"{_W}type") not in ("page", "column"):
                     inline.add("\n")
             elif name == "sym":

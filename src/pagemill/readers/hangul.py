@@ -189,7 +189,7 @@ def _summary(found: Any) -> DocumentInfo:
 def _blocks(elements: Iterable[Any]) -> Iterator[Block]:
     for element in elements:
         if _place(element) in (_CORE, _SUMMARY):
-            continue  # metadata, which are no part of the text
+            continue  # metadata, which are not part of the text
         if _place(element) == _WORKBOOK and _OF_EXCEL.match(element.text):
             continue
         kind = type(element).__name__

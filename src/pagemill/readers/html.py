@@ -40,7 +40,7 @@ _SILENT = frozenset(
         *("datalist", "annotation", "annotation-xml"),  # annotations of MathML are the same formula once more
     )
 )
-"""Elements whose text is no part of what the page says."""
+"""Elements whose text is not part of what the page says."""
 _BLOCK = re.compile(
     "address|article|aside|blockquote|center|d[dlt]|details|dialog|div|fieldset|figcaption|figure|footer|form|h[1-6r]|"
     "header|hgroup|li|listing|main|menu|nav|[ou]l|p|pre|section|summary|table|tbody|td|tfoot|th|thead|tr|xmp"
@@ -220,7 +220,7 @@ class _Walk:
 
     def _is_left_out(self, node: Any) -> bool:
         if node.tag in _SILENT and not (node.tag == "dialog" and "open" in node.attributes):
-            # The titles of icons are no text.
+            # The titles of icons are not text.
             self.drawings += node.tag == "svg" and any(each.text(deep=True).strip() for each in node.css(_LABELS))
             return True
         if not _is_hidden(node):

@@ -76,7 +76,7 @@ def read(path: Path, password: str | None = None) -> Document:
             notes += each.notes
             blocks += each.blocks
     sent = ""
-    # A header is what the sender wrote: a date that is none costs nothing but itself.
+    # A header is what the sender wrote: an invalid date costs nothing but itself.
     with suppress(*_ODD, OverflowError):
         sent = parsedate_to_datetime(_header(message, "Date")).isoformat()
     document = Document(parts=list(in_parts(blocks)), info=DocumentInfo(title=subject, author=sender, created=sent))

@@ -72,7 +72,7 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
         Warnings of damaged pictures, and of members that its directory does not list.
 
     Raises:
-        PagemillError: It is too large, encrypted, or damaged in a member that is no picture.
+        PagemillError: It is too large, encrypted, or damaged in a member that is not a picture.
     """
     warnings: list[str] = []
     total = 0

@@ -120,7 +120,7 @@ _LOOKS = {
     "sty": ("p", "b", "i", "bi"),
 }
 _TEXT_LEVEL = 9
-"""The outline level of what is no heading."""
+"""The outline level of what is not a heading."""
 _BY_DEFAULT = 25
 """The result of a form field that nobody has changed."""
 _MOST_DEPTH = 10_000
@@ -303,7 +303,7 @@ class _Reader:
                 word = word or token[_WORD].decode()
                 number = int(token[_NUMBER]) if kind == _NUMBER else None
                 if word == "bin":
-                    # Binary data may hold braces and backslashes: the scan goes on behind it.
+                    # Binary data may hold braces and backslashes: the scan continues behind it.
                     end = token.end() + max(number or 0, 0)
                     self._binary = data[token.end() : end]
                     return end

@@ -127,7 +127,7 @@ def decoded(path: Path, declared: str | None = None) -> Decoded:
 
     Raises:
         TooLargeError: It is over :data:`MOST_BYTES`.
-        CorruptInputError: It is no text.
+        CorruptInputError: It is not text.
     """
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)

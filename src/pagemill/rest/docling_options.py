@@ -224,7 +224,7 @@ def flag(name: str, value: Any) -> bool:
     """A boolean, also as the text of a form field.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is invalid.
     """
     if isinstance(value, bool):
         return value

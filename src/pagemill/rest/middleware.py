@@ -65,7 +65,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        # Start and end of the application are no request, and have no headers.
+        # Start and end of the application are not requests, and have no headers.
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

@@ -67,7 +67,7 @@ def router(server: Server) -> APIRouter:
         """A picture that a record, or a document by its relative link, names."""
         results = await server.results(id, owner)
         data = await asyncio.to_thread(results.crop, name)
-        # By content: a name in a record is no proof, and `nosniff` keeps the browser from guessing.
+        # By content: a name in a record is not proof, and `nosniff` keeps the browser from guessing.
         kind = "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
         return Response(data, media_type=kind, headers=_LONG | _EMBEDDED)
 

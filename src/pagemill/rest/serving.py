@@ -80,8 +80,8 @@ class _Uvicorn(uvicorn.Server):
 def serve(settings: ServeSettings, listening: socket.socket, life: Life) -> int:
     """Serve until SIGTERM or SIGINT, and return the exit status.
 
-    The first signal drains the server: no connection is accepted, pages in flight are finished and written, jobs go on
-    with the next start. A second one ends the process at once.
+    The first signal drains the server: no connection is accepted, pages in flight are finished and written, jobs
+    continue with the next start. A second one ends the process at once.
 
     Args:
         settings: Settings of the server.

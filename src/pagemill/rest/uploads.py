@@ -83,7 +83,7 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
         request: Its body is read here.
         folder: Exists and is empty. What is in it after an error is to be deleted.
         limits: Limits of bytes and files.
-        known: Names of the parts that are no files, each at most once; None if the caller judges them.
+        known: Names of the parts that are not files, each at most once; None if the caller judges them.
 
     Raises:
         HttpError: The request is malformed or over a limit.

@@ -64,7 +64,7 @@ def fitting_languages(view: Database, languages: Sequence[str]) -> list[str]:
     """The languages of pages of an index that are one of these.
 
     Raises:
-        UsageError: One of them is no language.
+        UsageError: One of them is not a language.
     """
     tags = [tag for (tag,) in view.query("SELECT DISTINCT language FROM pages")] if languages else []
     there = {tag.lower() for tag in tags}  # an engine of another package may read more languages

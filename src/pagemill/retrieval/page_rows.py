@@ -45,7 +45,7 @@ def done_pages(reader: RunReader) -> Iterator[PageRow]:
         if row.doc_id != doc_id:
             doc_id, overlay = row.doc_id, reader.structure(row.doc_id)
         if row.state is PageState.DONE:
-            # The structure is no part of the record, and changes what is indexed: headings, joined tables.
+            # The structure is not part of the record, and changes what is indexed: headings, joined tables.
             derived = msgspec.msgpack.encode([overlay.pages.get(row.page_id), overlay.links])
             yield row._replace(crc=(row.crc or 0) ^ zlib.crc32(derived))
 

@@ -100,7 +100,7 @@ def _answered(number: int, row: dict[str, Any]) -> Query:
     page = first_of(row, ("id",))
     if page is None:
         raise ValueError(f"query {number}: it has no id of a page")
-    # One page may answer several queries, so its id is no name for a query: the row is.
+    # One page may answer several queries, so its id is not a name for a query: the row is.
     fields = {**row, "id": str(number), "relevant": {page: 1}}
     return as_query(number, fields | {name: row.get(name) or "" for name in ("type", "domain")})
 
@@ -152,7 +152,7 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
             if line.strip():
                 try:
                     row = json.loads(line)  # unlike msgspec it takes the NaN that Python's own writer leaves
-                    json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is no text to search for
+                    json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is not text to search for
                 except ValueError as error:
                     raise ValueError(f"line {number}: {error}") from error
                 if not isinstance(row, dict):

@@ -1,4 +1,4 @@
-"""The border to the engines: what they answer is checked here, so that a faulty one fails its pages with the reason."""
+"""The boundary to the engines: their answers are checked here, so that a faulty one fails its pages with the reason."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _require_finite(numbers: Iterable[float]) -> None:
 
 
 def _in_order(box: Box) -> Box:
-    """The corners of a box; no comparison holds for a number that is none."""
+    """The corners of a box; no comparison holds for NaN."""
     x1, y1, x2, y2 = box
     _require(x1 <= x2 and y1 <= y2, f"the box {box} is inverted")
     return box

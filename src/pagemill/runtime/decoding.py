@@ -344,7 +344,7 @@ class DecodingService:
             ) from None
 
     async def _ask(self, request: Request, what: str, expected: type[Answer]) -> Answer:
-        """Ask a process, and another one where that was killed from outside, which is no fault of the page."""
+        """Ask a process, and another one where that was killed from outside, which is not the fault of the page."""
         try:
             try:
                 reply = await self._ask_once(request, what)

@@ -36,7 +36,7 @@ class MicroBatcher(Generic[Item, Answer]):
     - A call that raises, gives a wrong number of answers or one that ``check`` refuses, is bisected until the item that
       breaks it is alone; only that one gets the exception.
     - A batch that runs out of memory halves ``limit`` permanently, and its items are computed again.
-    - A call that hangs is left behind once all its items were given up; its lane goes on.
+    - A call that hangs is left behind once all its items were given up; its lane continues.
 
     Args:
         call: Computes the answers of a batch, one an item, in order. Runs on ``threads``.
@@ -87,7 +87,7 @@ class MicroBatcher(Generic[Item, Answer]):
         """Compute one item in some batch.
 
         Raises:
-            EngineError: The model failed on this very item, or gave an answer that is no good.
+            EngineError: The model failed on this very item, or gave an answer that is invalid.
             PagemillError: What the model raised for this very item.
         """
         return (await self.submit_all([item]))[0]

@@ -80,7 +80,7 @@ class Services:
         self._set(settings)
         self.stuck = asyncio.Event()
         """Set once a thread hangs in a computation that nobody waits for any more. It goes away with the process; the
-        pipeline goes on, with another thread in its place."""
+        pipeline continues, with another thread in its place."""
         self._stack = AsyncExitStack()
         self._own: tuple[Once[Any], ...] = ()
         """What ends with these services, of what is loaded on first use."""
@@ -152,7 +152,7 @@ class Services:
         await self._stack.aclose()
 
     async def _open(self) -> None:
-        # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
+        # A page may take so long; a call that continues for as long again, with its page given up, hangs.
         grace_s = min(STUCK_AFTER_S, self.settings.page_timeout_s)
         make = functools.partial(ComputeThreads, stuck=self.stuck, grace_s=grace_s)
         self._threads = make(self.runtime.threads, name="pagemill.compute")

@@ -74,7 +74,7 @@ class PageStream:
         max_postponed_bytes: Most bytes of encoded pages that wait to be tried again.
         journal: Told about attempts; an exception of it ends the stream.
         drained: Awaited before a page runs alone: waits for what pages that were given up have left running.
-        schedule: Decides when pages are admitted, and lets those in flight go on before postponed ones run; None for
+        schedule: Decides when pages are admitted, and lets those in flight continue before postponed ones run; None for
             streaming.
     """
 
@@ -202,7 +202,7 @@ class PageStream:
             await self._journal.started(ref, alone=alone)
         page = await self._parse(ref, ticket)
         attempts = ref.attempts + 1
-        # The user does not want to wait for servers: the page has not been tried, and the run is to go on later.
+        # The user does not want to wait for servers: the page has not been tried, and the run is to continue later.
         is_left = page.unserved and self._stopped and self._failure is None
         if is_left:
             page.record.attempts = ref.attempts

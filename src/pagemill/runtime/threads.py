@@ -79,7 +79,7 @@ class Call(Future[R]):
 class ComputeThreads:
     """A pool of threads for what computes outside of the interpreter lock; made for one event loop.
 
-    Unlike :class:`concurrent.futures.ThreadPoolExecutor` it goes on when a call hangs in native code: some seconds
+    Unlike :class:`concurrent.futures.ThreadPoolExecutor` it continues when a call hangs in native code: some seconds
     after the call was given up a new thread takes the place of the one that hangs, and neither closing the pool nor
     the end of the process waits for it.
 
@@ -136,7 +136,7 @@ class ComputeThreads:
         """Cancel a call whose answer is not needed: a queued call does not run, a running call should stop early."""
         if not call.given_up:
             call.given_up = True
-            # Looked at, so that asyncio does not complain that nobody has: errors of such a call are no news.
+            # Looked at, so that asyncio does not complain that nobody has: errors of such a call are not news.
             call.answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
             if not call.cancel():
                 limit = Limit(self._grace_s, lambda: call.work.cpu_s)

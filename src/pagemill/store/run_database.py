@@ -331,7 +331,7 @@ _TO_WAITING = (
 
 
 def recounted(connection: sqlite3.Connection) -> Counters:
-    """Count all records again, for when a record that was counted can no longer be read."""
+    """Recount all records, after one of them has become unreadable."""
     counters = Counters()
     for (data,) in connection.execute("SELECT data FROM pages JOIN records USING (record) ORDER BY record"):
         page = _decoded(data)

@@ -74,7 +74,6 @@ def parse_table(text: str, *, marks: bool = True) -> Table | None:
 
 def _rows(table: HtmlElement) -> Iterator[tuple[bool, list[HtmlElement]]]:
     """Rows of the table itself, not of tables inside: whether in ``thead``, and the cells."""
-    # A stack, not recursion: hostile HTML is nested deeper than Python's stack.
     pending: list[tuple[HtmlElement, bool]] = [(table, False)]
     while pending:
         element, in_head = pending.pop()
@@ -104,7 +103,7 @@ def _place(rows: list[tuple[bool, list[HtmlElement]]], marks: bool) -> list[Cell
             if ahead < len(open_spans):  # browsers let such cells overlap; here the one from above wins
                 width = min(width, open_spans[ahead][0] - column)
             height = _span(element, "rowspan", len(rows) - row)
-            # Each cell is compared with the open spans, so that without a bound the time would grow with their square.
+            # They are filtered and sorted for every row: without a bound a hostile table would take quadratic time.
             if len(open_spans) + len(new_spans) >= MAX_OPEN_ROW_SPANS:
                 height = 1
             text, spans = _cell_text(element)

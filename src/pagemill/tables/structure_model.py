@@ -151,7 +151,7 @@ def decode(
     found: list[Box | None] = []
     for step, index in enumerate(scores.argmax(axis=1).tolist()):
         token = tokens[index] if index < len(tokens) else "eos"
-        # At the first step the model may predict the end for an image that it does not recognize; later steps decide.
+        # An end at the first step is ignored, as in the decoder of PaddleOCR, which the model was trained with.
         if token == "eos" and step:
             break
         if token in ("sos", "eos"):

@@ -61,7 +61,7 @@ def read_report(path: Path) -> dict[str, Any]:
     """A file that ``--json`` has written.
 
     Raises:
-        InputError: It is none.
+        InputError: It is not one.
     """
     try:
         given = json.loads(path.read_text(encoding="utf-8"))

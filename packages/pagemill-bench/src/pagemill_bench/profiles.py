@@ -125,5 +125,5 @@ class _FreeStage(Services):
             return kept
         answer = await compute()
         if self._mode is _Mode.RECORD:
-            self._answers[place] = copy.deepcopy(answer)  # the page goes on to change its own
+            self._answers[place] = copy.deepcopy(answer)  # the page continues to change its own
         return answer

@@ -100,7 +100,7 @@ class Sweep:
             report_row(self.rows[-1])
 
     def kill(self) -> None:
-        """End the server that runs at once."""
+        """Kill the running server immediately."""
         if self._servers is not None:
             self._servers.kill()
 

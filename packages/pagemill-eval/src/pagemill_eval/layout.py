@@ -51,7 +51,7 @@ def mean_average_precision(
         truth: Regions by page.
 
     Raises:
-        InputError: A page was predicted that the truth does not have, or a box or confidence is no number.
+        InputError: A page was predicted that the truth does not have, or a box or confidence is not a number.
     """
     from faster_coco_eval import COCO, COCOeval_faster
 

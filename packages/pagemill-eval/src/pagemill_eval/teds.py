@@ -138,10 +138,10 @@ def check_nodes(nodes: int, most: int | None = None) -> None:
 
 
 def span_of(element: HtmlElement, name: str, strict: bool = False) -> int:
-    """Value of ``colspan`` or ``rowspan``, 1 if there is none or it is no number.
+    """Value of ``colspan`` or ``rowspan``, 1 if there is none or it is not a number.
 
     Raises:
-        ValueError: It is no number, and strict.
+        ValueError: It is not a number, and strict.
     """
     try:
         return int(element.get(name, "1"))
@@ -217,7 +217,7 @@ def table_tree(
         strict: See :func:`span_of`.
 
     Raises:
-        ValueError: A span is no number, and ``strict``.
+        ValueError: A span is not a number, and ``strict``.
     """
     tree = LabelledTree()
     waiting = [(element, -1)]

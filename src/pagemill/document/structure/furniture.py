@@ -59,7 +59,7 @@ def mark_furniture(book: Book) -> None:
         # Of a deck of slides or a form, all text may repeat: such a page would be empty without it.
         says_all = not any(each.is_content and each not in proven for each in book.drafts[draft.page])
         if draft not in proven or (says_all and draft.label not in FURNITURE_LABELS):
-            continue  # what a page says alone is no furniture
+            continue  # what a page says alone is not furniture
         draft.furniture, draft.level = Furniture.PROVEN, None
         if draft.label not in FURNITURE_LABELS:
             is_number = not any(map(str.isalpha, draft.facts.head))
@@ -136,7 +136,7 @@ def _numbers(text: str) -> set[int]:
 
 
 def _counts_on(book: Book, draft: Draft, counts: Mapping[int, Mapping[int, Sequence[Draft]]]) -> bool:
-    """Whether a text is the page's number, alone or with a running title: numbers nearby go on with the pages.
+    """Whether a text is the page's number, alone or with a running title: numbers nearby continue with the pages.
 
     At the head of a page a title before its number may be a heading's, unless other pages have another one there.
     """

@@ -57,7 +57,7 @@ _USUAL_DEPTH = 0.2
 _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
 _TAGGED = re.compile(r"H([1-6])")
 TEXT_TAGS = frozenset(("P", "LI", "LBody", "TD", "Span"))
-"""Tags of body text: in a file that also tags headings, such text is no heading, however it is set."""
+"""Tags of body text: in a file that also tags headings, such text is not a heading, however it is set."""
 _ENDS = re.compile("[.,;:。，、；：]$")
 
 _CODE_SIZE, _UNKNOWN_CODE_SIZE = 0.03, 1.25
@@ -185,7 +185,7 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
             alike = (
                 style is not None
                 and style != book.body
-                and (not style.fixed_pitch or style.bold or style.italic)  # a row of inline code is no heading
+                and (not style.fixed_pitch or style.bold or style.italic)  # a row of inline code is not a heading
                 and (in_style[style] >= (1 if style in sure else _OWN_STYLES) or _nearest(style, sizes) is not None)
                 and long[style] <= _LONG_SHARE * in_style[style]
                 and not _ENDS.search(draft.facts.tail)
@@ -339,7 +339,7 @@ def _demote_below_title(book: Book, depths: Mapping[Draft, int]) -> None:
         if not (draft.is_heading and _is_centred(draft, drafts)):
             break
         style = book.style(draft)
-        # Where text is below it, a line in regular weight among bold headings is no heading of it.
+        # Where text is below it, a line in regular weight among bold headings is not a heading of it.
         others = [other for heading in headings[len(run) + 1 :] if (other := book.style(heading)) is not None]
         if not below.is_heading and (style is None or style.bold or not any(other.bold for other in others)):
             break
@@ -565,7 +565,7 @@ def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int
         if usual:
             of_tier[tier] = of_depth[max(usual, key=lambda depth: (counts[depth], -depth))]
         elif depths and len(by_tier[tier]) == 1:
-            of_tier[tier] = level + 1  # a line of authors, or a signature, is no level between those with numbers
+            of_tier[tier] = level + 1  # a line of authors, or a signature, is not a level between those with numbers
         else:
             level += 1
             of_tier[tier] = level

@@ -212,7 +212,7 @@ def _key(stamp: str, sample: Sample, prediction: Prediction) -> str:
 
 
 def _kept(path: Path) -> Iterator[_KeptScore]:
-    """Lines of a file of scores; a process that was killed leaves a torn one, which the next goes on from."""
+    """Lines of a file of scores; a process that was killed leaves a torn one, which the next continues from."""
     with suppress(OSError), path.open("rb") as file:
         while line := file.readline(_MAX_LINE):
             with suppress(msgspec.DecodeError):
