@@ -321,7 +321,7 @@ def _inputs(source: Source | Sequence[Source]) -> list[str | Path | bytes]:
     """What the runtime takes, of one source or several.
 
     Raises:
-        UsageError: A source is of another type.
+        UsageError: A source has another type.
         TooLargeError: A file has too many bytes.
     """
     alone = (str, bytes, bytearray, memoryview)

@@ -200,7 +200,7 @@ class _Embedding:
         outcome = self.outcome.parts.setdefault(part, PartOutcome())
         vectors = VectorPaths(self._out / FOLDER, part)
         with VectorWriter(vectors, self._info(part), fresh=self._options.fresh) as writer:
-            if part in (Part.TEXT, Part.QUERIES):  # now that the vectors there are known to be of this engine
+            if part in (Part.TEXT, Part.QUERIES):  # now that the vectors there are known to come from this engine
                 await self._fit(part)
             rows = await self._embed_missing(part, writer)
             outcome.gone = writer.publish(rows)
@@ -448,7 +448,7 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
                 f" {identity.engine}, not by {model}",
                 remedy="Pass the model that made them with --embedding-model, or delete that folder to start over.",
             )
-        # A partial file is of a command that was interrupted after its last row.
+        # A partial file was left by a command that was interrupted after its last row.
         if made.rows != rows or made.paths.partial.exists():
             return None
     return sum(map(len, wanted.values()))

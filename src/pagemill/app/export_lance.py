@@ -47,7 +47,7 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
 
     Raises:
         MissingDependencyError: Lance is not installed.
-        DifferentRunError: Vectors are of earlier contents of the pages.
+        DifferentRunError: Vectors were made from earlier contents of the pages.
         NoSpaceError: The disk is full.
         OutputError: The table cannot be written, has other columns, or holds another run of this name and ``overwrite``
             is off.

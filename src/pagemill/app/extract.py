@@ -136,13 +136,13 @@ def model_reader(schema: ExtractionSchema, model: RecognitionSettings) -> ValueR
     """The reader for a model card and its servers. Reaches out to nothing yet.
 
     Raises:
-        UsageError: There is no such card, it is of another kind, or no server is named.
+        UsageError: There is no such card, it has another kind, or no server is named.
     """
     card = load_card(model.model, ModelKind.RECOGNITION)
     if not model.servers:
         raise UsageError(
             "extraction needs a model behind a server",
-            remedy="Name it with --server URL and --model; `pagemill serve-model` starts one.",
+            remedy="Pass it with --server URL and --model; `pagemill serve-model` starts one.",
         )
     return ValueReader(card, chat_client(model.servers, model), schema, model.served_model, model.max_tokens)
 

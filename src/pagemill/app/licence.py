@@ -16,7 +16,7 @@ from pagemill.sources.items import is_url
 from pagemill.sources.locate import absolute, expand, folder_of
 from pagemill.sources.remote import dataset_card
 
-_REMEDY = "Name the licence of the pages with --licence ID, such as cc-by-4.0."
+_REMEDY = "Pass the licence of the pages with --licence ID, such as cc-by-4.0."
 
 
 def licence_of(places: Iterable[str], *, recursive: bool = False, parsed: Sequence[str] = ()) -> tuple[str, list[str]]:

@@ -57,7 +57,7 @@ class RunOutcome(msgspec.Struct):
     unopened: int = 0
     """Inputs that could not be opened; unlike other failures, they are retried whenever the run is resumed."""
     skipped_files: dict[str, int] = {}
-    """Files of input folders that are of no kind that pagemill reads, by suffix."""
+    """Files of input folders that pagemill cannot read, by suffix."""
     skipped_links: list[str] = []
     """Linked folders in input folders."""
     skipped_tables: list[str] = []

@@ -121,7 +121,7 @@ start_timeout_option = click.option(
 
 def _vllm_arguments(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
     if words and not words[0].startswith("-"):
-        raise click.UsageError(f"unexpected {words[0]!r}: name the model with --model; vLLM's arguments follow --")
+        raise click.UsageError(f"unexpected {words[0]!r}: pass the model with --model; vLLM's arguments follow --")
     return words
 
 

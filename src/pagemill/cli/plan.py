@@ -53,7 +53,7 @@ def command(options: ServingOptions, cluster: ClusterOptions, as_json: bool) -> 
     if cluster.nodes is None and given(ClusterOptions):
         raise click.UsageError("these options require --nodes")
     card, plan = plan_for(options)
-    # A card without weights is of a server that somebody else runs, for which there is no command.
+    # A card without weights describes a server that somebody else runs: there is no command for it.
     command = [] if not (card.repository or options.weights) else server_commands(prepare(options, dry=True))
     scale = None if cluster.nodes is None else plan_cluster(cluster, plan.profile)
     if as_json:
@@ -101,7 +101,7 @@ def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:
         yield f"  {' '.join(flag.arguments)}"
         yield f"      {flag.reason}"
     yield ""
-    yield f"Requests in flight: {plan.workers}. Pages a layout batch: {plan.batch_size}."
+    yield f"Requests in flight: {plan.workers}. Pages per layout batch: {plan.batch_size}."
     yield (
         f"Largest image: {plan.max_image_pixels:,} pixels (encoder cache {plan.encoder_cache_tokens:,} tokens); the "
         f"longest request has {budget.max_model_len:,} tokens."

@@ -42,7 +42,7 @@ def command(out: Path, changes: Path | None, chunks: ChunkSettings, as_json: boo
     """  # noqa: D301 - click wants the control character
     if changes is not None and changes.exists():  # maybe the list of a rebuild that was cut off
         raise OutputError(
-            f"{changes} exists", remedy="Name another file, or delete this one once its changes are applied."
+            f"{changes} exists", remedy="Choose another file, or delete this one once its changes are applied."
         )
 
     def keep(found: Rebuilt) -> None:

@@ -89,7 +89,7 @@ def error_of(answer: httpx.Response, content: bytes) -> PagemillError:
     except (msgspec.DecodeError, TypeError, KeyError):
         category, message, remedy = "", f"the server answered with status {answer.status_code}", None
     kind = error_class(category)
-    # Others are of the server, if it runs in this process, or unknown.
+    # Other categories are the server's, if it runs in this process, or unknown.
     known = kind is not PagemillError and kind.__module__ == PagemillError.__module__
     error = kind(message, remedy=remedy) if known else RequestError(message, remedy=remedy)
     if isinstance(error, RequestError):

@@ -193,7 +193,7 @@ def load_card(name: str | Path, kind: ModelKind | None = None) -> ModelCard:
         kind: What the model must be for; None for anything.
 
     Raises:
-        UsageError: There is no such card, it is of another kind, or the file is not valid; the message names the field.
+        UsageError: There is no such card, it has another kind, or the file is not valid; the message names the field.
     """
     card = _card(name, kind)
     if kind not in (None, card.kind):

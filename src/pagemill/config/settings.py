@@ -101,8 +101,8 @@ class ParseSettings(Settings):
     )
     structure: StructureMode | None = option(
         results=True,
-        help="Source of the structure of a page with a sound text layer: its fonts and drawn lines, with layout "
-        "detection where they do not (fonts), or layout detection alone (pixels).",
+        help="Structure of a page with a sound text layer: from its fonts and drawn lines, with layout detection where "
+        "these do not show it (fonts), or from layout detection alone (pixels).",
         shown_default="fonts; pixels with a layout or table engine of your choice",
     )
     photographs: PhotographMode = option(

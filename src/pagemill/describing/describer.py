@@ -96,7 +96,7 @@ class Describer:
         reader: Settings of the recognition model, which also describes if no other is named.
 
     Raises:
-        UsageError: There is no such model card, it is of another kind, or no server is named.
+        UsageError: There is no such model card, it has another kind, or no server is named.
     """
 
     def __init__(self, settings: DescribeSettings, reader: RecognitionSettings) -> None:
@@ -108,7 +108,7 @@ class Describer:
         if not settings.servers:
             raise UsageError(
                 "describing needs a model behind a server",
-                remedy="Name it with --describe-server URL, and its card with --describe-model.",
+                remedy="Pass it with --describe-server URL, and its card with --describe-model.",
             )
         self._client = chat_client(settings.servers, reader)
         self._wanted_model = settings.served_model

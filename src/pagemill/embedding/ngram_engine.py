@@ -221,7 +221,7 @@ def _read_statistics(path: Path) -> tuple[NDArray[np.uint32], Hashes]:
             frequencies, digests, version = stored["frequencies"], stored["digests"], int(stored["version"])
         whole = frequencies.shape == (_BUCKETS,) and frequencies.dtype == np.uint32
         if version != _VERSION or not whole or digests.ndim != 1 or digests.dtype != np.uint64:
-            raise ValueError("it is of another version")
+            raise ValueError("it was written by another version")
     except (TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedRunError(
             f"{path} cannot be used: {error}",

@@ -167,7 +167,7 @@ def create(settings: EngineSettings) -> VllmEngine:
     """The engine; its entry point.
 
     Raises:
-        UsageError: There is no such model card, or it is of a model that embeds nothing.
+        UsageError: There is no such model card, or its model does not embed.
     """
     return VllmEngine(load_card(settings.model or DEFAULT_CARD, ModelKind.EMBEDDING), settings)
 

@@ -73,7 +73,7 @@ def is_vertical(line: TextLine) -> bool:
 
 
 def language_of(page: PageResult) -> str:
-    """The language of a page; empty where it is not known, or which words are of which of several."""
+    """The language of a page; empty where it is not known, or which of several each word is in."""
     known = [language for language in page.languages if LANGUAGE.fullmatch(language)]
     return known[0] if len(known) == len(page.languages) == 1 else ""
 

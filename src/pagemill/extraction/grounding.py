@@ -287,7 +287,7 @@ def _normal(character: str) -> str:
     """One character as it is compared: without case and width, with one kind of space, quote and dash."""
     if character.isspace() or character in ",;|":
         return " " if character != "," else ","
-    if unicodedata.category(character) == "Pd" or character == "\u2212":  # a minus is of another category
+    if unicodedata.category(character) == "Pd" or character == "\u2212":  # a minus has another category
         return "-"
     if character.isdecimal():
         return str(int(character))  # of any script
@@ -302,7 +302,7 @@ def _joined(text: str) -> str:
 
 
 def _joins(left: str, right: str) -> bool:
-    """Whether two characters are of one word or one number."""
+    """Whether two characters belong to one word or number."""
     return bool(left and right) and _is_word(left) and _is_word(right) and left.isdecimal() == right.isdecimal()
 
 

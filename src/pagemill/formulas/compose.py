@@ -91,7 +91,7 @@ def _with_bars(nodes: list[Node], rules: list[Box]) -> list[Node]:
 def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]:
     x1, y1, x2, y2 = rule
     y = (y1 + y2) / 2
-    # A longer bar above or below is of an outer fraction: what is beyond it is not of this one.
+    # A longer bar above or below belongs to an outer fraction: what is beyond it is not part of this one.
     over = [other for other in longer if min(x2, other[2]) - max(x1, other[0]) > 0.5 * (x2 - x1)]
     highest = max((other[3] for other in over if other[3] < y1), default=float("-inf"))
     lowest = min((other[1] for other in over if other[1] > y2), default=float("inf"))
@@ -290,7 +290,7 @@ def _with_accents(nodes: list[Node]) -> list[Node]:
             and -0.3 * em < n.box[1] - accent.box[3] < 0.7 * em
         ]
         name = signs.ACCENTS[accent.text]
-        # A wide hat spans what is below it; a narrow one is of the one sign nearest to its middle.
+        # A wide hat spans what is below it; a narrow one belongs to the sign nearest to its middle.
         if len(wide) > 1 and accent.width > 0.6 * em and name in signs.WIDE:
             base, name = wide, signs.WIDE[name]
         else:

@@ -30,7 +30,7 @@ _TEXT_WORDS = frozenset(_SPOKEN.split())
 
 
 def are_alike(a: Node, b: Node) -> bool:
-    """Whether two delimiters are of one height and on one level."""
+    """Whether two delimiters have one height and one level."""
     return abs(a.height - b.height) < 0.3 * a.height and abs(a.middle[1] - b.middle[1]) < 0.25 * a.height
 
 

@@ -76,7 +76,7 @@ class ServerClient:
         api_key: str | None = None,
     ) -> None:
         if not servers:
-            raise UsageError("no model server is named", remedy="Name one with --server URL.")
+            raise UsageError("no model server is named", remedy="Pass one with --server URL.")
         roots = dict.fromkeys(server_root(url) for url in servers)  # a server named twice counts once
         bounds = {"smallest": workers, "largest": workers} if workers else {}
         self.servers = tuple(PooledServer(root, InFlightLimit(**bounds)) for root in roots)

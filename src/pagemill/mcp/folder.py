@@ -23,7 +23,7 @@ def folder_of(root: Path) -> Path:
     """
     resolved = root.expanduser().resolve()
     if not resolved.is_dir():
-        raise UsageError(f"{root} is not a folder", remedy="Name a folder with --root.")
+        raise UsageError(f"{root} is not a folder", remedy="Pass a folder with --root.")
     return resolved
 
 

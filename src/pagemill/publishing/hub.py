@@ -150,7 +150,7 @@ class HubDataset:
         except ValueError as error:
             raise OutputError(
                 f"the Hub rejects the card: {self._without_token(str(error))}",
-                remedy="Name another --licence: https://huggingface.co/docs/hub/repositories-licenses lists them.",
+                remedy="Choose another --licence: https://huggingface.co/docs/hub/repositories-licenses lists them.",
             ) from error
 
     def _refuse_mixing(self, listed: dict[str, Any], earlier: set[str] | None, manifest: Manifest) -> None:

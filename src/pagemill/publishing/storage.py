@@ -136,7 +136,7 @@ class StoredDataset:
             raise OutputError(f"{self._shown} is read-only", remedy="Name a folder, or a URL such as s3://bucket/x.")
         if self.url.lower().startswith("hf://"):
             raise OutputError(
-                f"{self.url} is on the Hub", remedy="Name it with --repo USER/NAME: one commit shows all."
+                f"{self.url} is on the Hub", remedy="Pass it with --repo USER/NAME: one commit shows all."
             )
         try:
             self._filesystem, root = url_to_fs(self.url)

@@ -45,7 +45,7 @@ def _one(node: Any, depth: int) -> str:
         return ""
     if name == f"{_W}r":  # text that was typed into a formula
         return "".join(signs.quoted(each.text or "") for each in node.iterfind(f"{_W}t"))
-    # Properties: those with a meaning are read by the element that they are of.
+    # Properties: those with a meaning are read by their element.
     if name.endswith("Pr"):
         return ""
     write = _WRITERS.get(name)
@@ -101,7 +101,7 @@ def _scripts(node: Any, depth: int) -> str:
     base = _part(node, "e", depth)
     if node.tag == f"{_M}sPre":
         return f"{{}}{scripts}{base}"
-    # Without braces the script would be of the last character alone.
+    # Without braces the script would apply to the last character alone.
     return f"{{{base}}}{scripts}" if len(base) > 1 and not base.isalpha() else f"{base}{scripts}"
 
 

@@ -128,7 +128,7 @@ def refuse_strict(path: Path | IO[bytes]) -> None:
     """Refuse a package whose elements have other names, which the libraries for Word and PowerPoint do not know.
 
     Raises:
-        UnsupportedInputError: It is of that kind.
+        UnsupportedInputError: It is a Strict Open XML file.
     """
     with opened(path) as archive:
         if _STRICT in (archive.read(_RELATIONS) if _RELATIONS in archive.namelist() else b""):

@@ -288,7 +288,7 @@ class _Reader:
         self._decode()
 
     def _scan(self, start: int) -> int | None:
-        """Read tokens up to binary data; returns its end, or None. Most words are of looks, and are quick."""
+        """Read tokens up to binary data; returns its end, or None. Most words only set the style, and are quick."""
         data = self._data
         for token in _TOKEN.finditer(data, start):
             kind, state = token.lastindex, self._state
@@ -437,7 +437,7 @@ class _Reader:
         match word:
             case "plain":
                 state.font, state.is_hidden, state.is_deleted = self._default_font, False, False
-                # A link is of the field around the text, not of its font: \plain does not end it.
+                # A link belongs to the field around the text, not to its font: \plain does not end it.
                 state.marks = tuple(mark for mark in state.marks if mark[0] is Mark.LINK)
             case "nosupersub":
                 state.marks = _marked(_marked(state.marks, Mark.SUPERSCRIPT, False), Mark.SUBSCRIPT, False)
@@ -629,7 +629,7 @@ class _Reader:
                 last.picture = msgspec.structs.replace(last.picture, alternative=text)
             state.story.beside += Inline(text if name == "gtextUNICODE" else "").blocks()
         elif kind == "pict" and state.to not in ("listtext", "pntext"):
-            # Hexadecimal digits are broken into lines. An odd last one is of a file that was cut off.
+            # Hexadecimal digits are broken into lines. An odd last one means that the file was cut off.
             digits = _NO_HEX.sub("", text)
             data = self._binary or bytes.fromhex(digits[: len(digits) // 2 * 2])
             picture = Picture(data, self._values.get("wzDescription", ""))

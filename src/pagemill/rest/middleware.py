@@ -80,7 +80,7 @@ class Guard:
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Content-Security-Policy", API_POLICY)
-                # Results are of one key: no proxy may keep them for another.
+                # Results belong to one key: no proxy may keep them for another.
                 headers.setdefault("Cache-Control", "no-store")
                 headers["X-Request-Id"] = id
             await send(message)
@@ -112,7 +112,7 @@ class Guard:
         host = headers.get("host", "")
         if self._server.settings.is_loopback and _name(host) not in self._names:
             raise ForbiddenError(
-                "the Host header does not name this server", remedy="Name it with --allowed-host, if it is one."
+                "the Host header does not name this server", remedy="Pass it with --allowed-host, if it is one."
             )
         origin = headers.get("origin")
         # Browsers send no Origin with a plain link or image; those are requests that change nothing.

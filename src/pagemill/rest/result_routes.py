@@ -56,7 +56,7 @@ def router(server: Server) -> APIRouter:
         """The page as it was read: WebP, its longer side at most 2,000 pixels. Boxes are those of the record."""
         results = await server.results(id, owner)
         data, tag = await results.image(n, width, server.services.decoding, server.image_flight)
-        # The image is made first: its tag is of its bytes, as nothing else changes with a retried page.
+        # The image is made first: its tag is the digest of its bytes, as nothing else changes with a retried page.
         if request.headers.get("if-none-match") == f'"{tag}"':
             return Response(status_code=304)
         return Response(data, media_type="image/webp", headers=_LONG | {"ETag": f'"{tag}"'})

@@ -51,7 +51,7 @@ class PageIndex(ABC):
     parts: list[IndexPart]
     """The parts to rank by, in the order of ``IndexPart``."""
     spelling: Collection[IndexPart]
-    """The parts whose vectors are of the embedded engine."""
+    """The parts whose vectors come from the embedded engine."""
 
     def __init__(self, view: Database) -> None:
         self._view = view

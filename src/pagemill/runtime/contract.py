@@ -147,7 +147,7 @@ def _checked_element(element: PageElement) -> PageElement:
 
 
 def _typed(answer: R, kind: type[R]) -> R:
-    """An answer whose values, numpy's included, are of the types that its class declares."""
+    """An answer whose values, including numpy's, have the types that its class declares."""
     plain = msgspec.to_builtins(answer, builtin_types=[bytes], enc_hook=methodcaller("tolist"))
     return msgspec.convert(plain, kind)
 

@@ -221,7 +221,7 @@ def _has_word(name: str, split: str) -> bool:
 
 
 def is_document(name: str) -> bool:
-    """Whether a file of a dataset is of a kind that pagemill reads, by its name."""
+    """Whether pagemill reads a file of a dataset, by its name."""
     return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 

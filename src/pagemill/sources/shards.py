@@ -49,7 +49,7 @@ _END_MARK_BYTES = 4
 """Bytes of the shortest end-of-stream mark (Arrow before 0.15)."""
 _ID_COLUMNS = ("id", "page_id")
 _BYTES = "Store the file of each page image in a column of binary data, or in one of structs with `bytes`."
-_ONE_IMAGE_A_ROW = "Give each image a row of its own: page by page, in the order in which they belong together."
+_ONE_IMAGE_A_ROW = "Put each image in its own row, in page order."
 _IMAGE_NAMES = ("image", "page_image", "img", "page", "bytes", "content")
 """Order of preference among image columns; also the names of plain binary columns that count as one."""
 _NEVER_TEXT = ("image", "images", "page_image", "page_images", "img")

@@ -146,7 +146,7 @@ class Database:
     Args:
         file: The database; created when it is missing.
         read_only: Others may write at the same time. Every answer is a snapshot; until an iterator is exhausted, other
-            answers are of the same snapshot.
+            answers come from the same snapshot.
         trial: Never commit, to find out what a run would do.
         accept: Raises for the database of another program or version; by default for all but that of a run.
         repair: The remedy when the file is damaged.
@@ -243,7 +243,7 @@ class Database:
 
     @contextlib.contextmanager
     def moment(self) -> Iterator[None]:
-        """A block in which all answers are of one snapshot."""
+        """A block in which all answers come from one snapshot."""
         with self._errors():
             self._connection.execute("BEGIN")
         try:

@@ -47,7 +47,7 @@ def rebuild_database(out: Path) -> None:
         )
     temporary = final.with_name(final.name + TEMPORARY_SUFFIX)
     _delete(temporary, "", *_JOURNAL)
-    # Counted again from the records that are found: those of the old database may be of records that are lost.
+    # Counted again from the records that are found: those of the old database may include records that are lost.
     summary.restore(Counters())
     with RunDatabase(temporary) as run:
         run.begin(summary)

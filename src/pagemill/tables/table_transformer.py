@@ -194,7 +194,7 @@ def find_structure_weights(model: str | None) -> Path:
         if found is None:
             raise MissingInputError(
                 f"the weights of {STRUCTURE} are not on this machine",
-                remedy=f"Download them: pagemill models download {STRUCTURE} {DETECTION}. Or name a folder with "
+                remedy=f"Download them: pagemill models download {STRUCTURE} {DETECTION}. Or pass a folder with "
                 "--table-model.",
             )
         return found

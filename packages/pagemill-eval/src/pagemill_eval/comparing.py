@@ -72,11 +72,11 @@ def compare(benchmark: Benchmark, first: BenchmarkResult, second: BenchmarkResul
     """Compare two evaluations.
 
     Raises:
-        InputError: They are of different benchmarks or rules, or have no sample in common.
+        InputError: They have different benchmarks or rules, or have no sample in common.
     """
     if (first.benchmark, first.rules) != (second.benchmark, second.rules):
         raise InputError(
-            f"the first result is of {first.benchmark} by {first.rules} rules, the second of {second.benchmark} by "
+            f"the first result is for {first.benchmark} by {first.rules} rules, the second for {second.benchmark} by "
             f"{second.rules} rules",
             remedy="Compare results of one benchmark and the same --rules.",
         )

@@ -221,7 +221,7 @@ class _Forests:
         """A forest that is a tree: where the other is one as well, their roots are matched."""
         before = table[members, step - 1]
         for cells, trees, tree_nodes in self._levels:
-            # The other tree's nested keys are of earlier levels: their distances to these nodes are there already.
+            # The other tree's nested keys belong to earlier levels: their distances to these nodes are there already.
             values = self._distances[nodes].take(self._node[cells], axis=1)
             values += self._count[self._rest[cells]] - self._offset[cells]
             values[:, trees - cells.start] = before[:, trees - 1] - 1.0 + self._rename[nodes[:, None], tree_nodes]

@@ -127,7 +127,7 @@ def facts_of(page: PageResult) -> bytes:
 
 
 def is_current(data: bytes) -> bool:
-    """Whether stored facts are of this version."""
+    """Whether stored facts were derived by this version."""
     # In MessagePack the header of the array is one byte, and a number below 128 the next one: nothing has to be
     # decoded.
     return data[1:2] == bytes([FACTS_VERSION])

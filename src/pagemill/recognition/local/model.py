@@ -63,7 +63,7 @@ def find_checkpoint(card: ModelCard, weights: str | None) -> Path:
         if folder is None:
             raise MissingInputError(
                 f"the weights of {card.name} are not on this machine",
-                remedy=f"Download them: pagemill models download {card.name}. Or name a folder: --recognition-weights.",
+                remedy=f"Download them: pagemill models download {card.name}. Or pass a folder: --recognition-weights.",
             )
         return folder.resolve()
     folder = Path(weights).expanduser()

@@ -59,7 +59,7 @@ def reading_card(settings: RecognitionSettings) -> tuple[ModelCard, ReadingMode]
     """The card of the model that reads, and what it is sent.
 
     Raises:
-        UsageError: There is no such model card, it is of another kind, or it cannot read what it is to.
+        UsageError: There is no such model card, it has another kind, or it cannot read what it is to.
     """
     card = load_card(settings.model, ModelKind.RECOGNITION)
     reads = settings.reading or card.reads

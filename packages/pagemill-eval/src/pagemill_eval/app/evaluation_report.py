@@ -150,7 +150,7 @@ def sample_images(samples: Sequence[Sample]) -> Images:
             if b"%PDF-" in data[:1024]:
                 return None
             return encode_preview(decode_image(data, name=sample_id).pixels)
-        except PagemillError:  # the report is of texts; a deleted image is shown as missing
+        except PagemillError:  # the report compares texts; a deleted image is shown as missing
             return None
 
     return image

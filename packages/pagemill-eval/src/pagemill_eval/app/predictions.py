@@ -77,7 +77,7 @@ def predict(
     if benchmark.kind is Kind.JSON and not options.settings.recognition.servers:
         raise UsageError(
             f"{benchmark.title} asks for fields, which a model behind a server extracts",
-            remedy="Name it with --server URL and --model, or score predictions with --predictions.",
+            remedy="Pass it with --server URL and --model, or score predictions with --predictions.",
         )
     folder = out / PREDICTIONS
     failures: dict[str, str] = {}

@@ -136,7 +136,7 @@ def run_benchmark(
     """  # noqa: D301 - click wants the control character
     console = messages(quiet=quiet)
     if predictions is not None and (parsing := _flags_of_parsing()):
-        raise click.UsageError(f"--predictions scores what is there: leave out {' and '.join(parsing)}")
+        raise click.UsageError(f"--predictions parses nothing: leave out {' and '.join(parsing)}")
     benchmark = benchmarks.create(benchmark_name)
     place = benchmark_data(benchmark, data, console.note)
     samples = benchmark.load(place)[:first]

@@ -39,7 +39,7 @@ _Cost = tuple[float, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Formula:
-    """A predicted formula or a part of it, and the number of what it is of."""
+    """A predicted formula or a part of it, and the number of its element."""
 
     element: Element
     source: int
