@@ -309,7 +309,7 @@ class PageReader:
         clear = script is not None and shares[script] >= _SCRIPT_CLEAR and len(lines) >= ENOUGH_LINES
         sure = script is not None and (poor or clear or script == "VIETNAMESE")
         if self._plan.languages is None and (illegible or (sure and script != "VIETNAMESE")):
-            named, remedy = "a script that", "Name its language with --lang; docs/languages.md lists what to install."
+            named, remedy = "a script that", "Pass its language with --lang; docs/languages.md lists what to install."
             if script is not None:
                 named, remedy = f"{title_of_script(script)}, which", remedy_for([LANGUAGE_OF_SCRIPT[script]])
             raise LanguageError(f"the page is in {named} no installed engine reads", remedy=remedy)
