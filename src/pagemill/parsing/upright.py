@@ -153,10 +153,8 @@ def _level(line: TextLine) -> TextLine:
     One that runs across the page stays as it is, and one that stands on its head keeps its outline, which tells its
     direction.
     """
-    if runs_across(line):
+    if runs_across(line) or abs(direction(line)) > _HEAD_DOWN:
         return line
     _, y1, _, y2 = line.box
-    if abs(direction(line)) > _HEAD_DOWN:
-        return line
     words = tuple(msgspec.structs.replace(word, box=(word.box[0], y1, word.box[2], y2)) for word in line.words)
     return msgspec.structs.replace(line, polygon=None, words=words)
