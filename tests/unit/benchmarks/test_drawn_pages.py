@@ -108,7 +108,7 @@ def _page_with_a_cross(x: float, y: float) -> np.ndarray:
 
 @pytest.mark.parametrize("severity", [0.0, 1.0])
 @pytest.mark.parametrize("place", [(0.2, 0.15), (0.8, 0.5), (0.5, 0.85)])
-def test_the_camera_tells_where_a_point_of_the_page_is(severity: float, place: tuple[float, float]) -> None:
+def test_the_camera_shows_where_a_point_of_the_page_is(severity: float, place: tuple[float, float]) -> None:
     import cv2
 
     taken = photograph(_page_with_a_cross(*place), severity, seed=3)
