@@ -116,3 +116,9 @@ def test_a_line_that_is_lit_evenly_stays_as_it_is():
     line = np.full((36, 600, 3), 250, np.uint8)
     line[8:28, 20:580:9] = 30
     assert line_evenly_lit(line) is line
+
+
+def test_a_line_of_light_letters_on_dark_paper_stays_as_it_is():
+    line = np.full((36, 600, 3), (20, 40, 110), np.uint8)
+    line[8:28, 20:300:9] = 245  # else the paper beyond them would become white
+    assert line_evenly_lit(line) is line
