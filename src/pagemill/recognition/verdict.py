@@ -50,6 +50,11 @@ class Line(msgspec.Struct, eq=False):
     shares: dict[str, float] | None = None
     """Result of :func:`script_shares`, if computed."""
 
+    def take(self, other: Line) -> None:
+        """Become another reading, with its image and place."""
+        self.quad, self.image, self.text, self.engine = other.quad, other.image, other.text, other.engine
+        self.unread = other.unread
+
 
 def mean_shares(lines: list[Line]) -> dict[str, float]:
     """The scripts of some lines together."""
@@ -107,6 +112,16 @@ def is_latin(line: Line) -> bool:
 def may_hold_more(line: Line) -> bool:
     """Whether a line on a page that holds another script may hold some of it."""
     return line.unread > _SOME_FOREIGN or line.text.confidence < DOUBTFUL
+
+
+def is_sure(line: Line) -> bool:
+    """Whether a line reads well."""
+    return line.text.confidence >= UNSURE
+
+
+def is_unsure(line: Line) -> bool:
+    """Whether a line of text reads badly, or leaves much of its ink unread."""
+    return is_long(line) and (line.text.confidence < DOUBTFUL or line.unread > FOREIGN_LINE)
 
 
 def may_be_mixed(line: Line) -> bool:
