@@ -223,7 +223,7 @@ def extract(
 
 
 def _options(function: str, given: Mapping[str, Any], keywords: type) -> ParseOptions:
-    """The settings that keyword arguments stand for.
+    """The settings from keyword arguments.
 
     Raises:
         TypeError: There is no such keyword.
@@ -318,7 +318,7 @@ def _document(parsed: Sequence[ParsedPage]) -> Document:
 
 
 def _inputs(source: Source | Sequence[Source]) -> list[str | Path | bytes]:
-    """What the runtime takes, of one source or several.
+    """The inputs of the runtime for one or several sources.
 
     Raises:
         UsageError: A source has another type.
@@ -402,7 +402,7 @@ def _python_words() -> Iterator[None]:
 
 
 def _in_python_words(page: ParsedPage) -> ParsedPage:
-    """A page whose errors speak as :func:`_python_words`."""
+    """A page whose errors are worded by :func:`_python_words`."""
     page.record.errors = [
         msgspec.structs.replace(
             error,

@@ -44,7 +44,7 @@ class PagemillError(Exception):
     exit_code: ExitCode = ExitCode.INTERNAL
     category: str = "internal"
     retryable: bool = True
-    """Whether an isolated retry of a page that failed so may succeed."""
+    """Whether an isolated retry of the failed page may succeed."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -111,7 +111,7 @@ class EmptyPageError(InputError):
 
 
 class EncryptedError(PagemillError):
-    """A document needs a password, or the one given is wrong."""
+    """A password is missing or wrong."""
 
     exit_code = ExitCode.ENCRYPTED
     category = "encrypted"
@@ -203,7 +203,7 @@ class ServerError(PagemillError):
 
 
 FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
-"""Errors of one item that every further one would raise as well: work on many ends with them."""
+"""Errors that every further item would raise as well: they end the work on many items."""
 
 
 def lacks_extra(message: str, extra: str) -> MissingDependencyError:

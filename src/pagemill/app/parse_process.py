@@ -111,5 +111,5 @@ def parse_words(
 
 
 def word_of(path: Path) -> str:
-    """A path as a word of a command line that is not taken for an option."""
+    """A path as a command line argument that cannot be mistaken for an option."""
     return f"./{path}" if str(path).startswith("-") else str(path)

@@ -45,7 +45,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
         self._nodes = NodeRates()
 
     def opened(self, finished_before: int) -> None:
-        """Print how many pages need not be parsed again; a process that takes over from another prints nothing."""
+        """Print the number of pages that are already finished; nothing in a process that replaces another."""
         if finished_before and self._life.number == 0:
             self._console.note(f"Resuming: {count(finished_before, 'page')} finished before.")
 
@@ -157,7 +157,7 @@ def print_summary(outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float
 
 
 def print_skipped(outcome: RunOutcome, console: LenientConsole) -> None:
-    """Name what was not read of the inputs; nothing if all was."""
+    """Report skipped inputs; nothing if there are none."""
     if by_suffix := outcome.skipped_files:
         files = count(sum(by_suffix.values()), "file")
         kinds = "another kind" if files.startswith("1 ") else "other kinds"

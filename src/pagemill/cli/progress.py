@@ -1,4 +1,4 @@
-"""What all commands print: messages, a bar on a terminal, events of servers, failures."""
+"""Output shared by commands: messages, a progress bar, events of servers, failures."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def print_log(console: LenientConsole, verbosity: int) -> None:
 
 
 class ProgressBar:
-    """A bar on a terminal while the block lasts; nothing elsewhere, nor with ``--quiet``. A context manager.
+    """A progress bar on a terminal; nothing elsewhere or with ``--quiet``. A context manager.
 
     Args:
         console: Where to draw.

@@ -225,7 +225,7 @@ class AsyncClient:
         return (await self._request("GET", f"/v1/jobs/{id}/documents/{name}")).text
 
     async def download(self, id: str, path: str | Path) -> Path:
-        """Write all documents, pictures and records of a job into a zip file, which is whole or not there.
+        """Write all documents, pictures and records of a job into a zip file, atomically.
 
         Where pages are missing, there is an :class:`IncompleteResultsWarning`.
 
@@ -306,7 +306,7 @@ class AsyncClient:
     async def _attempt(
         self, method: str, path: str, attempt: int, *, last: bool, stream: bool = False, **arguments: Any
     ) -> httpx.Response | None:
-        """The answer, to be closed if it is a stream; None, after a pause, where the request is to be repeated.
+        """The answer, to be closed if it is a stream; None, after a pause, if the request should be repeated.
 
         Raises:
             PagemillError: The server refuses the request; on the last attempt also if it does not answer.

@@ -1,4 +1,4 @@
-"""Which way text runs: Hebrew, Arabic and their neighbours from right to left."""
+"""Direction of text: Hebrew, Arabic and related scripts run from right to left."""
 
 from __future__ import annotations
 

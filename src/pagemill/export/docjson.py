@@ -63,7 +63,7 @@ class DocJSON(msgspec.Struct, kw_only=True):
     schema_version: str
     doc_id: str
     source: str
-    """Where the document came from, as the user named it."""
+    """Source of the document, as the user named it."""
     pages: list[DocumentPage]
     page_count: int
     """Pages in this file."""

@@ -1,4 +1,4 @@
-"""API keys: whose request it is. Keys are never stored or logged, and are dropped after start-up."""
+"""API keys identify the owner of a request. They are never stored or logged, and are dropped after start-up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KeyRing:
         return bool(self._hashes)
 
     def owner(self, headers: Mapping[str, str]) -> str:
-        """Who sends a request: the hash of the key.
+        """The owner of a request: the hash of its key.
 
         Raises:
             UnauthorizedError: The key is missing or wrong.

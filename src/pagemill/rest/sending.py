@@ -1,4 +1,4 @@
-"""Jobs that arrive by any of the APIs: received, stored, waited for."""
+"""Job submission for all APIs: receive, store, wait."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class Sending:
         return row
 
     def _digest(self, options: dict[str, Any], collection: str | None) -> bytes:
-        """What the request is: names, contents or URLs of its files, options, collection."""
+        """Digest of the request: names, contents or URLs of its files, options, collection."""
         sent: list[Any] = [options, collection]
         for each in self.documents:
             content = each.url

@@ -134,7 +134,7 @@ class DecodingProcess:
             raise WorkerCrashError(f"a decoding process returned an invalid response: {error}") from error
 
     def _crash(self) -> WorkerCrashError:
-        """The error for a process that closed its output: it is about to end by itself, if it did not already."""
+        """The error for a process that closed its output: it exits on its own."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_TIMEOUT_S)
         self.kill()

@@ -128,7 +128,7 @@ class FlightControl:
         self._waiting: list[_Waiting] = []
 
     def unbound(self) -> None:
-        """Let the number of pages alone be bounded."""
+        """Bound only the number of pages."""
         self.max_bytes, self._max_with_pixels, self._enough_requests = sys.maxsize, math.inf, math.inf
 
     async def enter(self, estimated_bytes: int, share: Share | None = None) -> Ticket:
@@ -153,7 +153,7 @@ class FlightControl:
             self.changed.set()
 
     async def empty(self) -> None:
-        """Wait until no page is in flight; nobody else may be waiting to enter."""
+        """Wait until no page is in flight; no other caller may be waiting to enter."""
         while self.tickets:
             self.changed.clear()
             await self.changed.wait()
@@ -196,7 +196,7 @@ class Ticket:
         self.shrink(0)
 
     def pixels_gone(self, *, kept_bytes: int, requests: int) -> None:
-        """The page has let its pixels go, and waits for answers.
+        """The page has released its pixels, and waits for answers.
 
         Args:
             kept_bytes: What is kept of it: crops, prepared requests.
@@ -218,7 +218,7 @@ class Ticket:
         self._flight.changed.set()
 
     def leave(self) -> None:
-        """Count the page out, with whatever it still holds."""
+        """Remove the page, with everything that it still holds."""
         if self in self._flight.tickets:
             self._flight.tickets.remove(self)
             self.share.add(-1)

@@ -15,7 +15,7 @@ from pagemill.runtime.once import Once
 from pagemill.runtime.threads import ComputeThreads
 
 _OWN = "formulanet"
-"""The embedded engine comes last: one that somebody installed is meant to be used."""
+"""The embedded engine comes last: an installed one is preferred."""
 
 
 class FormulaReading:

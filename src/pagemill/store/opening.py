@@ -36,7 +36,7 @@ _START = "Leave out --resume=required and --retry-failed to start one."
 
 
 class OpenMode(Enum):
-    """What to do with what an output directory holds."""
+    """How to treat the content of an output directory."""
 
     AUTO = "auto"
     """Resume a run with the same settings; start one if there is none."""

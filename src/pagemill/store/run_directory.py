@@ -45,7 +45,7 @@ _DROPPED_TOGETHER = 10_000
 
 
 class RunDirectory:
-    """Everything that a run writes, and its knowledge of earlier invocations.
+    """The files of a run, and the state of earlier invocations.
 
     Methods that write are called from one thread at a time; the catalogue from any. Memory grows with the pages in
     flight or postponed and with sources that do not open, not with the pages of the run.
