@@ -1,4 +1,4 @@
-"""Checkpoints of transformers: loaded whole or not at all, offline, without running their code unless asked to."""
+"""Checkpoints of transformers: loaded completely, offline, and without running their code unless requested."""
 
 from __future__ import annotations
 

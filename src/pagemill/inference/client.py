@@ -314,7 +314,7 @@ class ServerClient:
         begin: Callable[..., Coroutine[Any, Any, None]],
         *arguments: object,
     ) -> None:
-        """Wait for what is done once for all requests to a server that need it at the same time."""
+        """Wait for a task that is shared by concurrent requests to a server."""
         task = tasks.get(server)
         if task is None or task.done():
             task = tasks[server] = asyncio.create_task(begin(server, *arguments))

@@ -35,7 +35,7 @@ _BEGUN = (
     b"\r\n"
     rb"\par \pard\plain\f0\fs20\b\i\u\tab\tx"
 )
-"""What compressed rich text refers to as if it had come before."""
+"""The dictionary with which compressed rich text starts."""
 _HEADER = 16
 _WINDOW = 4096
 """Bytes to which it refers back."""
@@ -52,7 +52,7 @@ _MOST_DEPTH = 20
 
 
 class Unread(MessageDefect):
-    """Something of a message that is not read."""
+    """Unread parts of a message."""
 
 
 def message_of(path: Path) -> EmailMessage:
@@ -186,7 +186,7 @@ class _Reader:
         return found
 
     def _cut(self, folder: str) -> list[str]:
-        """What of a message, its attachments included, is shorter than its properties say."""
+        """Parts of a message, including attachments, that are shorter than declared."""
         lost = []
         for path in [each for each in self._declared if each.startswith(folder)]:
             size, name, kind = self._declared.pop(path), path[-8:-4], path[-4:]

@@ -174,7 +174,7 @@ class Library:
             return _Scope(view, owner, collection, run, languages).search(query, vectors=vectors, top=top)
 
     def _fit(self) -> None:
-        """Count again how rare n-grams are, if the library has grown or shrunk a lot."""
+        """Recompute the rarity of n-grams, if the library has grown or shrunk much."""
         with self._reading() as view:
             pages = view.one("SELECT count(*) FROM pages")
             counted = self._counted()
