@@ -24,7 +24,7 @@ from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DecodedLayout, DetectedRegion, JpegLayoutEngine, LayoutEngine
 from pagemill.layout.settings import LayoutSettings
-from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
+from pagemill.recognition.base import DetectedLine, Problem, RecognizedFormula, RegionReader
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
@@ -256,6 +256,10 @@ class Services:
     async def read(self, pixels: Pixels, languages: Sequence[str] | None, *, bends: bool = False) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
         return await self._text.read(pixels, languages, bends=bends)
+
+    async def detect_lines(self, pixels: Pixels) -> list[DetectedLine]:
+        """Find all lines of text."""
+        return await self._text.detect(pixels)
 
     async def table_engine(self) -> StructureModel:
         """The model for rows and columns of tables, loaded."""
