@@ -228,12 +228,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     Knows ``MemoryError``, ``torch.OutOfMemoryError`` (by its name: nothing is imported for it), and the messages of
     ONNX Runtime, CUDA's libraries and OpenCV, which raise a general class for it.
     """
+    # By name: importing PyTorch to compare a class would take seconds.
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"MemoryError", "OutOfMemoryError"}) or _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def is_no_space(error: OSError) -> bool:
     """Whether the disk is full or over quota, or the file as large as the system or its filesystem allows."""
+    # NFS and quotas report EDQUOT, and a process over `ulimit -f` gets EFBIG.
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -35,4 +35,5 @@ class PagemillLoader(BaseLoader):
     def lazy_load(self) -> Iterator[Document]:
         """Yield the chunks; their text begins with the headings above them."""
         for chunk in chunks_of(self.source, self.chunking, self.parsing):
+            # With the headings: LangChain embeds only the text of a document.
             yield Document(page_content=chunk.contextualized, id=chunk.id, metadata=citation(chunk))

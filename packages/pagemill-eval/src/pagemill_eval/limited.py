@@ -52,6 +52,7 @@ def run_limited(
         OSError: The program cannot be started.
     """
     limits = ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, _MOST_WRITTEN), (resource.RLIMIT_CPU, cpu_seconds))
+    # A minimal environment: LaTeX and its helpers read variables that change their output.
     variables = {"PATH": os.defpath} | {name: os.environ[name] for name in _KEPT if name in os.environ}
     reason = ""
     with (folder / "output").open("wb") as output:
@@ -62,10 +63,12 @@ def run_limited(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            # Its own process group, so that everything that it started can be killed with it.
             start_new_session=True,
         )
         try:
             if sys.platform == "linux":
+                # After the start: a preexec_fn is not safe in a process with threads.
                 for what, most in limits:
                     resource.prlimit(process.pid, what, (most, most))
             process.wait(seconds)

@@ -112,6 +112,7 @@ def evaluate(
         InputError: None of the pages that answer is in the index.
     """
     known = set(known_pages)
+    # Grades of 0 are judged and irrelevant: to count them would make every ranking better.
     gold = {page for query in queries for page, grade in query.relevant.items() if grade > 0}
     if not known:
         raise InputError("there is no page in the index", remedy="Parse something, then index it.")
@@ -123,9 +124,11 @@ def evaluate(
     rankings: dict[str, dict[str, list[str]]] = {}
     for done, query in enumerate(queries, start=1):
         for part, pages in rank(query).items():
+            # Cut off: measures look no deeper, and a run of millions of pages would not fit into the result.
             rankings.setdefault(part, {})[query.id] = list(pages)[:DEPTH]
         if report:
             report(done)
+    # Of relevant pages alone: these are the ones whose duplicates may unfairly outrank them.
     duplicates = {page: others for page in sorted(gold & known) if (others := duplicates_of(page))}
     return RetrievalResult(
         scorer=scorer(),

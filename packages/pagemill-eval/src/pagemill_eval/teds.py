@@ -82,6 +82,7 @@ def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> f
     predicted, true = _first_table(predicted_html), _first_table(true_html)
     if predicted is None or true is None:
         return 0.0
+    # The larger tree divides the distance, as published: padding a prediction with cells must cost.
     nodes = max(descendants(predicted), descendants(true))
     one, two = (table_tree(element, structure_only, ("td", "th")) for element in (predicted, true))
     return _similarity(one, two, nodes)
