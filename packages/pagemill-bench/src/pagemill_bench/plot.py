@@ -73,7 +73,7 @@ def _shortened(text: str) -> str:
 
 
 def page_html(svg: str, title: str, tables: str) -> str:
-    """A page with a plot and what else there is to say, in preformatted text."""
+    """A page with a plot and a preformatted text."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         "<style>body{font:14px/1.4 sans-serif;margin:2em;color:#222}pre{overflow-x:auto}</style></head>\n"

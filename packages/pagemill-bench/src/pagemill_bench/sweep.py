@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Until the server was ready."""
     levels: tuple[Level, ...] = ()
     failure: str | None = None
-    """Why there is no measurement, or none that counts."""
+    """The reason for a missing or invalid measurement."""
     log: str = ""
     """The end of the server's log, if it did not start."""
 

@@ -91,7 +91,7 @@ def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> f
 def reference_teds(
     predicted_html: str, true_html: str, structure_only: bool = False, most_nodes: int | None = None
 ) -> float:
-    """The reference scorer to the letter: PubTabNet's.
+    """The exact rules of the reference scorer, PubTabNet's.
 
     Only a table directly below ``<body>`` counts, so that a fragment without ``<html>`` scores 0; a header cell
     (``th``) has no text, and its spans are not compared. An error of the reference scorer, such as of spans that are no

@@ -89,7 +89,7 @@ def anls(predicted: str, answers: Iterable[str], threshold: float = ANLS_THRESHO
 
 
 def bleu_counts(predicted: str, truth: str) -> list[int]:
-    """What BLEU counts of one text: common n-grams and predicted ones for n of 1 to 4, both numbers of words."""
+    """Counts of BLEU for one text: common n-grams and predicted ones for n of 1 to 4, both numbers of words."""
     one, two = _words(predicted), _words(truth)
     common = [(_ngrams(one, n) & _ngrams(two, n)).total() for n in _ORDERS]
     return [*common, *(max(0, len(one) - n + 1) for n in _ORDERS), len(one), len(two)]

@@ -53,7 +53,7 @@ class _KeptScore(SampleScore, frozen=True, kw_only=True):
     """A line of ``scores.jsonl``."""
 
     key: str
-    """SHA-256 of all that the score follows from."""
+    """SHA-256 of all inputs of the score."""
 
 
 def benchmark_data(benchmark: Benchmark, given: str | None, note: Callable[[str], object]) -> Path:

@@ -120,7 +120,7 @@ def _parse(
     quiet: bool,
     report: Callable[[int, int, str], object],
 ) -> None:
-    """Parse pages with all of pagemill; images of one table, formula or text as a page that is one such region."""
+    """Parse pages with the whole pipeline; images of one table, formula or text as a page with one region."""
     if kind not in _LABELS:
         parse_inputs([folder], run, options, directory, quiet=quiet)
         return
@@ -161,7 +161,7 @@ class _Progress(ParseDisplay):
 
 
 def _by_schema(samples: Sequence[Sample]) -> Iterator[list[Sample]]:
-    """Samples that ask for the same fields."""
+    """Samples with the same fields."""
     groups: dict[str, list[Sample]] = {}
     for sample in samples:
         schema = msgspec.json.encode(sample.schema, order="deterministic")
