@@ -185,7 +185,7 @@ def extract(
     """Extract the values that a schema describes, each with its page and box.
 
     Args:
-        source: What :func:`stream` takes; or a run directory, which is not parsed again.
+        source: A source as for :func:`stream`; or a run directory, which is not parsed again.
         schema: A pydantic model, a msgspec struct, a dataclass, a JSON Schema, or the path of one.
         images: Send the images of the pages with their text.
         **options: As of :func:`stream`. ``recognition`` names the model and its servers.

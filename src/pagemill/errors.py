@@ -37,8 +37,8 @@ class PagemillError(Exception):
     """Base of all errors that pagemill raises on purpose.
 
     Args:
-        message: What went wrong, with the name of the file, page or option concerned.
-        remedy: What the user can do about it; None if the message is enough.
+        message: The error, with the name of the file, page or option concerned.
+        remedy: Advice for the user; None if the message is enough.
     """
 
     exit_code: ExitCode = ExitCode.INTERNAL

@@ -60,8 +60,8 @@ async def describe_run(
 
     Args:
         out: The run directory.
-        settings: What is described, by which model.
-        sources: Where the parsed files are now, for pictures that the run does not hold: of tables, or all of them.
+        settings: Kinds to describe, and the model.
+        sources: Current location of the parsed files, for pictures that are not in the run: of tables, or all of them.
         report: Called with the number of pages that are done, that of all, and what they are.
 
     Raises:

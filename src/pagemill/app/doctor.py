@@ -101,7 +101,7 @@ def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | N
     Args:
         areas: The tasks.
         servers: Base URLs of model servers that should answer.
-        vllm: Where vLLM is, as for ``serve-model --vllm``.
+        vllm: Location of vLLM, as for ``serve-model --vllm``.
     """
     checks: dict[Area, list[_Check]] = {
         Area.MACHINE: [

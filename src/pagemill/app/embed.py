@@ -113,7 +113,7 @@ async def embed(
     Args:
         out: The run directory; the run may still be in progress.
         engine: Not closed here.
-        options: What to embed.
+        options: What to embed and how.
         report: Called with the number of pages or queries that are done, that of all, and what they are.
 
     Raises:

@@ -198,8 +198,8 @@ async def extract(
         out: The run directory.
         schema: Schema of the values.
         model: The model and its servers.
-        options: What the model gets.
-        sources: Where the parsed files are now, for the images of pages.
+        options: Input options of the model.
+        sources: Current location of the parsed files, for the images of pages.
         report: Called with the number of documents that are done, that of all, and what they are.
 
     Raises:

@@ -79,7 +79,7 @@ class PageImages:
 
         Args:
             reader: The run; used from threads, one at a time, during :meth:`find`.
-            sources: Where the parsed files are now.
+            sources: Current location of the parsed files.
 
         Raises:
             MissingInputError: One of its inputs does not exist.

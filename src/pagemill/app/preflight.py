@@ -86,8 +86,8 @@ async def find_nothing_to_do(
     Args:
         out: The run directory; it need not exist.
         inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
-        options: What to parse, and how; the server of a model need not be there.
-        directory: What to do with what ``out`` holds.
+        options: Inputs and options of parsing; model servers need not be running.
+        directory: How to treat the content of ``out``.
 
     Returns:
         None if there is work left, or if that is not certain.

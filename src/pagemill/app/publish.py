@@ -84,9 +84,9 @@ def made_dataset(
 
     Args:
         out: The run directory.
-        options: How the dataset is made.
-        target: Where it will be published; None after a dry run.
-        sources: Where the parsed files are now.
+        options: Options of the dataset.
+        target: Target of the publication; None after a dry run.
+        sources: Current location of the parsed files.
         report: Called with the number of steps that are done, and that of all.
 
     Raises:
@@ -114,8 +114,8 @@ class PublishedImages:
     Args:
         reader: The run.
         report: Called when the image of a page has been read, or cannot be.
-        sources: Where the parsed files are now.
-        wants: Whether the image of a page is wanted.
+        sources: Current location of the parsed files.
+        wants: Whether the image of a page is needed.
     """
 
     reader: RunReader

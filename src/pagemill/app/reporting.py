@@ -27,7 +27,7 @@ class ParseDisplay:
         Args:
             page: The page.
             total: Pages in the input, if known.
-            skipped: How many of these need no parsing: they finished in an earlier invocation, or are duplicates.
+            skipped: Number of these that need no parsing: finished earlier, or duplicates.
         """
 
     def postponed(self, page: ParsedPage) -> None:

@@ -101,7 +101,7 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
     """Take the reference corpus if no input is named, and the licence of an upload from the card of its dataset.
 
     Args:
-        options: What to do.
+        options: Options of the run.
         dry: The steps are only shown: a card that cannot be reached is noted.
 
     Returns:
@@ -156,7 +156,7 @@ def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
     """Plan the steps. Whatever is known to be wrong is reported now, not after hours of parsing.
 
     Args:
-        options: What to do.
+        options: Options of the run.
         dry: The steps are only shown: what this machine lacks is noted (:attr:`Serving.lacking`).
 
     Raises:
@@ -225,7 +225,7 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
     """Check what the steps need before anything is started.
 
     Args:
-        options: What to do.
+        options: Options of the run.
         steps: The plan.
         report: Called with each finding.
 

@@ -46,9 +46,9 @@ async def opened_run(
 
     Args:
         out: The run directory.
-        directory: What to do with what ``out`` holds.
+        directory: How to treat the content of ``out``.
         pipeline: Entered and prepared.
-        life: What this process knows about itself.
+        life: State of this process.
         again: A process before this one, which ended as ``life`` records, had the run open: it is resumed.
         progress: Shows the progress.
 

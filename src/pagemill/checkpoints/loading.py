@@ -75,7 +75,7 @@ def load_pretrained(kind: Any, folder: Path, dtype: torch.dtype, *, what: str, r
         folder: The checkpoint.
         dtype: Data type of its weights.
         what: Name of the model in errors, such as ``the layout model``.
-        remedy: How to get a complete checkpoint.
+        remedy: Remedy that shows how to get a complete checkpoint.
         **options: Further arguments of ``from_pretrained``.
 
     Raises:

@@ -32,8 +32,8 @@ class ParseProgress(ProgressBar, ParseDisplay):
     """Shows pages, pages/s, time left and failures of ``pagemill parse`` on standard error. A context manager.
 
     Args:
-        console: Where to draw.
-        life: What this process knows of the run, in which it may be one of several.
+        console: Console to draw on.
+        life: State of this process, which may be one of several of the run.
     """
 
     def __init__(self, console: LenientConsole, life: Life) -> None:
@@ -107,7 +107,7 @@ def print_summary(outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float
 
     Args:
         outcome: The outcome of the run; its counts are those of the directory.
-        vitals: What was done this time.
+        vitals: Counters of this invocation.
         out: The directory.
         seconds: Duration of this time.
     """

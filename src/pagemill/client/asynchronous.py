@@ -59,7 +59,7 @@ class AsyncClient:
         url: URL of the server, such as ``http://127.0.0.1:8080``.
         key: API key; None for a server without keys.
         timeout_s: Time limit of connecting, and of each wait for data.
-        retries: How often a request is repeated.
+        retries: Number of retries of a request.
         transport: Carries the requests, such as to a server in this process; None for the network.
 
     Raises:
@@ -114,7 +114,7 @@ class AsyncClient:
 
         Args:
             sources: Paths, or pairs of a name and the content; or URLs, if the server fetches some.
-            collection: What the job belongs to, for the search.
+            collection: Collection of the job, for the search.
             options: Options of ``pagemill.parse``, such as ``{"languages": ["ko", "en"], "pages": "1-3"}``.
             idempotency: A key of the caller: as long as the server keeps the job that was sent with it, that job is
                 returned. None for a new job.

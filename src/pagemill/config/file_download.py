@@ -29,7 +29,7 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
 
     Args:
         url: Its address.
-        target: Where to put it; its folder is made.
+        target: Target path; its folder is created.
         sha256: SHA-256 of its bytes, in hex digits.
         mirror: Another host that has it at the same path, such as ``http://mirror:8000``.
 

@@ -115,7 +115,7 @@ def hub_errors(repository: str) -> Iterator[None]:
     """Convert errors of the Hub's client within the block.
 
     Args:
-        repository: What is fetched.
+        repository: Repository to fetch.
 
     Raises:
         MissingDependencyError: The Hub's client is not installed.
@@ -187,9 +187,9 @@ def require_space(name: str, size: int, folder: Path, *, option: str) -> None:
     """Make sure that a download fits on a disk.
 
     Args:
-        name: What is to be fetched.
+        name: Name of the download, for messages.
         size: Bytes of it that are missing.
-        folder: Where to; it need not exist.
+        folder: Target folder; it need not exist.
         option: Names another disk.
 
     Raises:

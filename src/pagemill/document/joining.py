@@ -141,7 +141,7 @@ def join_pair(before: str, after: str, joint: str | None = None) -> str:
     Args:
         before: The first one.
         after: The second one.
-        joint: What takes the place of the hyphen at the end of the first one, where that is known.
+        joint: Replacement of the hyphen at the end of the first one, if known.
     """
     last, first = before[-1], after[0]
     # Addresses break anywhere, without a hyphen of their own.

@@ -149,7 +149,7 @@ def inline_html(text: str, spans: Sequence[Span] = (), *, pages: str | None = No
     Args:
         text: Without markup.
         spans: Its marks.
-        pages: What the addresses of pages begin with (``#page-``); None leaves them as the record names them.
+        pages: Prefix of page anchors (``#page-``); None leaves them as in the record.
     """
     return _html(nested(text, spans), pages) if spans else escape(text, quote=False)
 

@@ -195,7 +195,7 @@ def with_scripts(text: str, spans: tuple[Span, ...], notes: Collection[str] = ()
     Args:
         text: With its scripts as plain characters.
         spans: Its marks.
-        notes: What the notes of the page begin with.
+        notes: Prefix of the page's notes.
     """
     kept: list[Span] = []
     for span in spans:

@@ -111,7 +111,7 @@ def chunks(
     only where that alone is too long. Running heads and feet, page numbers and marginal notes are left out.
 
     Args:
-        document: What :func:`pagemill.parse` returns; or pages in page order, all of one document.
+        document: A document as returned by :func:`pagemill.parse`; or all pages of one document in page order.
         max_tokens: Most tokens of a chunk with the headings above it; 512 by default.
         tokenizer: The ``tokenizer.json`` of the model that will read the chunks; tokens are estimated without it.
         overlap: At most so many tokens of sentences and items are repeated from the chunk before, in one section.

@@ -197,7 +197,7 @@ def html_head(
         title: Title of the page.
         language: Its BCP-47 tag, where it is known.
         style: The text of its one style sheet.
-        policy: What the content security policy allows beside that.
+        policy: Additional sources in the content security policy.
         about: Metadata of the document by name; what is empty is left out.
     """
     # Documents come from strangers: whatever slips through must neither load nor run anything.

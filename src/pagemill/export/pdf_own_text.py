@@ -65,9 +65,9 @@ class OwnText:
 
         Args:
             holder: The page or form.
-            forms: Those of the page that are done, by what they are made of.
+            forms: Finished forms of the page, by their source.
             hidden: Names of the fonts of invisible text that is needed for its width.
-            visible: Whether visible text is taken out, too.
+            visible: Whether visible text is removed as well.
         """
         holder.Resources = resources = _copy(holder.get("/Resources"))
         if visible or hidden:

@@ -62,7 +62,7 @@ class ServerClient:
         servers: Base URLs.
         workers: Requests in flight per server; 0 for an adaptive limit.
         request_timeout_s: Time limit of one attempt, in seconds.
-        server_wait_s: How long a request waits while no server is reachable or all are busy, in seconds.
+        server_wait_s: Seconds that a request waits while no server is reachable or all are busy.
         api_key: Sent with every request.
     """
 

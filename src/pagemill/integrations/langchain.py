@@ -20,9 +20,9 @@ class PagemillLoader(BaseLoader):
     """Loads a file as chunks. ``id`` and ``metadata`` are enough to cite a chunk and to replace it later.
 
     Args:
-        source: What :func:`pagemill.parse` takes.
+        source: A source as for :func:`pagemill.parse`.
         parsing: Keyword arguments of :func:`pagemill.parse`, such as ``{"languages": ["ko"]}``.
-        **chunking: Those of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
+        **chunking: Keyword arguments of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
     """
 
     def __init__(

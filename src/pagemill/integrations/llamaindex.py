@@ -20,7 +20,7 @@ class PagemillReader(BaseReader):
 
     Args:
         parsing: Keyword arguments of :func:`pagemill.parse`, such as ``{"languages": ["ko"]}``.
-        **chunking: Those of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
+        **chunking: Keyword arguments of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
     """
 
     def __init__(self, *, parsing: dict[str, Any] | None = None, **chunking: Any) -> None:

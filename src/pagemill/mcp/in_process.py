@@ -28,7 +28,7 @@ def client_in_process(root: Path, cache: Path) -> AsyncClient:
 
     Args:
         root: The folder whose files are parsed: its documents are kept apart from those of others.
-        cache: Where parsed documents are kept.
+        cache: Folder of parsed documents.
 
     Raises:
         UsageError: There is no such folder.

@@ -180,7 +180,7 @@ def serve_over_http(server: MCPServer[Any], *, host: str, port: int, key: str, r
         server: The server.
         host: Address to listen at.
         port: Port to listen at; 0 chooses a free one.
-        key: That clients must send; empty for none.
+        key: Key that clients must send; empty for none.
         report: Called with the URL when connections are accepted.
 
     Raises:
@@ -200,7 +200,7 @@ class RequireKey:
     """ASGI middleware that answers 401 to requests without ``Authorization: Bearer KEY``.
 
     Args:
-        app: What is behind it.
+        app: The wrapped application.
         key: The key.
     """
 

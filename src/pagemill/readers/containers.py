@@ -56,8 +56,8 @@ def of_archive(path: Path, budget: Budget, *, is_package: bool) -> Iterator[Memb
 
     Args:
         path: The archive.
-        budget: What may be unpacked of it.
-        is_package: It is a document itself: only the documents beside its own members are meant.
+        budget: Limits for unpacking it.
+        is_package: Whether it is a document itself: then only embedded documents are returned.
 
     Raises:
         PagemillError: It is damaged, or exceeds the budget.

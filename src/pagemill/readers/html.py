@@ -176,7 +176,7 @@ def of_markup(
 
     Args:
         text: HTML, or XHTML.
-        formulas: What is between dollars is LaTeX.
+        formulas: Whether text between dollars is LaTeX.
         pictures: Images by their address, as in a book; others are not fetched.
         is_xml: It is XHTML, even without an XML declaration.
     """
@@ -235,8 +235,8 @@ class _Walk:
 
         Args:
             node: The element.
-            depth: How many elements it is inside of.
-            items: How many list items it is inside of.
+            depth: Number of enclosing elements.
+            items: Number of enclosing list items.
             item: Reads the items of a list, where the element is one.
         """
         inline = Inline()

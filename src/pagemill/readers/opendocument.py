@@ -292,7 +292,7 @@ class _Writer:
             node: The table, or a group of its rows.
             depth: Elements around it.
             tag: Tag of its cells.
-            spans: How many rows cells reach into, so that empty ones there are kept.
+            spans: Number of rows that cells reach into, so that empty rows there are kept.
         """
         for child in node.iterchildren("*"):
             name = _name(child.tag)

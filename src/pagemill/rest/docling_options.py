@@ -109,7 +109,7 @@ def conversion(given: Mapping[str, Any], target: str = "inbody") -> Conversion:
 
     Args:
         given: By name: JSON values, or the texts of a form (lists for fields that came more than once).
-        target: What the answer is: ``inbody`` or ``zip``.
+        target: Kind of the response: ``inbody`` or ``zip``.
 
     Raises:
         UsageError: A value is not valid, or asks for what this server does not do.

@@ -36,8 +36,8 @@ class ConvertedDocument:
 
     Args:
         results: Results of the job.
-        conversion: What the request wants.
-        number: Which document, from 0.
+        conversion: The requested conversion.
+        number: Number of the document, from 0.
     """
 
     results: JobResults
@@ -84,7 +84,7 @@ class ConvertedDocument:
         """The answer for one document: docling-serve's ConvertDocumentResponse.
 
         Args:
-            seconds: How long it took.
+            seconds: Duration in seconds.
         """
         yield "{"
         yield from self._item("document")

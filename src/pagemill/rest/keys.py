@@ -24,7 +24,7 @@ class KeyRing:
 
     Args:
         keys: In plain text.
-        folder: Where the salt is kept; the owners of jobs are known by it after a restart.
+        folder: Folder of the salt, by which owners of jobs are recognized after a restart.
     """
 
     def __init__(self, keys: Sequence[str], folder: Path) -> None:

@@ -37,7 +37,7 @@ class JobSearch:
     Args:
         folder: Folder of the index.
         jobs: The job table.
-        results_of: What a job has produced; blocks.
+        results_of: The results of a job; blocks.
         stopped: Whether the server is shutting down.
     """
 

@@ -145,7 +145,7 @@ class Sending:
 
         Args:
             options: By key, plain JSON values.
-            collection: What it belongs to, for the search.
+            collection: Its collection, for the search.
             idempotency: The client's key: requests that repeat it make one job.
 
         Returns:
@@ -253,7 +253,7 @@ async def waited(server: Server, row: JobRow, remedy: str) -> JobResults:
     Args:
         server: Runs it.
         row: The job.
-        remedy: How to get them later.
+        remedy: Remedy that shows how to get them later.
 
     Raises:
         HttpError: It takes too long, or the server is stopping. The job continues.

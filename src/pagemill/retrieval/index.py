@@ -79,7 +79,7 @@ class PageIndex(ABC):
             query: Words to look for; None to search by vectors alone.
             vectors: The query as a vector, for each part of vectors to search.
             parts: Parts to search; None for all that the query fits.
-            filters: Which pages and regions may be found.
+            filters: Filters for pages and regions.
             top: The most pages to return, up to ``DEPTH``.
 
         Raises:

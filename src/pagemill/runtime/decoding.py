@@ -216,7 +216,7 @@ class DecodingService:
 
     Args:
         workers: Most worker processes; each is started when the ones there are busy, and have been for a while.
-        threads: Where images are decoded; two threads of its own by default.
+        threads: Threads for decoding images; two of its own by default.
         timeout_s: Limit of CPU time for one page or one opening, in seconds.
         memory: Address space of a worker in bytes (Linux).
         command: Starts a worker; pagemill's own by default.

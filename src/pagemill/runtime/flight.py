@@ -135,7 +135,7 @@ class FlightControl:
         """Wait until the page fits and no other one is to go first, then count it in.
 
         Args:
-            estimated_bytes: What it will hold.
+            estimated_bytes: Estimated bytes of the page.
             share: Share that the page belongs to, where several streams use one control.
         """
         waiting = _Waiting(share or Share())
@@ -199,7 +199,7 @@ class Ticket:
         """The page has released its pixels, and waits for answers.
 
         Args:
-            kept_bytes: What is kept of it: crops, prepared requests.
+            kept_bytes: Bytes that are kept of it: crops, prepared requests.
             requests: Answers that it waits for; :meth:`request_ended` is to follow for each.
         """
         self.has_pixels = False

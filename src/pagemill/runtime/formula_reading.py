@@ -22,7 +22,7 @@ class FormulaReading:
     """Reads crops of formulas with one engine, which loads on first use.
 
     Args:
-        threads: Where the engine computes.
+        threads: Threads on which the engine computes.
         lanes: Calls of the engine that may run at once.
     """
 

@@ -40,8 +40,8 @@ class MicroBatcher(Generic[Item, Answer]):
 
     Args:
         call: Computes the answers of a batch, one an item, in order. Runs on ``threads``.
-        name: What is called, for messages: ``the layout engine 'onnx'``.
-        threads: Where ``call`` runs.
+        name: Name for messages: ``the layout engine 'onnx'``.
+        threads: Threads on which ``call`` runs.
         max_batch: Most items in a call.
         concurrency: Calls that may run at once.
         size: Size of an item; by default only the order of pages counts.

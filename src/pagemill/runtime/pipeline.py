@@ -77,8 +77,8 @@ class Pipeline:
 
         Args:
             inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
-            options: What to take of them.
-            catalogue: What is known of the inputs from earlier runs; None for a stream on its own.
+            options: Which pages to use.
+            catalogue: Known inputs of earlier runs; None for a stream on its own.
             journal: Told about attempts before they begin and when they end badly.
             answers: Where descriptions are kept as they arrive; None for this process alone.
             max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, a time

@@ -31,8 +31,8 @@ async def load_reader(settings: RecognitionSettings, threads: ComputeThreads) ->
     """Load the region engine of a run.
 
     Args:
-        settings: Which engine, and what it is given.
-        threads: Where it is loaded.
+        settings: The engine and its settings.
+        threads: Threads on which it is loaded.
 
     Raises:
         PagemillError: It cannot be loaded; its class gives the cause.

@@ -63,9 +63,9 @@ class Services:
     An async context manager: engines load on first use, everything is closed at the end.
 
     Args:
-        settings: What decides about results.
-        runtime: What decides about speed and memory.
-        layout: Which layout engine finds regions.
+        settings: Settings that change results.
+        runtime: Settings that change speed and memory.
+        layout: The layout engine.
     """
 
     def __init__(

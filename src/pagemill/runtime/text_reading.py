@@ -33,7 +33,7 @@ class TextReading:
     Implements :class:`pagemill.recognition.reader.ReadingServices`.
 
     Args:
-        threads: Where the engines compute.
+        threads: Threads on which the engines compute.
         lanes: Calls of one engine that may run at once.
     """
 

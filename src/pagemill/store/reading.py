@@ -179,7 +179,7 @@ class RunReader(Database):
         """State of each page, by source and page.
 
         Args:
-            where: Which ones: an SQL condition on the table ``pages``, called ``p``; never made of untrusted text.
+            where: SQL condition on the table ``pages``, called ``p``; never made of untrusted text.
             parameters: For the question marks in it.
         """
         return map(page_row, self.each(f"{PAGE_ROWS} WHERE {where} ORDER BY p.source, p.page", parameters))

@@ -96,9 +96,9 @@ class RunDirectory:
             identity: Plain JSON values: the settings that change results. A run is only resumed with the same ones.
             settings: Plain JSON values that describe the run, kept in ``run.json``. No secrets. None only brings
                 derived files up to date.
-            mode: What to do with a run that is there.
+            mode: How to treat an existing run.
             retry_failed: Retry failed pages.
-            death: How the last process that had the directory open died, if its parent saw it, such as ``SIGSEGV``.
+            death: Death of the last process that had the directory open, if its parent saw it, such as ``SIGSEGV``.
             task: Task of this process other than parsing, shown by ``pagemill status``.
 
         Raises:

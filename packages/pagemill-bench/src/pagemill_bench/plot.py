@@ -16,9 +16,9 @@ _INK, _FAINT, _MARK = "#222", "#ddd", "#c0392b"
 _COLOURS = ("#1f77b4", "#e67e22", "#8e44ad", "#2e8b57")
 _BAR, _BAR_GAP, _BARS = 22, 10, 360
 _CHARACTER = 6.7
-"""Width of a character of most texts, about."""
-_SAID = 110
-"""Characters beside a bar."""
+"""Approximate width of a character."""
+_NOTE_WIDTH = 110
+"""Characters of the note beside a bar."""
 
 Points = list[tuple[float, float]]
 
@@ -69,7 +69,7 @@ def bars_svg(rows: Sequence[tuple[str, float | None, str]], unit: str, title: st
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _SAID else f"{text[:_SAID]} ..."
+    return text if len(text) <= _NOTE_WIDTH else f"{text[:_NOTE_WIDTH]} ..."
 
 
 def page_html(svg: str, title: str, tables: str) -> str:

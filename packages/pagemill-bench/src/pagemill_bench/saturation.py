@@ -170,7 +170,7 @@ async def saturate(load: Load, gpus: Gpus | None, report: Callable[[Level], obje
     """Measure one level after the other; ends early at a level without any answer.
 
     Args:
-        load: What to send.
+        load: The load.
         gpus: Sampled meanwhile.
         report: Called with each level when it has been measured.
 

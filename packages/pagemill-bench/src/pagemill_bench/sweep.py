@@ -68,8 +68,8 @@ class Sweep:
 
     Args:
         options: The servers; a setting replaces some of their wishes.
-        load: What to send; its servers are those that are started.
-        patience: How long a start may take.
+        load: The load; its servers are those that are started.
+        patience: Time limit of a start.
         gpus: Sampled meanwhile.
         report: Called with the events of servers.
     """
@@ -151,8 +151,8 @@ def measured_profile(row: Row, plan: ServingPlan, *, name: str, of: int, swept: 
         row: The measurement.
         plan: Its plan.
         name: Name of the profile.
-        of: How many settings were measured.
-        swept: What was varied.
+        of: Number of measured settings.
+        swept: The varied settings.
     """
     assert row.best is not None
     assert row.knee is not None

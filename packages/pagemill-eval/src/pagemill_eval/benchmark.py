@@ -125,11 +125,11 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
         """The score of a sample that this was predicted for.
 
         Args:
-            sample: Which one.
+            sample: The sample.
             metrics: Its values.
             pairs: Details to show.
-            terms: What figures need beside the metrics.
-            note: What is reported of it if it has not failed.
+            terms: Values for figures beside the metrics.
+            note: Note about it if it has not failed.
         """
         return SampleScore(
             id=sample.id,

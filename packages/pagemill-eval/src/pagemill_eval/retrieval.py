@@ -103,7 +103,7 @@ def evaluate(
     Args:
         queries: At least one, ids once each.
         rank: Gives the page ids that a query finds, the best first, by part; :data:`FUSED` among the parts.
-        index: What is searched, for the record.
+        index: The index, for the record.
         known_pages: Ids of all pages that can be found.
         duplicates_of: Gives the near-duplicates of a page.
         report: Called with the number of queries that are done, after each.

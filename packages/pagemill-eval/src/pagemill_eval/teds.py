@@ -214,7 +214,7 @@ def table_tree(
         element: The table.
         structure_only: Leave the cells' content out.
         cells: Tags of its cells.
-        content: What a cell says.
+        content: Content of a cell.
         strict: See :func:`span_of`.
 
     Raises:

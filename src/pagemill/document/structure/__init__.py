@@ -49,7 +49,7 @@ def derive(pages: Iterable[Facts | None], info: DocumentInfo | None = None) -> O
 
     Args:
         pages: The facts of its pages, in page order; None for a page without, which stays as it is.
-        info: What the document says of itself.
+        info: Metadata of the document.
     """
     listed = list(islice(pages, MOST_PAGES + 1))
     if len(listed) > MOST_PAGES:

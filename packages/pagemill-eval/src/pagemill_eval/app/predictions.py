@@ -54,11 +54,11 @@ def predict(
     An earlier run in the same folder is resumed.
 
     Args:
-        benchmark: Which one.
+        benchmark: The benchmark.
         samples: Samples of the benchmark.
         out: The folder of the evaluation; it exists.
-        options: How to parse. For fields (KIE), its recognition settings name the model.
-        directory: What to do with an earlier run.
+        options: Options of parsing. For fields (KIE), its recognition settings name the model.
+        directory: How to treat an earlier run.
         quiet: Show failures only.
         report: Called with numbers of what is done and of all, and what they are.
 

@@ -75,7 +75,7 @@ def match_formulas(
     Args:
         truth: Formulas in reading order.
         predicted: Formulas, and what may be some.
-        current: How they were matched together with the text.
+        current: Their matches together with the text.
         rules: Rules of the version.
     """
     formulas = [_Formula(element, number) for number, element in enumerate(dict.fromkeys(predicted))]

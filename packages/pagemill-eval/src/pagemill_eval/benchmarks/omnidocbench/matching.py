@@ -326,7 +326,7 @@ def window_distance(piece: str, text: str, limit: float) -> float | None:
 
     Args:
         piece: Not empty.
-        text: What it is looked for in.
+        text: The text to search.
         limit: Distances above it may come out as any larger number.
 
     Returns:
