@@ -177,7 +177,7 @@ class Runner:
                 await self._failed(job, error)
             except Exception as error:
                 # As after a kill: the table lists it as unfinished, and its run knows how far it is.
-                _log(error, "the state of job %s cannot be stored; it continues in %g s", id, RETRY_S)
+                _log(error, "the state of job %s cannot be stored; it will be retried in %g s", id, RETRY_S)
                 self._try_later(id)
         finally:
             self.active.pop(id, None)
@@ -307,7 +307,7 @@ class Runner:
             try:
                 row = await asyncio.to_thread(self._jobs.get, id)
             except Exception as error:
-                _log(error, "job %s cannot be read; it continues in %g s", id, RETRY_S)
+                _log(error, "job %s cannot be read; it will be retried in %g s", id, RETRY_S)
                 continue
             if row is not None and not row.has_ended:
                 self.add(row)
