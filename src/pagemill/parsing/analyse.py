@@ -87,7 +87,7 @@ def analyse_page(
     if len(lines) > PARSING.max_lines:
         whole = (0.0, 0.0, float(record.width), float(record.height))
         regions = [DetectedRegion(box=whole, label=Label.TEXT, score=None, source="projection")]
-        message = f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are not laid out, only listed"
+        message = f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are listed without layout"
         record.errors.append(PageError(component="layout", category="too_large", message=message))
     else:
         lines = restore_bullets(lines, page.pixels)
@@ -127,7 +127,7 @@ def _scanned(
     try:
         return scanned_blocks(page.pixels, regions, tables, lines, record.page_number)
     except Exception as error:  # the regions show the structure, too
-        message = f"the structure is that of the layout engine: {type(error).__name__}: {error}"
+        message = f"the structure comes from the layout engine: {type(error).__name__}: {error}"
         record.errors.append(PageError(component="analysis", category="internal", message=message))
         return None
 
@@ -204,7 +204,7 @@ def _zone_blocks(zone: Zone) -> Iterator[Block]:
 
 
 def _formulas_as_text(error: Exception) -> PageError:
-    message = f"formulas are given as text: {type(error).__name__}: {error}"
+    message = f"formulas are output as text: {type(error).__name__}: {error}"
     return PageError(component="analysis", category="internal", message=message)
 
 
@@ -334,7 +334,7 @@ def _found_tables(
     try:
         boxes = [clip(box, pixels.shape[1], pixels.shape[0]) for box in engine.find(pixels)]
     except Exception as raised:
-        message = f"tables are those of the layout engine alone: {type(raised).__name__}: {raised}"
+        message = f"tables come from the layout engine alone: {type(raised).__name__}: {raised}"
         errors.append(PageError(component="table", category="engine", message=message))
         return []
     known = [region for region in detected if region.label is Label.TABLE]
@@ -540,7 +540,7 @@ def _tables(
             if table is not None:
                 tables[index] = table
         except Exception as error:
-            message = f"the table at ({place}) is given as text lines: {type(error).__name__}: {error}"
+            message = f"the table at ({place}) is output as text lines: {type(error).__name__}: {error}"
             errors.append(PageError(component="table", category="internal", message=message))
     return tables
 

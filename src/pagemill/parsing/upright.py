@@ -34,6 +34,9 @@ from pagemill.parsing.lines import (
 from pagemill.parsing.record import move_region
 from pagemill.parsing.thresholds import PARSING
 
+_HEAD_DOWN = 135
+"""Degrees from which a line runs backwards."""
+
 
 class LevelPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page whose lines run level."""
@@ -157,9 +160,10 @@ def _laid(line: TextLine, there: Affine) -> TextLine:
 def _level(line: TextLine) -> TextLine:
     """The line with its box as its outline, and words as tall as the line: boxes around slanted ones are taller.
 
-    One that runs across the page stays as it is.
+    One that runs across the page stays as it is, and one that stands on its head keeps its outline, which tells its
+    direction.
     """
-    if runs_across(line):
+    if runs_across(line) or abs(direction(line)) > _HEAD_DOWN:
         return line
     _, y1, _, y2 = line.box
     words = tuple(msgspec.structs.replace(word, box=(word.box[0], y1, word.box[2], y2)) for word in line.words)
