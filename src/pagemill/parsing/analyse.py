@@ -16,6 +16,7 @@ from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.imaging.page import DecodedPage, TextLayer
+from pagemill.imaging.photograph import evenly_lit
 from pagemill.imaging.types import Pixels
 from pagemill.late import cv2
 from pagemill.layout.base import DetectedRegion
@@ -54,6 +55,7 @@ def analyse_page(
     table_engine: StructureModel | None = None,
     *,
     by_typography: bool = False,
+    photographed: bool = False,
 ) -> PageResult:
     """Build the record of a page. Computes for some milliseconds: call it on a thread.
 
@@ -65,6 +67,7 @@ def analyse_page(
         tables_mode: Who finds the rows and columns of tables.
         table_engine: The model for that; None: the embedded one.
         by_typography: Measure recognised lines on the pixels, and structure them as those of a text layer.
+        photographed: Its pixels are those of a photograph laid flat.
     """
     record = begun_record(ref, page)
     formulas: dict[int, str] = {}
@@ -76,7 +79,7 @@ def analyse_page(
         record.errors.append(PageError(component="layout", category="too_large", message=message))
     else:
         lines = restore_bullets(lines, page.pixels)
-        regions = _regions(page, detected, lines, table_engine, record.errors)
+        regions = _regions(page, detected, lines, table_engine, record.errors, photographed=photographed)
         if page.text_layer is not None and page.text_layer.symbols:
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
@@ -189,10 +192,13 @@ def _regions(
     lines: Sequence[TextLine],
     table_engine: StructureModel | None,
     errors: list[PageError],
+    *,
+    photographed: bool,
 ) -> list[DetectedRegion]:
     """The regions that layout detection found, corrected by lines and rules of the page, and those that it missed."""
     pixels = page.pixels
-    found = [_as_table(region, pixels, lines) for region in detected if not _is_prose(region, pixels, lines)]
+    found = [region for region in detected if not _is_prose(region, pixels, lines)]
+    found = [_as_table(region, pixels, lines, photographed=photographed) for region in found]
     tables = _missed_tables(found, pixels, lines, errors)
     if isinstance(table_engine, TableFinder):
         tables += _found_tables([*found, *tables], pixels, table_engine, errors)
@@ -283,7 +289,9 @@ def _is_page_area(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLi
     return is_columns_of_text(np.array(region.box), inside, pixels)
 
 
-def _as_table(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> DetectedRegion:
+def _as_table(
+    region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine], *, photographed: bool = False
+) -> DetectedRegion:
     """A "formula" or "picture" that is nothing but a table, as that table; others as they are."""
     if region.label not in (Label.DISPLAY_FORMULA, Label.IMAGE):
         return region
@@ -294,7 +302,9 @@ def _as_table(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine])
     found = find_table(boxes) if len(inside) else None
     if found is None or not _is_tabular([inside[i].text for i in found]):
         return region
-    if not _is_text_alone(region, pixels, boxes, ruled=region.label is Label.DISPLAY_FORMULA):
+    if not _is_text_alone(
+        region, pixels, boxes, ruled=region.label is Label.DISPLAY_FORMULA, photographed=photographed
+    ):
         return region
     # Heads that span columns stand above; a caption is alone in its row.
     members = set(found.tolist())
@@ -334,13 +344,16 @@ def _as_fields(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]
     ]
 
 
-def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64], *, ruled: bool) -> bool:
+def _is_text_alone(
+    region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64], *, ruled: bool, photographed: bool = False
+) -> bool:
     """Whether a region shows nothing but its lines of text, and rules where there may be some."""
     x, y = int(region.box[0]), int(region.box[1])
     shown = pixels[y : int(region.box[3]), x : int(region.box[2])]
     if not shown.size:
         return False
-    ink = _ink(shown)
+    # What is left of a shadow, where the light of the whole page was estimated, would be ink.
+    ink = _ink(evenly_lit(shown) if photographed else shown)
     if ruled:
         drawn, long = ink.astype(np.uint8), 2 * int(np.median(boxes[:, 3] - boxes[:, 1]))
         thick = max(3, long // 6)  # the bars of a chart are no rules
