@@ -117,7 +117,7 @@ def dead_page(ref: PageRef) -> ParsedPage:
     error = PageError(
         component="worker",
         category=WorkerCrashError.category,
-        message=f"the process died ({ref.death}) while this page, and no other, was in flight",
+        message=f"the process died ({ref.death}) while only this page was in flight",
         remedy="Convert the page to an image of moderate size with another program, or give the process more memory.",
     )
     record = begun_record(ref)
@@ -269,12 +269,12 @@ def _failed_by(run: PageRun, raised: Exception) -> ParsedPage:
     elif run.limit.expired():
         error = PageTimeoutError(
             f"the page took longer than {run.settings.page_timeout_s:g} s (in {run.last_stage})",
-            remedy="Give it more time with --page-timeout.",
+            remedy="Allow more time with --page-timeout.",
         )
     elif isinstance(raised, MemoryError):
         error = PagemillError(
             "there was not enough memory for the page",
-            remedy="Keep fewer pages in flight (--pages-in-flight), or give the process more memory.",
+            remedy="Reduce the pages in flight (--pages-in-flight), or give the process more memory.",
         )
     else:
         log.error("the page failed", exc_info=raised)

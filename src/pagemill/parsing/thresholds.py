@@ -78,6 +78,8 @@ class ParsingThresholds:
     the text below it."""
     ocr_em = 0.72
     """Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
+    part_gap = 0.4
+    """Gap in line heights within which lines across a vertical newspaper are of one advert: mastheads are 0.5 away."""
     row_distance = 0.55
     """Distance of middles within which lines are one row."""
     row_overlap = 0.5
@@ -152,8 +154,10 @@ class ParsingThresholds:
     heading_rows = 3
     same_level = 0.95
     """Least size of headings of one level over the largest of them."""
+    same_level_measured = 0.9
+    """The same where font sizes are measured on the letters: of one level, they differ by up to a tenth."""
     same_level_read = 0.78
-    """The same for rows measured in pixels."""
+    """The same where the heights of recognised rows are all that is known."""
     press_lines = 8
     """Least lines of a column of the press, on a page with fonts: cells of tables have fewer."""
     title_size = 1.35

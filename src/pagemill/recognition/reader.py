@@ -32,8 +32,9 @@ from pagemill.recognition.languages import (
     title_of_script,
 )
 from pagemill.recognition.merge import Stretch, hanja_stretches, replace, stretches
-from pagemill.recognition.scripts import script_shares
-from pagemill.recognition.stamps import inks_of, without_frame
+from pagemill.recognition.scripts import FIGURES, FLIPPED, script_shares
+from pagemill.recognition.show_through import is_paler, without_back
+from pagemill.recognition.stamps import inks_of, without_frame, without_stamps
 from pagemill.recognition.verdict import (
     DOUBTFUL,
     ENOUGH_LINES,
@@ -49,12 +50,15 @@ from pagemill.recognition.verdict import (
     is_long,
     is_mostly_unread,
     is_poor_snippet,
+    is_sure,
+    is_unsure,
     looks_like,
     may_be_mixed,
     may_hold_more,
     mean_shares,
     quality_of,
     reads_below,
+    reads_certainly,
     scripts_by_share,
     size_of,
     strange_script,
@@ -66,6 +70,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _WORTH_A_SAMPLE = 12  # lines from which it pays to find out first that a page is all Latin
 _SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters in the language's script
+_SURE_OF_ANY_LOOKS = {"ko": _SURE_LANGUAGE}  # where looks may mislead: Thai data reads Khmer or Lao with up to 0.76
+_LOOKS_SURE = 0.7  # share of a script that does not mislead: 0.76 and more of clear print, up to 0.59 of blurred Hangul
 _SCRIPT_CLEAR = 0.8  # the same for a sample, where the primary's text may look good
 _SCRIPT_POSSIBLE = 0.15  # share from which an engine for a script is tried
 _ENGINES_TRIED = 3  # on a sample: the languages of one script among them
@@ -131,7 +137,7 @@ class ReadPage(NamedTuple):
     signs: int = 0
     """Characters of lines that run down the page of which only the ink was found."""
     stamps: int = 0
-    """Lines under a stamp of which no words were read: a frame, a seal, handwriting in colour."""
+    """Lines of stamps of which no words were read: a frame, a seal, handwriting in colour."""
     mirrored: int = 0
     """Lines left out that shine through from the back of the sheet."""
     handwritten: int = 0
@@ -155,13 +161,14 @@ class PageReader:
         Raises:
             LanguageError: Languages are to be detected, and most of the page is in a script no installed engine reads.
         """
+        page, stamps = await self._services.compute(without_stamps, page)
         found = await self._services.detect(page)
         rotation = 0
         # Before anything is read: engines read level lines only.
         if runs_vertically(found):
             rotation = await self._rotation(page, found, (90, 270))
             level = [line for line in found if _is_flat(line, _LEVEL)]
-            tall = [line for line in found if line not in level]
+            tall = [line for line in found if not _is_flat(line, _LEVEL)]
             page, found = await self._turned(page, rotation)
             found = await self._with_tall(page, found, tall, rotation)
             found = await self._with_level(page, found, level, rotation)
@@ -178,14 +185,24 @@ class PageReader:
             lines, shares = await self._first_reading(page, found, bends)
         if flip or head_down:
             await self._read_others(lines, shares)
+        await self._read_head_down(lines)
         mirrored = await self._mirrored(lines)
         lines = [line for line in lines if line not in mirrored]
+        back, front = ([line.image for line in each] for each in (mirrored, filter(is_sure, lines)))
+        if len(back) >= ENOUGH_LINES and is_paler(back, front):  # it crosses other lines, too
+            page = await self._services.compute(without_back, page, back, front)
+            lines, shares = await self._first_reading(page, await self._services.detect(page), bends)
+            await self._read_others(lines, shares)
+        of_stamps = await self._read_stamps(rotate_quarter(stamps, rotation)) if stamps is not None else []
+        words = list(filter(_holds_words, of_stamps))
+        lines += words
         signs = await self._read_signs(lines) if rotation % 180 else 0
         handwritten = await self._services.compute(_handwritten, lines)
         script, foreign = (None, 0) if handwritten else self._unread_script(lines, shares)
-        read = await self._services.compute(_finish, lines, self._plan)
+        read = await self._services.compute(_finish, lines, self._plan, rotation)
         read = read._replace(script=script, foreign=foreign, handwritten=handwritten)
-        return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored))
+        unread = read.stamps + len(of_stamps) - len(words)
+        return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored), stamps=unread)
 
     async def _with_tall(
         self, page: Pixels, found: list[DetectedLine], tall: list[DetectedLine], degrees: int
@@ -227,15 +244,35 @@ class PageReader:
         inside = shared_areas(as_array(line.box for line in found), as_array(line.box for line in there))
         return [line for line, shared in zip(found, inside, strict=True) if 2 * shared <= area(line.box)] + there
 
+    async def _read_head_down(self, lines: list[Line]) -> None:
+        """Read doubtful lines that look upside down turned: answers and folded sheets on a page that reads well."""
+        doubtful = list(filter(is_unsure, lines))
+        looks = await self._services.compute(lambda: [script_shares([line.image]) for line in doubtful])
+        flipped = [line for line, shares in zip(doubtful, looks, strict=True) if is_head_down(shares)]
+        upright = [Line(turned(line.quad, 180), rotate_quarter(line.image, 180)) for line in flipped]
+        for engine in dict.fromkeys([self._plan.primary, *(line.engine for line in lines)]):
+            left = [pair for pair in zip(flipped, upright, strict=True) if is_unsure(pair[0])]
+            await self._read_with(engine, [line for _, line in left])
+            for line, other in left:
+                if is_sure(other) and not is_unsure(other):
+                    line.take(other)
+
     async def _mirrored(self, lines: list[Line]) -> list[Line]:
         """The lines that read well in a mirror alone, on a page whose text reads well without."""
         doubtful = [line for line in lines if is_long(line) and line.text.confidence < DOUBTFUL]
-        sure = [line for line in lines if line.text.confidence >= UNSURE]
-        if len(doubtful) > 2 * len(sure):  # handwriting, another script, a page in a mirror
-            return []
+        sure = list(filter(is_sure, lines))
+        if len(doubtful) > 2 * len(sure):  # handwriting, another script, a page in a mirror; or a back all over it
+            sample = [doubtful[index] for index in longest([line.quad for line in doubtful])]
+            back = await self._in_mirror(sample) if sure else []
+            if not is_paler([line.image for line in back], [line.image for line in sure]):
+                return []
+        return await self._in_mirror(doubtful)
+
+    async def _in_mirror(self, lines: list[Line]) -> list[Line]:
+        """Those of some lines that read well in a mirror alone."""
         found: list[Line] = []
-        for engine in {line.engine: None for line in doubtful}:
-            own = [line for line in doubtful if line.engine == engine]
+        for engine in {line.engine: None for line in lines}:
+            own = [line for line in lines if line.engine == engine]
             texts = await self._services.recognize(engine, [np.ascontiguousarray(line.image[:, ::-1]) for line in own])
             found += (line for line, text in zip(own, texts, strict=True) if reads_in_mirror_alone(line.text, text))
         return found
@@ -272,7 +309,7 @@ class PageReader:
         clear = script is not None and shares[script] >= _SCRIPT_CLEAR and len(lines) >= ENOUGH_LINES
         sure = script is not None and (poor or clear or script == "VIETNAMESE")
         if self._plan.languages is None and (illegible or (sure and script != "VIETNAMESE")):
-            named, remedy = "a script that", "Name its language with --lang; docs/languages.md lists what to install."
+            named, remedy = "a script that", "Pass its language with --lang; docs/languages.md lists what to install."
             if script is not None:
                 named, remedy = f"{title_of_script(script)}, which", remedy_for([LANGUAGE_OF_SCRIPT[script]])
             raise LanguageError(f"the page is in {named} no installed engine reads", remedy=remedy)
@@ -281,8 +318,7 @@ class PageReader:
         strange = Counter(
             script
             for line in lines
-            if is_long(line)
-            and (line.unread > FOREIGN_LINE or line.text.confidence < DOUBTFUL)
+            if is_unsure(line)
             and (script := strange_script(line, self._plan, _SCRIPT_CLEAR)) is not None
             and self._is_unread(script)
         )
@@ -331,6 +367,13 @@ class PageReader:
                 if text.confidence > line.text.confidence and not drawn_out:
                     line.text, line.unread = text, share
 
+    async def _read_stamps(self, sheet: Pixels) -> list[Line]:
+        """The lines of stamps that were taken off a page."""
+        found = await self._services.detect(sheet)
+        lines = [Line(line.polygon, crop_quad(sheet, line.polygon)) for line in found]
+        await self._read_with(self._plan.primary, lines)
+        return lines
+
     async def _read_inks(self, lines: list[Line]) -> list[Line]:
         """Read what a stamp crosses without the stamp; the lines of the stamps themselves."""
         doubtful = [line for line in lines if line.text.confidence < _CROSSED]
@@ -350,13 +393,11 @@ class PageReader:
             # A word in colour above a black rule is no stamp: the line is shorter without it.
             if line.text.confidence >= _SURE and len(dark.text.text) < len(line.text.text):
                 continue
-            if stamp.text.confidence >= UNSURE and sum(map(str.isalnum, stamp.text.text)) >= _LEAST_OF_STAMP:
-                stamp.text = without_frame(stamp.text)
+            if _holds_words(stamp):
                 found.append(stamp)
             else:
                 line.has_unread_stamp = True
-            line.quad, line.image, line.text, line.engine = dark.quad, dark.image, dark.text, dark.engine
-            line.unread = dark.unread
+            line.take(dark)
         return found
 
     async def _read_others(self, lines: list[Line], shares: dict[str, float]) -> None:
@@ -376,11 +417,12 @@ class PageReader:
             doubtful = [line for line in lines if of_page >= SCRIPT_SEEN or may_hold_more(line)]
             await self._services.compute(_look_at, [line for line in doubtful if line.engine == self._plan.primary])
             foreign = [line for line in doubtful if line.engine == self._plan.primary and self._is_foreign(line)]
-            if not foreign:
+            # A page in another script has lines that the primary reads badly; a lone word may look like anything.
+            if all(map(reads_certainly, foreign)):
                 return
             sample = [foreign[index] for index in longest([line.quad for line in foreign])]
             language, engine, texts = await self._language_of(sample, tried)
-            if language is None and is_mostly_unread(lines):
+            if language is None and is_mostly_unread(lines) and not self._looks_unread(mean_shares(sample)):
                 # The page fails otherwise: blurred letters look like those of any script, but are read in one.
                 language, engine, texts = await self._language_of(sample, tried, of_any_looks=True)
             if language is None:
@@ -446,6 +488,8 @@ class PageReader:
             # Of a page that looks like nothing some lines may be too blurred for any engine.
             counted = each[: (len(each) + 1) // 2] if of_any_looks else each
             score = sum(counted) / len(counted)
+            if of_any_looks and score < _SURE_OF_ANY_LOOKS.get(language, DOUBTFUL):
+                continue
             best = max(best, (score, language, engine, texts), key=lambda one: one[0])
             # Good enough: each further engine would be loaded only to lose.
             if score >= DOUBTFUL:
@@ -453,6 +497,15 @@ class PageReader:
         # A named language needs no proof: its engine gets every line that the primary cannot read.
         enough = best[0] >= _SURE_LANGUAGE or (self._plan.languages is not None and best[0] > 0)
         return best[1:] if enough else (None, "", [])
+
+    def _looks_unread(self, shares: dict[str, float]) -> bool:
+        """Whether lines surely look like a script that no engine of the plan reads, whichever way up."""
+        whole: dict[str, float] = {}
+        for script, share in shares.items():
+            name = script.removeprefix(FLIPPED)
+            whole[name] = whole.get(name, 0.0) + share
+        sure = {name for name, share in whole.items() if share >= _LOOKS_SURE}
+        return any(self._is_unread(name) for name in sure - {FIGURES})
 
     def _candidates(self, shares: dict[str, float], tried: set[str]) -> list[tuple[str, str]]:
         """Languages worth trying on lines that look so, with their engines: those of the likeliest scripts first."""
@@ -548,6 +601,13 @@ def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:
     return [unread_share(image, text) for image, text in zip(images, texts, strict=True)]
 
 
+def _holds_words(stamp: Line) -> bool:
+    """Whether words were read on a stamp; its frame is left out of them."""
+    is_read = is_sure(stamp) and sum(map(str.isalnum, stamp.text.text)) >= _LEAST_OF_STAMP
+    stamp.text = without_frame(stamp.text) if is_read else stamp.text
+    return is_read
+
+
 def _look_at(lines: list[Line]) -> None:
     for line in lines:
         line.shares = script_shares([line.image]) if line.shares is None else line.shares
@@ -556,19 +616,19 @@ def _look_at(lines: list[Line]) -> None:
 def _handwritten(lines: list[Line]) -> int:
     """How many lines read badly because they are written by hand."""
     long = [line for line in lines if is_long(line)]
-    doubtful = [line for line in long if line.unread > FOREIGN_LINE or line.text.confidence < DOUBTFUL]
+    doubtful = list(filter(is_unsure, long))
     others = [line.image for line in long if line not in doubtful]
     if len(doubtful) < ENOUGH_LINES or not is_handwriting([line.image for line in doubtful], others):
         return 0
     return len(doubtful)
 
 
-def _finish(lines: list[Line], plan: Plan) -> ReadPage:
-    """Turn lines into records, with the boxes of their words."""
+def _finish(lines: list[Line], plan: Plan, rotation: int) -> ReadPage:
+    """Turn lines into records, with the boxes of their words; on a page that was turned those across tell it."""
     legible = [line for line in lines if line.text.text]
     languages = plan.languages or tags_of_text("".join(line.text.text for line in legible))
     return ReadPage(
-        lines=[_record(line) for line in legible],
+        lines=[_record(line, across=rotation % 180 > 0 and _runs_across(line.quad)) for line in legible],
         languages=languages,
         illegible=sum(is_long(line) and not line.text.text and holds_writing(line.image) for line in lines),
         quality=quality_of(lines),
@@ -578,14 +638,20 @@ def _finish(lines: list[Line], plan: Plan) -> ReadPage:
     )
 
 
-def _record(line: Line) -> TextLine:
+def _runs_across(quad: Quad) -> bool:
+    (x1, y1), (x2, y2) = quad[:2]
+    return abs(y2 - y1) > abs(x2 - x1)
+
+
+def _record(line: Line, *, across: bool) -> TextLine:
     corners = np.asarray(line.quad)
     edges = np.abs(corners - np.roll(corners, 1, axis=0))
+    is_head_down = corners[1, 0] < corners[0, 0]
     engine = line.engine.split(":")[0]
     return TextLine(
         text=line.text.text,
         box=_box(line.quad, 0.0, 1.0),
-        polygon=line.quad if (edges > 1).all(axis=1).any() else None,
+        polygon=line.quad if across or is_head_down or (edges > 1).all(axis=1).any() else None,
         confidence=expected_right(engine, line.text.confidence * (1 - line.unread)),
         engine=engine,
         words=tuple(Word(text, _box(line.quad, start, end)) for text, start, end in line.text.word_spans),

@@ -1,7 +1,9 @@
-"""Lines of text under a stamp or a seal: the two inks apart, so that each is read without the other.
+"""Text under a stamp or a seal: the two inks apart, so that each is read without the other.
 
-Stamps are printed over dark text in a colour of their own. Where they cross, the text detector finds one line and the
-recognizer reads neither. On paper the inks mix: text under a stamp is darker than the stamp elsewhere.
+Stamps are printed over dark text in a colour of their own. Where they cross, the text detector finds one line, or ends
+it before the stamp, and the recognizer reads neither. On paper the inks mix: text under a stamp is darker than the
+stamp elsewhere. Stamps are therefore taken off the page before lines are looked for; what crosses a single line in
+colour, and is too small or too faint for a stamp, is taken off that line.
 """
 
 from __future__ import annotations
@@ -32,6 +34,18 @@ _CUT_OFF = 0.5
 """Share of a line's height below which what is at the edge is a part of another line. Not measured."""
 _MARGIN = 4
 """Pixels of paper that are left around an ink."""
+_THICK = 150
+"""Longer sides of pages in the width of the thickest stroke of a stamp: 15 pixels at 200 dpi. What is thicker is a
+coloured ground or a picture."""
+_LEAST_SIDE, _LONG_RULE, _GAP = 2, 6, 2
+"""Such widths in the shorter side of a stamp, in a rule (a pen that writes across one is no stamp), and between two
+parts of one stamp."""
+_CROSSING = 0.005
+"""Least share of a stamp's pixels that touch letters: 0.008 where it covers one letter alone."""
+_DARKER = 20.0
+"""Difference in L from which a stamp has text beneath it: uneven ink varies by 10."""
+_MOST_OF_PAGE = 0.2
+"""Share of the page in stamps above which they are none: pictures and charts. Not measured."""
 
 
 class Ink(NamedTuple):
@@ -53,10 +67,45 @@ class Ink(NamedTuple):
         return first, second, third, fourth
 
 
+def without_stamps(page: Pixels) -> tuple[Pixels, Pixels | None]:
+    """The page without coloured ink that crosses dark letters, and a page with that ink alone; None without any."""
+    if not _is_coloured(page[::4, ::4]):
+        return page, None
+    lab = cv2.cvtColor(page, cv2.COLOR_RGB2LAB).astype(np.float32)
+    light, paper = lab[..., 0] * (100 / 255), np.median(lab[::8, ::8].reshape(-1, 3), axis=0)
+    away = np.hypot(lab[..., 1] - paper[1], lab[..., 2] - paper[2])
+    unit = max(3, max(page.shape) // _THICK)
+    coloured = away > _COLOURED
+    dark = (light < paper[0] * (100 / 255) - _DARK) & (away <= _COLOURED)
+    grounds = _opened(coloured, unit, unit) | _opened(coloured | dark, 2 * unit, 2 * unit)
+    coloured &= ~_grown(grounds, unit)
+    rules = _opened(dark, 1, _LONG_RULE * unit) | _opened(dark, _LONG_RULE * unit, 1)
+    letters = dark & ~_grown(rules)
+    crossing = coloured & _grown(letters)
+    joined = cv2.morphologyEx(coloured.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((_GAP * unit, _GAP * unit), np.uint8))
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(joined)
+    cleaned, covered = page.copy(), 0
+    sheet = np.full_like(page, np.median(page[::8, ::8].reshape(-1, 3), axis=0).astype(np.uint8))
+    for number, (x, y, width, height, _) in enumerate(stats.tolist()):
+        part = slice(max(0, y - _MARGIN), y + height + _MARGIN), slice(max(0, x - _MARGIN), x + width + _MARGIN)
+        own = labels[part] == number
+        ink = own & coloured[part]
+        if not number or min(width, height) < _LEAST_SIDE * unit or not ink.any():
+            continue
+        # What has no paper around it is a part of a picture.
+        if (own & crossing[part]).sum() < _CROSSING * ink.sum() or np.median(away[part]) > _TINTED:
+            continue
+        covered += width * height
+        over = ink & (light[part] < np.median(light[part][ink]) - _DARKER)
+        ground = np.median(page[part].reshape(-1, 3), axis=0).astype(np.uint8)
+        sheet[part][ink] = np.median(page[part][ink & ~over], axis=0).astype(np.uint8)
+        cleaned[part][_grown(own) & (away[part] > _TINTED) & ~over & ~dark[part]] = ground
+    return (cleaned, sheet) if 0 < covered <= _MOST_OF_PAGE * light.size else (page, None)
+
+
 def inks_of(line: Pixels) -> tuple[Ink, Ink] | None:
     """The dark text of a line image and the stamp that crosses it; None where no coloured ink touches dark ink."""
-    sample = line[::2, ::2].astype(np.int16)
-    if (sample.max(axis=2) - sample.min(axis=2)).max(initial=0) < 2 * _COLOURED:  # grey, as most lines are
+    if not _is_coloured(line[::2, ::2]):  # as most lines
         return None
     lab = cv2.cvtColor(line.astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
     paper = np.median(lab.reshape(-1, 3), axis=0)
@@ -113,11 +162,22 @@ def without_frame(stamp: RecognizedText) -> RecognizedText:
     )
 
 
+def _is_coloured(sample: Pixels) -> bool:
+    """Whether there is a pixel that is not grey."""
+    spread = sample.max(axis=2).astype(np.int16) - sample.min(axis=2)
+    return bool(spread.max(initial=0) >= 2 * _COLOURED)
+
+
+def _opened(mask: NDArray[np.bool_], rows: int, columns: int) -> NDArray[np.bool_]:
+    """The parts of a mask that hold a box of this size."""
+    return cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_OPEN, np.ones((rows, columns), np.uint8)) > 0
+
+
 def _without_edges(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The pixels of a mask whose neighbours above and to the left belong to it, too."""
     return cv2.erode(mask.astype(np.uint8), np.ones((2, 2), np.uint8)) > 0
 
 
-def _grown(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _grown(mask: NDArray[np.bool_], side: int = 3) -> NDArray[np.bool_]:
     """A mask with the pixels around it."""
-    return cv2.dilate(mask.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+    return cv2.dilate(mask.astype(np.uint8), np.ones((side, side), np.uint8)) > 0

@@ -80,7 +80,7 @@ class Services:
         self._set(settings)
         self.stuck = asyncio.Event()
         """Set once a thread hangs in a computation that nobody waits for any more. It goes away with the process; the
-        pipeline goes on, with another thread in its place."""
+        pipeline continues, with another thread in its place."""
         self._stack = AsyncExitStack()
         self._own: tuple[Once[Any], ...] = ()
         """What ends with these services, of what is loaded on first use."""
@@ -152,7 +152,7 @@ class Services:
         await self._stack.aclose()
 
     async def _open(self) -> None:
-        # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
+        # A page may take so long; a call that continues for as long again, with its page given up, hangs.
         grace_s = min(STUCK_AFTER_S, self.settings.page_timeout_s)
         make = functools.partial(ComputeThreads, stuck=self.stuck, grace_s=grace_s)
         self._threads = make(self.runtime.threads, name="pagemill.compute")
@@ -312,10 +312,10 @@ class Services:
         self.runtime = self.asked_runtime.resolved(waiting_pages=waiting)
         return waiting
 
-    async def settled(self) -> None:
-        """Wait for what pages that were given up have left running, or until it hangs for good."""
+    async def drained(self) -> None:
+        """Wait for what pages that were given up have left running, or until it hangs."""
         for threads in (self._threads, self._layout_threads, self._decoding_threads):
-            await threads.settled()
+            await threads.drained()
 
     async def _load_layout(self) -> _LayoutService:
         choice = self.layout

@@ -11,6 +11,7 @@ from pagemill.recognition import reader
 from pagemill.recognition.base import DetectedLine, RecognizedText
 from pagemill.recognition.languages import Plan
 from pagemill.recognition.reader import PageReader, reads_in_mirror_alone
+from pagemill.recognition.show_through import is_paler
 from pagemill.recognition.stamps import Ink
 from pagemill.recognition.verdict import POORLY_READ
 
@@ -19,6 +20,7 @@ LIKE_IDEOGRAPHS_INK, HANJA_INK = 80, 120  # the primary reads both as ideographs
 THAI_INK = 50
 STAMP_INK = 30
 MIRRORED_INK = 90  # shines through from the back
+PALE_INK = 180  # the same, as it should be: paler than the front
 MIXED_INK = 40  # Hanja among Hangul: each engine reads a part
 KOREAN = Plan("rapidocr", (("ko", "tesseract:ko"),))
 QUICKER = Plan("rapidocr", (("ko", "tesseract:ko"),), latin="rapidocr:latin")
@@ -46,6 +48,7 @@ def page_of(*inks: int) -> np.ndarray:
 class RuleEngines:
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
+        self.thai_confidence = 0.9
 
     async def detect(self, page):
         rows = np.flatnonzero((page[:, :, 0] < 200).any(axis=1))
@@ -84,7 +87,7 @@ class RuleEngines:
             return RecognizedText(text=text, confidence=confidence)
         if ink == THAI_INK:
             text = "กขคงจฉช ญฐณดต" * 3 if engine.endswith("th") else ""
-            return RecognizedText(text=text, confidence=0.9 if text else 0.0)
+            return RecognizedText(text=text, confidence=self.thai_confidence if text else 0.0)
         knows = (ink > 60) == engine.startswith("rapidocr")
         if not upright or not knows:
             return RecognizedText(text="", confidence=0.0)
@@ -113,6 +116,46 @@ async def test_lines_that_read_well_in_a_mirror_shine_through_from_the_back():
     assert (len(result.lines), result.mirrored) == (3, 4)
     result, _ = await read(page_of(LATIN_INK, *[MIRRORED_INK] * 6))  # no page of ours
     assert (len(result.lines), result.mirrored) == (7, 0)
+
+
+async def test_a_pale_back_is_taken_off_the_page_even_where_most_lines_are_its_own(monkeypatch):
+    class Engines(RuleEngines):
+        """The back is paler ink here; it crosses a line until it is gone."""
+
+        def _read(self, engine, line):
+            if int(line.min()) == LATIN_INK:
+                return super()._read(engine, line)
+            upright = line[:, :31].mean() < line[:, -31:].mean()
+            text, confidence = ("jx9j nijsl", 0.6) if upright else ("latin text", 0.98)
+            return RecognizedText(text=text, confidence=confidence)
+
+    result = await PageReader(KOREAN, Engines()).read(page_of(LATIN_INK, *[PALE_INK] * 6))
+    assert (len(result.lines), result.mirrored) == (1, 6)
+    dark = [page_of(ink)[20:60] for ink in (0, 100)]
+    assert not is_paler(dark[:1], dark[1:]) and not is_paler([], dark)
+
+
+async def test_the_words_of_a_stamp_are_read_beside_the_page_without_it(monkeypatch):
+    stamps = page_of(LATIN_INK, LOOKALIKE_INK)
+    monkeypatch.setattr(reader, "without_stamps", lambda page: (page, stamps))
+    result, _ = await read(page_of(LATIN_INK, LATIN_INK))
+    assert ([line.text[:5] for line in result.lines], result.stamps) == (["latin"] * 3, 1)
+
+
+async def test_lines_that_stand_on_their_heads_are_read_on_an_upright_page(monkeypatch):
+    page = page_of(*[LATIN_INK] * 4)
+    page[200:260] = page[200:260][::-1, ::-1]
+    assert len((await read(page))[0].lines) == 3  # it looks like nothing
+    monkeypatch.setattr(
+        reader,
+        "script_shares",
+        lambda images: {"~LATIN": float(images[0][:, :31].mean() > images[0][:, -31:].mean())},
+    )
+    result, _ = await read(page)
+    assert [line.text[:5] for line in result.lines] == ["latin"] * 4
+    assert [line.polygon is not None for line in result.lines] == [False, False, False, True]
+    assert result.lines[3].polygon[0][0] > result.lines[3].polygon[1][0]
+    assert result.rotation == 0
 
 
 @pytest.mark.parametrize(
@@ -301,6 +344,17 @@ async def test_a_page_that_looks_like_a_wrong_script_is_read_by_the_engine_that_
     assert calls["tesseract:th"] == 4  # the sample is not read again
 
 
+@pytest.mark.parametrize(
+    ("shares", "confidence"), [({"KHMER": 0.9}, 0.9), ({"MYANMAR": 0.4, "~MYANMAR": 0.4}, 0.9), ({"TELUGU": 0.4}, 0.76)]
+)
+async def test_another_script_s_engine_does_not_read_a_script_that_is_sure_or_reads_badly(shares, confidence, script):
+    script.shares = shares
+    engines = RuleEngines()
+    engines.thai_confidence = confidence
+    with pytest.raises(LanguageError):
+        await PageReader(Plan("rapidocr", (("th", "tesseract:th"),)), engines).read(page_of(*[THAI_INK] * 4))
+
+
 async def test_two_scripts_beside_the_primary_s_are_both_read(monkeypatch):
     def shares_of(images):
         inks = {int(image.min()) for image in images}
@@ -370,6 +424,29 @@ async def test_a_turned_page_is_read_upright(degrees, ink):
     result, _ = await read(turned)
     assert result.rotation == degrees
     assert len(result.lines) == 5
+
+
+class OneAcross(RuleEngines):
+    """Finds a level line at the right of lines on their side, and nothing there once the page is turned."""
+
+    async def detect(self, page):
+        if page.shape[0] != 620:
+            return [line for line in await super().detect(page) if line.box[1] < 320]
+        found = await super().detect(page[:, :320])
+        level = ((330.0, 100.0), (510.0, 100.0), (510.0, 124.0), (330.0, 124.0))
+        return [*found, DetectedLine(polygon=level, score=1.0)]
+
+
+async def test_lines_across_a_page_that_was_turned_tell_their_direction():
+    page = np.full((620, 520, 3), 255, np.uint8)
+    page[:, :320] = np.rot90(page_of(*[LATIN_INK] * 5))
+    page[104:120, 340:500:8] = LATIN_INK
+    page[104:120, 334:350] = LATIN_INK
+    result = await PageReader(KOREAN, OneAcross()).read(page)
+    assert result.rotation == 90
+    (line,) = [line for line in result.lines if line.polygon]
+    (x1, y1), (x2, y2) = line.polygon[:2]
+    assert abs(y2 - y1) > 10 * abs(x2 - x1)
 
 
 @pytest.mark.parametrize("degrees", [90, 180, 270])
@@ -488,3 +565,25 @@ def test_a_bent_line_is_cut_along_its_middle_without_its_neighbours():
     assert bent.shape[1] == 620
     assert bent[bent.shape[0] // 2].max() < 120
     assert min(bent[0].min(), bent[-1].min()) > 200
+
+
+class CertainEngines(RuleEngines):
+    """The primary is certain of a word that another engine reads as look-alikes."""
+
+    def __init__(self, confidence: float) -> None:
+        super().__init__()
+        self.confidence = confidence
+
+    def _read(self, engine, line):
+        text, confidence = ("Appendix", self.confidence) if engine == "rapidocr" else ("Аррепа!х", 0.87)
+        text = " ".join([text] * 6)
+        centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
+        return RecognizedText(text=text, confidence=confidence, centers=centers)
+
+
+@pytest.mark.parametrize(("confidence", "text"), [(0.9999, "Appendix"), (0.99, "Аррепа!х")])
+async def test_a_lone_word_that_reads_certainly_is_in_no_script_that_it_looks_like(confidence, text, script):
+    script.shares = {"CYRILLIC": 0.61, "LATIN": 0.33}
+    reader = PageReader(Plan("rapidocr", (("ru", "tesseract:ru"),)), CertainEngines(confidence))
+    result = await reader.read(page_of(LATIN_INK))
+    assert {word for line in result.lines for word in line.text.split()} == {text}

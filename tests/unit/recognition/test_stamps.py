@@ -5,7 +5,7 @@ import pytest
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 from pagemill.recognition.base import RecognizedText
-from pagemill.recognition.stamps import inks_of, without_frame
+from pagemill.recognition.stamps import inks_of, without_frame, without_stamps
 
 PAPER = (232, 238, 226)
 BLACK, RED, BLUE = (24, 24, 28), (205, 60, 80), (40, 70, 190)
@@ -69,3 +69,53 @@ def test_the_edge_of_the_next_line_is_no_part_of_the_text():
     text, stamp = drawn("Given on the ninth of June", BLACK, (8, 0), 20), drawn("RECEIVED", RED, (60, 2), 40)
     alone, both = inks_of(line(text, stamp)), inks_of(line(text, stamp, drawn("and the next", BLACK, (8, 50), 20)))
     assert alone is not None and both is not None and both[0].place == alone[0].place
+
+
+def page_with(*layers: Image.Image) -> np.ndarray:
+    """A page of text, 1,000 pixels high, with layers over it."""
+    image = Image.new("RGB", (800, 1000), PAPER)
+    draw = ImageDraw.Draw(image)
+    for row in range(20):
+        draw.text((40, 30 + 40 * row), "Given at the toll house on the ninth of June, before noon", BLACK,
+                  font=ImageFont.load_default(26))  # fmt: skip
+    for layer in layers:
+        image = ImageChops.multiply(image, layer)
+    return np.asarray(image)
+
+
+def ring(colour: tuple[int, int, int], box: tuple[int, int, int, int]) -> Image.Image:
+    image = Image.new("RGB", (800, 1000), (255, 255, 255))
+    ImageDraw.Draw(image).ellipse(box, outline=colour, width=4)
+    return image
+
+
+@pytest.mark.parametrize("colour", [RED, BLUE])
+def test_a_ring_is_taken_off_the_page(colour):
+    page, alone = page_with(ring(colour, (300, 200, 440, 340))), page_with()
+    cleaned, sheet = without_stamps(page)
+    assert sheet is not None
+    assert distance(cleaned, alone) < 0.0005 < distance(page, alone)
+    assert not distance(sheet[:150], np.full_like(sheet[:150], PAPER))
+    assert distance(sheet[200:340, 300:440], np.full((140, 140, 3), PAPER)) > 0.03
+
+
+def panel(colour: tuple[int, int, int]) -> Image.Image:
+    image = Image.new("RGB", (800, 1000), (255, 255, 255))
+    ImageDraw.Draw(image).rectangle((20, 100, 780, 300), fill=colour)
+    return image
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [[], [panel((255, 225, 140))], [ring(RED, (300, 850, 440, 990))]],
+    ids=["black", "a coloured ground", "beside the text"],
+)
+def test_a_page_without_stamps_over_its_text_is_left_as_it_is(layers):
+    page = page_with(*layers)
+    cleaned, sheet = without_stamps(page)
+    assert sheet is None and cleaned is page
+
+
+def test_a_coloured_page_is_a_picture():
+    layers = [ring(RED, (100 + 30 * n, 100, 600, 700)) for n in range(4)]
+    assert without_stamps(page_with(*layers))[1] is None
