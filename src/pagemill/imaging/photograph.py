@@ -128,6 +128,18 @@ def _without_moire(lit: Pixels) -> Pixels:
     return np.asarray(cv2.cvtColor(cv2.transform(lit, third), cv2.COLOR_GRAY2RGB), dtype=np.uint8)
 
 
+def thin_strokes(lit: Pixels, text_height: float) -> Pixels:
+    """What is drawn on a page in strokes as thin as rules, on white: the edge of a shadow passes for one.
+
+    Args:
+        lit: Shape (height, width, 3), uint8 RGB, evenly lit.
+        text_height: Usual height of a line of text in pixels.
+    """
+    side = max(3, round(IMAGING.thickest_rule * text_height)) | 1
+    strokes = cv2.morphologyEx(lit, cv2.MORPH_BLACKHAT, np.ones((side, side), np.uint8))
+    return np.asarray(cv2.bitwise_not(strokes), dtype=np.uint8)
+
+
 def line_evenly_lit(line: Pixels) -> Pixels:
     """A line as if its paper were evenly lit: the edge of a shadow, or a fold, passes for strokes otherwise.
 
