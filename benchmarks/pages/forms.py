@@ -255,8 +255,8 @@ def statement(sheet: Sheet) -> None:
     random, words = sheet.random, sheet.words
     sheet.dpi = random.randint(75, 100)
     unit = words.terms["units"]
-    name = sheet.text("title", words.terms["statement"], "h1", 'class="mid"')
-    content = [sheet.text("text", random.choice(words.shops), "p", 'class="mid"'), name]
+    content = [sheet.text("text", random.choice(words.shops), "p", 'class="mid"')]
+    content.append(sheet.text("title", words.terms["statement"], "h1", 'class="mid"'))
     place = random.choice(("centre", "end", "cell"))
     if place != "cell":
         content.append(sheet.text("caption", unit, "p", f'class="unit" style="text-align:{place}"'))

@@ -84,5 +84,5 @@ def scanned_markdown(sheet: Sheet, folder: Path, **how: Any) -> str:
     """Markdown of a sheet that was scanned."""
     record = record_of(*scan(sheet, folder, **how))
     assert not record.errors
-    assert all(msgspec.structs.asdict(region)["source"] == "typography" for region in record.regions)
+    assert {msgspec.structs.asdict(region)["source"] for region in record.regions} <= {"typography", "pairs"}
     return "".join(document_markdown([record], crops_root=""))

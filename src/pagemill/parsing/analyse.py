@@ -45,6 +45,7 @@ from pagemill.parsing.lines import (
 )
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
+from pagemill.parsing.pairs import with_pairs
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.scanned import is_measurable, scanned_blocks
 from pagemill.parsing.thresholds import PARSING
@@ -56,7 +57,7 @@ from pagemill.tables.recognize import recognize_table
 from pagemill.tables.structure_model import CheckedModel, StructureModel, TableFinder, packaged_model
 from pagemill.tables.table import Table
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import usual_height
+from pagemill.tables.words import is_number, usual_height
 
 
 def analyse_page(
@@ -102,6 +103,8 @@ def analyse_page(
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
         lines = [*level, *across]
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
+    if not across and len(lines) <= PARSING.max_lines:
+        regions, tables = _paired(regions, tables, lines, page.pixels, record.errors)
     if across:
         turned, their_tables = _laid_across(page, across, tables_mode, table_engine, record.errors)
         start = len(lines) - len(across)
@@ -115,6 +118,22 @@ def analyse_page(
     else:
         assemble_regions(record, regions, lines, tables, formulas, inline)
     return record
+
+
+def _paired(
+    regions: list[DetectedRegion],
+    tables: dict[int, Table],
+    lines: Sequence[TextLine],
+    pixels: Pixels,
+    errors: list[PageError],
+) -> tuple[list[DetectedRegion], dict[int, Table]]:
+    """Regions and tables with the rows of labels and numbers among the lines."""
+    try:
+        return with_pairs(regions, tables, lines, pixels)
+    except Exception as error:  # the regions show the structure, too
+        message = f"rows are those of the layout engine: {type(error).__name__}: {error}"
+        errors.append(PageError(component="analysis", category="internal", message=message))
+        return regions, tables
 
 
 def _scanned(
@@ -377,9 +396,11 @@ def _as_table(
     found = find_table(boxes) if len(inside) else None
     if found is None or not _is_tabular([inside[i].text for i in found]):
         return region
-    if not _is_text_alone(
-        region, pixels, boxes, ruled=region.label is Label.DISPLAY_FORMULA, photographed=photographed
-    ):
+    # Statements have rules over their sums; boxes with words and lines between them are a diagram.
+    amounts = sum(is_number(inside[i].text) for i in found)
+    numbers = len(found) >= PARSING.ruled_cells and 2 * amounts > len(found)
+    ruled = numbers or region.label is Label.DISPLAY_FORMULA
+    if not _is_text_alone(region, pixels, boxes, ruled=ruled, photographed=photographed):
         return region
     # Heads that span columns stand above; a caption is alone in its row.
     members = set(found.tolist())
@@ -433,7 +454,7 @@ def _is_text_alone(
         drawn, long = ink.astype(np.uint8), 2 * int(np.median(boxes[:, 3] - boxes[:, 1]))
         thick = max(3, long // 6)  # the bars of a chart are no rules
         drawn[cv2.morphologyEx(drawn, cv2.MORPH_OPEN, np.ones((thick, thick), np.uint8)) > 0] = 0
-        for rule in (np.ones((1, long), np.uint8), np.ones((long, 1), np.uint8)):
+        for rule in (np.ones((1, long), np.uint8), np.ones((long // 2, 1), np.uint8)):  # frames are as high as a line
             rules = cv2.morphologyEx(drawn, cv2.MORPH_OPEN, rule)
             ink &= cv2.dilate(rules, np.ones((3, 3), np.uint8)) == 0
     for x1, y1, x2, y2 in boxes - np.array([x, y, x, y]):

@@ -25,6 +25,7 @@ from pagemill.parsing.headings import (
     mark_captions,
     mark_headings,
     mark_typographic_captions,
+    mark_units,
     set_levels,
 )
 from pagemill.parsing.inline_formulas import InlineFormulas
@@ -33,6 +34,7 @@ from pagemill.parsing.lines import Row, assign_lines, join_rows, mark_hyphens, r
 from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.lists import mark_lists, notes_text
 from pagemill.parsing.margins import mark_margins
+from pagemill.parsing.pairs import text_of
 from pagemill.parsing.paragraphs import RunKind, ends_sentence, mark_continuations, passages
 from pagemill.parsing.quality import mean_confidence
 from pagemill.parsing.record import add_region
@@ -95,6 +97,7 @@ def assemble_regions(
     mark_hyphens([block.rows for block in blocks])
     blocks = [part for block in (blocks[i] for i in order) for part in _split(block, body)]
     blocks = merge_neighbours(merge_listings(blocks), _is_rest, lambda items, rest: join_pair(items.text, rest.text))
+    mark_units(blocks)
     blocks = mark_headings(blocks, height, body, record.page_number)
     mark_lists(blocks)
     notes = _note_marks(blocks)
@@ -188,6 +191,8 @@ def blocks_of(
         block.table, block.latex = tables.get(i), formulas.get(i)
         if region.label in FIGURES or block.table is not None:
             block.inner_lines = tuple(line for row in rows_of(own) for line in row.lines)
+            if block.table is not None and label is not Label.TABLE:  # rows of labels and numbers
+                block.text, block.table = text_of(block.table, label), None
         else:
             block.rows = rows_of(inline.lines(own) if label in _WITH_FORMULAS else own)
         blocks.append(block)
@@ -202,6 +207,8 @@ def _split(block: Block, body: float) -> list[Block]:
     """Turn rows into text; a block of running text with headings or lists in it becomes several blocks."""
     if block.label in RUNNING_TEXT and block.table is None and _is_contents(block.rows):
         block.label = Label.CONTENT
+    if block.text:
+        return [block]
     if block.table is not None:
         block.text = block.table.to_html()
     elif block.latex is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from pagemill.document.geometry import Box, split_when
 from pagemill.document.labels import FIGURES, RUNNING_TEXT, TASK_OF_LABEL, TITLES, Label, Task
@@ -218,8 +219,30 @@ def mark_captions(blocks: Sequence[Block]) -> None:
             block.label = Label.FIGURE_TITLE
 
 
+_UNITS = re.compile(
+    r"[\[(（〔<]?\s*(?:단위|單位|単位|单位|units?\b|einheit|unités?\b|unidad(?:es)?\b|ед\.)\s?[:：]?.*", re.IGNORECASE
+)
+_IN_BRACKETS = re.compile(r"[(（\[〔][^()（）]{2,80}[)）\]〕]")
+
+
+def mark_units(blocks: Sequence[Block]) -> None:
+    """Label a line right above a table that tells its units as its caption: ``(in millions)``, ``단위: 백만원``.
+
+    Args:
+        blocks: In reading order.
+    """
+    for block, below in pairwise(blocks):
+        if below.label is not Label.TABLE or block.label not in RUNNING_TEXT | TITLES or len(block.rows) != 1:
+            continue
+        text = block.plain.strip()
+        tells = _IN_BRACKETS.fullmatch(text) or (len(text) <= PARSING.unit_line and _UNITS.fullmatch(text))
+        if tells and -block.size < below.box[1] - block.box[3] < PARSING.unit_gap * block.size:
+            block.label, block.level = Label.FIGURE_TITLE, None
+
+
 def mark_typographic_captions(blocks: Sequence[Block]) -> None:
     """Label text next to a picture or table that starts as captions do; a heading above a table stays one."""
+    mark_units(blocks)
     for place, block in enumerate(blocks):
         beside = {other.label for other in (*blocks[max(0, place - 1) : place], *blocks[place + 1 : place + 2])}
         is_beside = bool(beside & (FIGURES | {Label.TABLE}))

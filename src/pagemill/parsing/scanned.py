@@ -17,6 +17,7 @@ from pagemill.parsing.assemble import blocks_of
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.lines import assign_lines, is_vertical, join_rows
+from pagemill.parsing.pairs import SOURCE as PAIRS
 from pagemill.parsing.typography.measured import measured
 from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.parsing.typography.thresholds import SCANNED
@@ -82,8 +83,10 @@ def scanned_blocks(
         return None
     tabular = []
     for block in found:
-        if block.table is not None and (block.table.method != "text" or (block.score or 0.0) >= _SURE_TABLE):
+        paired = block.source == PAIRS and bool(block.table or block.text)
+        if block.table is not None and (paired or block.table.method != "text" or (block.score or 0.0) >= _SURE_TABLE):
             block.text = block.table.to_html()
+        if block.text and (paired or block.table is not None):
             tabular.append(block)
     apart = {id(line) for block in [*shown, *tabular] if block not in pictures for line in block.lines}
     page = measured([line for line in lines if id(line) not in apart], pixels)

@@ -24,6 +24,8 @@ class ParsingThresholds:
     """Grey levels from the ground that are drawn."""
     text_alone = 0.002
     """Share of drawn pixels beside the lines of text below which a region is text alone, but for specks."""
+    ruled_cells = 20
+    """Cells, most of them numbers, from which a picture of text and rules is a table; beside charts are fewer."""
     least_fields, fields_below = 3, 0.6
     """Rows of a form that begin below each other, at least, and their share: drawings have their words anywhere."""
     table_filled = 0.5
@@ -327,6 +329,22 @@ class ParsingThresholds:
     """Most space between the rows of one value."""
     field_edge = 0.5
     """Tolerance of a field's left edge."""
+    unit_line, unit_gap = 40, 3.0
+    """Characters of a line of units without brackets, and how far above its table it stands, in font sizes."""
+    pair_gap = 1.2
+    """Least gap between a label and its number without a leader, in heights of lines; words are 0.3 apart."""
+    pair_edge = 0.6
+    """Farthest apart that numbers end which are below each other, in heights of lines."""
+    least_pairs = 3
+    """Rows of labels and numbers that tell each other; two may be a date and a page number."""
+    pairs_crossed = 0.5
+    """Lines per row that may reach from labels into numbers: headings and descriptions are shorter."""
+    pairs_of_picture = 0.7
+    """Share of the lines in a picture from which it is rows of labels and numbers; receipts have 0.75 and more."""
+    leader_contrast = 40
+    """Grey levels of the dots of a leader below the paper."""
+    leader_dots, leader_height = 4, 0.4
+    """Least dots of a leader, and its height as a share of the row's, skew included; letters have 0.5 and more."""
     mark_reach = 2.5
     """Farthest that a check box is from its label."""
     mark_in_line = 0.5

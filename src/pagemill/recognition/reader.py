@@ -13,6 +13,7 @@ import numpy as np
 from pagemill.document.geometry import Box, area, as_array, as_boxes, shared_areas
 from pagemill.document.page import TextLine, Word
 from pagemill.errors import LanguageError
+from pagemill.imaging.leaders import without_leaders
 from pagemill.imaging.photograph import line_evenly_lit
 from pagemill.imaging.transforms import crop_along, crop_quad, resize, rotate_quarter
 from pagemill.imaging.types import Pixels
@@ -162,6 +163,7 @@ class PageReader:
             LanguageError: Languages are to be detected, and most of the page is in a script no installed engine reads.
         """
         page, stamps = await self._services.compute(without_stamps, page)
+        page = await self._services.compute(without_leaders, page)
         found = await self._services.detect(page)
         rotation = 0
         # Before anything is read: engines read level lines only.

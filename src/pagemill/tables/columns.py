@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import TableWord, extent, runs
 
+_CURRENCIES = frozenset("$€£¥₩₹₽")
+
 if TYPE_CHECKING:
     from pagemill.tables.rules import Rule
 
@@ -109,3 +111,13 @@ def _thin(found: Sequence[float], ruled: Sequence[float], text_height: float) ->
         elif x in ruled:
             kept[-1] = x
     return kept
+
+
+def without_currency_columns(separators: Sequence[float], words: Sequence[TableWord]) -> list[float]:
+    """Join columns that hold nothing but currency signs with the amounts on their right.
+
+    Reports align the signs in a column of their own; to a reader they belong to the amounts.
+    """
+    columns = np.searchsorted(separators, [word.x for word in words])
+    amounts = {int(column) for column, word in zip(columns, words, strict=True) if word.text not in _CURRENCIES}
+    return [x for column, x in enumerate(separators) if column in amounts]

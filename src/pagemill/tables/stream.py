@@ -10,15 +10,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.tables.columns import chunks_of_row, find_separators
+from pagemill.tables.columns import chunks_of_row, find_separators, without_currency_columns
 from pagemill.tables.grid import Grid, GridCell, shaded_header_rows
 from pagemill.tables.thresholds import TABLES
 from pagemill.tables.words import TableWord, extent, is_number, join_words, text_rows
 
 if TYPE_CHECKING:
     from pagemill.tables.rules import Rule, Rules
-
-_CURRENCIES = frozenset("$€£¥₩₹")
 
 
 class Piece(msgspec.Struct):
@@ -75,8 +73,7 @@ def stream_grid(words: Sequence[TableWord], rules: Rules, text_height: float, gr
         and left + text_height < rule.position < right - text_height
     ]
     separators = find_separators(lines, text_height, ruled)
-    # Reports align currency signs in a column of their own; to a reader they belong to the amounts.
-    separators = _without_currency_columns(separators, words)
+    separators = without_currency_columns(separators, words)
     if not separators:
         return None
     rows = []
@@ -127,13 +124,6 @@ def _labelled_groups(rows: list[TextRow]) -> tuple[list[TextRow], list[tuple[Pie
             kept.append(row)
         below, above = above, 0
     return (rows, []) if above or below else (kept, labels)
-
-
-def _without_currency_columns(separators: Sequence[float], words: Sequence[TableWord]) -> list[float]:
-    """Join columns that hold nothing but currency signs with the amounts on their right."""
-    columns = np.searchsorted(separators, [word.x for word in words])
-    amounts = {int(column) for column, word in zip(columns, words, strict=True) if word.text not in _CURRENCIES}
-    return [x for column, x in enumerate(separators) if column in amounts]
 
 
 def _pieces(words: Sequence[TableWord], separators: Sequence[float], text_height: float) -> list[Piece]:

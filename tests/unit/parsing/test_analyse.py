@@ -163,7 +163,27 @@ def test_a_formula_that_is_a_table_is_a_table():
     assert analyse._as_table(seen, *cells) is seen
 
 
-def form(*, picture: bool = False) -> tuple[np.ndarray, list[TextLine]]:
+def test_a_picture_that_is_many_amounts_and_rules_is_a_table():
+    pixels = np.full((900, 1000, 3), 255, np.uint8)
+    lines = [
+        TextLine(text="Sum" if x == 110 else "1,250", box=(x, y, x + 100, y + 24))
+        for y in range(100, 500, 50)
+        for x in range(110, 700, 200)
+    ]
+    for line in lines:
+        x1, y1, x2, y2 = (int(value) for value in line.box)
+        pixels[y1 + 6 : y2 - 6, x1:x2:4] = 0
+    pixels[140:142, 300:700] = 0
+    seen = DetectedRegion(box=(90, 90, 710, 490), label=Label.IMAGE, score=0.9, source="onnx")
+    assert analyse._as_table(seen, pixels, lines).label is Label.TABLE
+    assert analyse._as_table(seen, pixels, [replace_text(line, "word") for line in lines]) is seen
+
+
+def replace_text(line: TextLine, text: str) -> TextLine:
+    return TextLine(text=text, box=line.box)
+
+
+def form(*, picture: bool = False, low: bool = False) -> tuple[np.ndarray, list[TextLine]]:
     """Five labels below each other, each with a value in a frame; what stands there may be a picture as well."""
     pixels = np.full((800, 1000, 3), 255, np.uint8)
     lines = []
@@ -172,14 +192,15 @@ def form(*, picture: bool = False) -> tuple[np.ndarray, list[TextLine]]:
         for left, right, text in ((60, 180, f"label {row}"), (260, 420, f"value {row}")):
             pixels[y + 6 : y + 18, left:right:3] = 0
             lines.append(TextLine(text=text, box=(left, y, right, y + 24)))
-        cv2.rectangle(pixels, (240, y - 12), (900, y + 36), (0, 0, 0), 2)
+        cv2.rectangle(pixels, (240, y - 4 if low else y - 12), (900, y + 30 if low else y + 36), (0, 0, 0), 2)
     if picture:
         cv2.circle(pixels, (700, 250), 120, (40, 90, 160), -1)
     return pixels, lines
 
 
-def test_a_picture_that_is_the_fields_of_a_form_is_their_text_row_by_row():
-    pixels, lines = form()
+@pytest.mark.parametrize("low", [False, True])
+def test_a_picture_that_is_the_fields_of_a_form_is_their_text_row_by_row(low):
+    pixels, lines = form(low=low)
     found = DetectedRegion(box=(40, 70, 920, 400), label=Label.IMAGE, score=0.9, source="onnx")
     record = tables_of(pixels, lines, found)
     assert [region.content for region in record.regions] == [f"label {row} value {row}" for row in range(5)]

@@ -6,6 +6,7 @@ from drawn_sheets import PROSE, Sheet
 from scanned_sheets import record_of, scan, scanned_markdown
 
 from pagemill.document.labels import Label
+from pagemill.document.page import TextLine
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.scanned import is_measurable
 from pagemill.parsing.typography.measured import measured
@@ -225,3 +226,15 @@ def test_a_lone_small_letter_does_not_tell_its_size(tmp_path):
         sheet.put(72, 100 + 14 * number, text)
     pixels, lines = scan(sheet, tmp_path)
     assert len({line.font_size for line in measured(lines, pixels).lines}) == 1
+
+
+def test_cyrillic_descenders_are_below_the_baseline():
+    pixels = np.full((60, 140, 3), 255, np.uint8)
+    pixels[20:30, 10:130:3] = 0
+    pixels[30:34, 40:46] = 0  # of one letter
+    found = [
+        measured([TextLine(text=text, box=(8.0, 12.0, 132.0, 40.0), engine="drawn")], pixels).lines[0].box[3]
+        for text in ("Налоги", "Амортизация", "Выручка", "Carriage")
+    ]
+    assert found[1:3] == found[3:] * 2
+    assert found[0] > found[1]

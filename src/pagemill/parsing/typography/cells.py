@@ -18,7 +18,7 @@ from pagemill.parsing.typography.drawn import Drawn, rule_between
 from pagemill.parsing.typography.rows import Leading, PageRow, Piece, leading_at, rows_of_pieces, same_size
 from pagemill.parsing.typography.table_rows import BROKEN, CellPieces, Slot, extent, span_of, table_cells
 from pagemill.parsing.typography.thresholds import TYPOGRAPHY
-from pagemill.tables.columns import find_separators
+from pagemill.tables.columns import find_separators, without_currency_columns
 from pagemill.tables.grid import GridCell
 from pagemill.tables.recognize import cell_of
 from pagemill.tables.table import Cell, Table, build_table
@@ -96,7 +96,7 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int, drawn: Drawn) 
     """The first row of a table whose head spans columns, and so has other places than the rows below."""
     while start > behind:
         below = rows[start]
-        if _is_between_heads(rows, start) or _spans_heads(rows, start, drawn):
+        if _is_between_heads(rows, start) or _spanned(rows, start, drawn) is not None:
             start -= 1
             continue
         middle = below.pitch < TYPOGRAPHY.beside * below.size  # of a cell with more lines, the first of which is above
@@ -115,19 +115,32 @@ def _with_heads(rows: Sequence[PageRow], start: int, behind: int, drawn: Drawn) 
     return start
 
 
-def _spans_heads(rows: Sequence[PageRow], place: int, drawn: Drawn) -> bool:
-    """Whether the row above has one head over all columns but the first: centred above theirs, with lines between."""
-    row, below, first = rows[place - 1], rows[place], min(row.x1 for row in rows[place + 1 : place + 4])
+def _spanned(rows: Sequence[PageRow], place: int, drawn: Drawn) -> tuple[float, float] | None:
+    """What the row above spans if it has one head over all columns but the first: it is centred over these."""
+    row, below, body = rows[place - 1], rows[place], rows[place + 1 : place + 1 + _ROWS_COMPARED]
     heads, extents = _extents(below), _extents(row)
+    first = min((row.x1 for row in body), default=0.0)
+    if heads[0][0] < first + row.size:  # that of the first column
+        del heads[0]
     if len(extents) != 1 or len(heads) < 2 or below.parted or not same_size(row.size, below.size):
-        return False
+        return None
     (x1, x2), left, right = extents[0], heads[0][0], heads[-1][1]
-    centred = abs(x1 + x2 - left - right) < 2 * TYPOGRAPHY.cell_gap * row.size
-    inside = first + row.size < left < x1 and x2 < right and below.pitch < TYPOGRAPHY.written_on * row.size
-    if not (centred and inside):
-        return False  # a line over the first column, too, is that of a table below its title
+    if not (first + row.size < min(left, x1) and below.pitch < TYPOGRAPHY.written_on * row.size):
+        return None  # a line over the first column, too, is that of a table below its title
     between = [rule for rule in drawn.horizontal if row.baseline < rule.position < below.baseline - 0.4 * below.size]
-    return all(any(first < rule.start < end and start < rule.end for rule in between) for start, end in heads)
+    near = 2 * TYPOGRAPHY.cell_gap * row.size
+    ruled = all(any(first < rule.start < end and start < rule.end for rule in between) for start, end in heads)
+    if ruled and left < x1 and x2 < right and abs(x1 + x2 - left - right) < near:
+        return left, right
+    # Heads may end where their numbers do, which begin before them: the rule, or the numbers, tell the middle.
+    numbers = [cell for other in body for cell in _extents(other)[1:] if cell[0] < heads[0][1]]
+    for start, end in (
+        (min((rule.start for rule in between), default=left), max((rule.end for rule in between), default=right)),
+        *((begin, right) for begin, _ in numbers),
+    ):
+        if (ruled or not between) and start < x1 and x2 < end and abs(x1 + x2 - start - end) < near:
+            return min(left, start), max(right, end)
+    return None
 
 
 def _is_between(rows: Sequence[PageRow], place: int) -> bool:
@@ -313,16 +326,17 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     pieces = [piece for row in rows for piece in row.pieces]
     rows, starts = _parted_at_starts(rows)
     heads = 1 if _is_between_heads(rows, 1) else 0  # over several columns, whose gutters they cross
-    if len(rows) > 2 and _spans_heads(rows, 1, drawn):
+    if len(rows) > 2 and (spanned := _spanned(rows, 1, drawn)) is not None:
         first = rows[0].pieces
-        wide = [replace(first[0], x1=rows[1].x1), *first[1:]]
-        wide[-1] = replace(wide[-1], x2=rows[1].x2)
+        wide = [replace(first[0], x1=spanned[0]), *first[1:]]
+        wide[-1] = replace(wide[-1], x2=spanned[1])
         heads, rows = 1, [PageRow(wide), *rows[1:]]
     separators = _separators(rows[heads:], drawn)
     reach = TYPOGRAPHY.cell_gap * rows[0].size
     separators = sorted([*separators, *(x for x in starts if not any(x - reach < other <= x for other in separators))])
     cut = [[part for cell in cells_of(row) for part in _cut(cell, separators)] for row in rows[heads:]]
     cut = [*map(cells_of, rows[:heads]), *cut]
+    separators = without_currency_columns(separators, [word for row in rows[heads:] for word in words_of(row.pieces)])
     columns = _columns(cut, separators)
     if len(columns) < 2 or not _are_cells(cut, columns) or (not ruled and _run_on(cut)):
         return None

@@ -19,9 +19,9 @@ from pagemill.parsing.lists import BULLET
 from pagemill.parsing.thresholds import PARSING
 from pagemill.parsing.typography.thresholds import SCANNED, TYPOGRAPHY
 
-_FLAT = frozenset("aceijmnorsuvwxz.,:;-_~=+gpqy'\"«»·…–—•*")
+_FLAT = frozenset("aceijmnorsuvwxz.,:;-_~=+gpqy'\"«»·…–—•*авгдежзиклмнопрстухцчшщъыьэюя")
 """What does not reach up to the height of capitals."""
-_LOW = frozenset("gjpqyQ,;()[]{}|_@$/§µ")
+_LOW = frozenset("gjpqyQ,;()[]{}|_@$/§µдруфцщДЦЩ")
 """What may reach below the baseline."""
 _THIN, _NARROW = frozenset("'`´.,:;!|"), frozenset('ijl1I()[]{}"/\\')
 """Characters with much room beside them in letters of one width."""

@@ -21,7 +21,7 @@ from pagemill.tables.recognize import cell_of
 from pagemill.tables.rules import Rule, Rules
 from pagemill.tables.table import Table, build_table
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import TableWord
+from pagemill.tables.words import TableWord, is_number
 
 _PART = 0.6
 """Share of the text of a part of a table that is in rows that are aligned; heads of columns often are not."""
@@ -181,11 +181,27 @@ def _whole(found: Sequence[FoundTable], pieces: Sequence[Piece], drawn: Drawn) -
             larger = set(map(id, other.pieces))
             beyond = (not top and other.box[1] < y1 - size) or (not bottom and y2 + size < other.box[3])
             shares = near and len(own & larger) > _PART * len(own) and not larger <= own
-            is_part |= (own < larger and beyond) or shares
+            is_part |= (own < larger and beyond) or shares or _lacks_labels(table, other)
         if not is_part and taken.isdisjoint(own):
             whole.append(table)
             taken |= own
     return sorted(whole, key=lambda table: table.box[1])
+
+
+def _lacks_labels(table: FoundTable, larger: FoundTable) -> bool:
+    """Whether a table holds the numbers of another one, whose labels stand beside the rules over the numbers."""
+    own = set(map(id, table.pieces))
+    if len(own & set(map(id, larger.pieces))) < _PART * len(own):
+        return False
+    rows = rows_of_pieces(larger.pieces)
+    inside = [[piece for piece in row.pieces if id(piece) in own] for row in rows]
+    labelled = [
+        row.pieces[0].x2 < min(piece.x1 for piece in numbers) and id(row.pieces[0]) not in own
+        for row, numbers in zip(rows, inside, strict=True)
+        if numbers
+    ]
+    told = sum(is_number(piece.text) for piece in table.pieces)
+    return told > _PART * len(own) and sum(labelled) > _PART * len(labelled)
 
 
 def _is_ruled(y: float, box: Box, drawn: Drawn, size: float) -> bool:

@@ -228,7 +228,9 @@ def _grouped(
             begins = True
         elif place == 1 and (two_heads or any(first != last for first, last in spans[0])):
             begins = True  # a head of two levels
-        elif sum(pair.numbers and pair.below - pair.above == 1 for pair in across) > 1:
+        elif sum(pair.numbers and pair.below == place and pair.above in groups[-1] for pair in across) > 1 or (
+            len(spans[place - 1]) == 1 < len(spans[place]) and _introduces(rows[place - 1], rows[place])
+        ):
             begins = True
         elif by_rules:
             begins = rules[place - 1] or (
@@ -251,6 +253,11 @@ def _grouped(
         else:
             groups[-1].append(place)
     return groups
+
+
+def _introduces(head: PageRow, below: PageRow) -> bool:
+    """Whether a row is a head of rows within a table: ``Costs and expenses:``."""
+    return head.text.endswith((":", "：")) and not below.text[:1].islower() and below.x1 >= head.x1
 
 
 def _has_head(cut: Sequence[Sequence[CellPieces]]) -> bool:

@@ -1,5 +1,7 @@
 """Tables without a full grid: aligned texts, labels and values, cells of several lines."""
 
+import re
+
 import pytest
 from drawn_sheets import Sheet, markdown
 
@@ -573,3 +575,40 @@ def test_lines_of_a_cell_beside_one_in_its_middle_are_a_row(tmp_path):
         *(["Mode", "What it does"], ["alone", "It writes a line, and ends"]),
         ["in a loop (gate open)", "It does so again and again, until it rains"],
     ]
+
+
+STATEMENT = [("Revenue", "$", "91,847"), ("Cost of sales", "", "52,004"), ("Costs and expenses:", "", ""),
+             ("Research and development", "", "(27,279)"), ("Depreciation", "", "53,765"),
+             ("Net income", "$", "47,097")]  # fmt: skip
+
+
+@pytest.mark.parametrize("ruled", [True, False])
+def test_a_statement_of_accounts_is_one_table_under_its_units(tmp_path, ruled):
+    sheet = Sheet()
+    sheet.put(72, 80, "Statement of income", "Helvetica-Bold", 16)
+    sheet.put(200, 106, "(in millions, except per share amounts)")
+    sheet.put(335, 126, "Year ended December 31,")
+    for column, year in enumerate(("2031", "2030")):
+        sheet.right(390 + 110 * column, 144, year)
+    for place, (label, sign, amount) in enumerate(STATEMENT):
+        y = 162 + 18 * place
+        sheet.put(90 if place in (3, 4) else 72, y, label)
+        for column in range(2):
+            if amount:
+                sheet.right(390 + 110 * column, y, amount)
+            if sign:
+                sheet.put(310 + 110 * column, y, sign)
+        if ruled and place in (0, 5):  # over the amounts alone
+            sheet.line(305, 842 - y + 13, 500, 842 - y + 13)
+    if ruled:
+        sheet.line(305, 842 - 130, 500, 842 - 130)
+        sheet.line(305, 842 - 258, 500, 842 - 258)
+    sheet.prose(72, 330, 450)
+    text = markdown(sheet, tmp_path)
+    head, table = text.split("<table>")
+    assert head.rstrip().endswith("(in millions, except per share amounts)") and "#" not in head.split("\n\n")[1]
+    rows = [re.findall(r"<t[dh](?: [^>]*)?>(.*?)</t[dh]>", row) for row in table.split("</tr>")]
+    assert rows[0] == ["", "Year ended December 31,"] and 'colspan="2"' in table
+    assert rows[1] == ["", "2031", "2030"]
+    expected = [[label, *(2 * [f"{sign} {amount}".strip()])] for label, sign, amount in STATEMENT]
+    assert rows[2:8] == expected

@@ -1,0 +1,311 @@
+"""Rows of a label and, at the other end, its number: goods and prices, dishes, titles and page numbers.
+
+Layout models take labels and numbers for columns of text. What tells the rows is that the numbers end below each other,
+and that nothing but a leader of dots is between a number and the label on its level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from statistics import median
+
+import numpy as np
+
+from pagemill.document.geometry import Box, union_box
+from pagemill.document.labels import FIGURES, FORMULAS, Label
+from pagemill.document.page import TextLine
+from pagemill.imaging.types import Pixels
+from pagemill.late import re
+from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.lines import is_vertical, lines_of_regions
+from pagemill.parsing.thresholds import PARSING
+from pagemill.tables.table import Cell, Table, build_table
+
+SOURCE = "pairs"
+"""``DetectedRegion.source`` of the regions found here."""
+_LEADER = re.compile(r"(?:[.·․‥…]\s?){2,}|…")
+_NUMBER = re.compile(r"[-−(]?\D{0,4}\d[\d.,:'’ ]*\D{0,4}")
+"""A number with its currency, a mark of its tax; times and dates, too."""
+_ROMAN = re.compile(r"[ivxlc]{1,6}", re.IGNORECASE)
+_EQUATION = re.compile(r"\(\d{1,3}(?:\.\d{1,2})?[a-z]?\)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A line of text, or a part of one that a wide gap or a leader divides."""
+
+    text: str
+    box: Box
+    line: int
+    led: bool = False
+    """A leader comes before it."""
+
+    @property
+    def middle(self) -> float:
+        return (self.box[1] + self.box[3]) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    label: tuple[_Chunk, ...]
+    value: _Chunk
+    led: bool
+
+    @property
+    def chunks(self) -> tuple[_Chunk, ...]:
+        return (*self.label, self.value)
+
+    @property
+    def box(self) -> Box:
+        return union_box(chunk.box for chunk in self.chunks)
+
+
+def with_pairs(
+    regions: Sequence[DetectedRegion], tables: Mapping[int, Table], lines: Sequence[TextLine], pixels: Pixels
+) -> tuple[list[DetectedRegion], dict[int, Table]]:
+    """Regions and tables with those of the rows of labels and numbers, whose lines leave the regions that had them.
+
+    Args:
+        regions: All regions of the page.
+        tables: Recognised tables by the index of their region.
+        lines: All lines of the page.
+        pixels: The page.
+
+    Returns:
+        The regions, and the tables by the index of their region. Rows with leaders are regions of contents, and single
+        rows text: the cells of their tables are their text.
+    """
+    members = lines_of_regions(regions, lines)
+    kept_apart = {i for i, region in enumerate(regions) if region.label in FORMULAS}
+    pictures = {id(line): i for i, region in enumerate(regions) if region.label in FIGURES for line in members[i]}
+    of_tables = {line: index for index, table in tables.items() for line in table.line_indices}
+    apart = {id(line) for index in kept_apart for line in members[index]}
+    free = [i for i, line in enumerate(lines) if id(line) not in apart and line.text.strip() and not is_vertical(line)]
+    if len(free) < PARSING.least_pairs or len(free) > PARSING.max_lines:
+        return list(regions), dict(tables)
+    height = median(lines[i].box[3] - lines[i].box[1] for i in free)
+    chunks = [chunk for i in free for chunk in _chunks(lines[i], i, height)]
+    columns = list(_columns(_pairs(chunks, pixels, height), chunks, height))
+    # A table that was found has its rows, but where it took a leader for a column.
+    given = {of_tables[chunk.line] for column in columns if not _is_led(column)
+             for pair in column for chunk in pair.chunks if chunk.line in of_tables}  # fmt: skip
+    # A picture that is mostly such rows is a receipt; a few of them are a legend.
+    paired = Counter(
+        pictures.get(id(lines[i]), -1) for i in {c.line for column in columns for p in column for c in p.chunks}
+    )
+    shown = {i for i in set(pictures.values()) if paired[i] < PARSING.pairs_of_picture * len(members[i])}
+    runs: list[list[_Pair]] = []
+    for column in columns:
+        own = [
+            pair
+            for pair in column
+            if not any(of_tables.get(chunk.line, -1) in given for chunk in pair.chunks)
+            and not any(pictures.get(id(lines[chunk.line]), -1) in shown for chunk in pair.chunks)
+        ]
+        runs += _runs(own, chunks, height) if len(own) >= PARSING.least_pairs else []
+    if not runs:
+        return list(regions), dict(tables)
+    replaced = {of_tables[chunk.line] for run in runs for pair in run for chunk in pair.chunks
+                if chunk.line in of_tables}  # fmt: skip
+    replaced |= set(pictures.values()) - shown
+    kept_apart |= shown
+    taken = {chunk.line for run in runs for pair in run for chunk in pair.chunks}
+    boxes = [union_box(pair.box for pair in run) for run in runs]
+    index_of = {id(line): i for i, line in enumerate(lines)}
+    kept: list[DetectedRegion] = []
+    found: dict[int, Table] = {}
+    for index, region in enumerate(regions):
+        own_lines = [index_of[id(line)] for line in members[index]]
+        if index in replaced or (index not in tables and index not in kept_apart and taken.intersection(own_lines)):
+            label = Label.TEXT if index in replaced else region.label
+            rest = [lines[i] for i in own_lines if i not in taken]
+            kept += [replace(region, label=label, box=box, polygon=None) for box in _parts(rest, boxes)]
+        else:
+            if index in tables:
+                found[len(kept)] = tables[index]
+            kept.append(region)
+    for run, box in zip(runs, boxes, strict=True):
+        led, single = _is_led(run), len(run) == 1
+        found[len(kept)] = _table(run)
+        label = Label.CONTENT if led else Label.TEXT if single else Label.TABLE
+        kept.append(DetectedRegion(box=box, label=label, score=None, source=SOURCE))
+    return kept, found
+
+
+def text_of(table: Table, label: Label) -> str:
+    """The rows of a table that stands for contents, or for a line of text."""
+    between = " … " if label is Label.CONTENT else " "
+    return "\n".join(between.join(text for text in row if text) for row in table.grid())
+
+
+def _is_led(run: Sequence[_Pair]) -> bool:
+    return 2 * sum(pair.led for pair in run) > len(run)
+
+
+def _parts(lines: Sequence[TextLine], boxes: Sequence[Box]) -> list[Box]:
+    """The boxes of what is left of a region, above, between and below the rows that left it."""
+
+    def above(line: TextLine) -> int:
+        return sum(box[3] < (line.box[1] + line.box[3]) / 2 for box in boxes)
+
+    ordered = sorted(lines, key=above)
+    return [union_box(line.box for line in part) for _, part in groupby(ordered, key=above)]
+
+
+def _table(run: Sequence[_Pair]) -> Table:
+    cells = []
+    for row, pair in enumerate(run):
+        label = " ".join(chunk.text for chunk in pair.label)
+        texts = (label, pair.value.text)  # the first row is the head, as of all tables of text
+        cells += [Cell(row=row, column=column, text=text, header=not row) for column, text in enumerate(texts)]
+    lines = {chunk.line for pair in run for chunk in pair.chunks}
+    return replace(build_table(cells, lines), method="text")
+
+
+def _chunks(line: TextLine, index: int, height: float) -> list[_Chunk]:
+    """A line cut at leaders and at wide gaps between its words."""
+    if not line.words or len(line.words) == 1:
+        return _at_leaders(line.text.strip(), line.box, index)
+    groups = [[line.words[0]]]
+    for left, word in pairwise(line.words):
+        if word.box[0] - left.box[2] > PARSING.pair_gap * height:
+            groups.append([])
+        groups[-1].append(word)
+    if len(groups) == 1:
+        return _at_leaders(line.text.strip(), line.box, index)
+    boxes = [union_box(word.box for word in group) for group in groups]
+    texts = [" ".join(word.text for word in group) for group in groups]
+    return [chunk for text, box in zip(texts, boxes, strict=True) for chunk in _at_leaders(text, box, index)]
+
+
+def _at_leaders(text: str, box: Box, index: int) -> list[_Chunk]:
+    """Text before and behind leaders, as wide as its share of the characters."""
+    chunks: list[_Chunk] = []
+    x1, y1, x2, y2 = box
+    width, start, led = (x2 - x1) / max(1, len(text)), 0, False
+    for match in [*_LEADER.finditer(text), None]:
+        end = match.start() if match else len(text)
+        part = text[start:end].strip()
+        if any(map(str.isalnum, part)):
+            right = x2 if match is None else x1 + end * width
+            left = max(x1, x2 - 0.6 * (y2 - y1) * len(part)) if led and match is None else x1 + start * width
+            chunks.append(_Chunk(part, (left, y1, right, y2), index, led))
+        led = led or match is not None
+        start = match.end() if match else len(text)
+    if not chunks and led:
+        chunks.append(_Chunk("", box, index, True))
+    return chunks
+
+
+def _pairs(chunks: Sequence[_Chunk], pixels: Pixels, height: float) -> list[_Pair]:
+    """What may be labels with their numbers: rows of nothing else."""
+    pairs: list[_Pair] = []
+    doubtful: list[tuple[float, list[_Pair]]] = []
+    for row in _rows(chunks):
+        label: list[_Chunk] = []
+        own: list[_Pair] = []
+        led = False
+        for chunk in row:
+            led = led or chunk.led
+            if not chunk.text:
+                continue
+            gap = chunk.box[0] - label[-1].box[2] if label else 0.0
+            if label and gap > PARSING.pair_gap * height and not led:
+                led = _has_leader(pixels, (label[-1].box[2], chunk.box[0]), (label[-1].box, chunk.box))
+            if label and (led or gap > PARSING.pair_gap * height):
+                if not _is_value(chunk.text, led=led):
+                    own, label = [], []
+                    break
+                own.append(_Pair(tuple(label), chunk, led))
+                label, led = [], False
+            else:
+                label.append(chunk)
+        if not label:
+            pairs += own
+        elif own:
+            doubtful.append((label[0].box[0], own))
+    # What stands behind a number is a remark, or in a second column of such rows where their labels begin.
+    begins = [pair.label[0].box[0] for pair in pairs]
+    for start, own in doubtful:
+        if sum(abs(start - other) < PARSING.pair_edge * height for other in begins) > 1:
+            pairs += own
+    return pairs
+
+
+def _rows(chunks: Iterable[_Chunk]) -> list[list[_Chunk]]:
+    """Chunks on one level, from the left."""
+    rows: list[list[_Chunk]] = []
+    for chunk in sorted(chunks, key=lambda chunk: chunk.middle):
+        last = rows[-1] if rows else []
+        low = min(other.box[3] - other.box[1] for other in (*last, chunk))
+        level = bool(last) and abs(chunk.middle - float(np.mean([other.middle for other in last]))) < 0.5 * low
+        if level and not any(min(chunk.box[2], o.box[2]) - max(chunk.box[0], o.box[0]) > 0.5 * low for o in last):
+            last.append(chunk)
+        else:
+            rows.append([chunk])
+    return [sorted(row, key=lambda chunk: chunk.box[0]) for row in rows]
+
+
+def _is_value(text: str, *, led: bool) -> bool:
+    if _EQUATION.fullmatch(text):
+        return False
+    return bool(_NUMBER.fullmatch(text)) or (led and bool(_ROMAN.fullmatch(text)))
+
+
+def _has_leader(pixels: Pixels, ends: tuple[float, float], boxes: tuple[Box, Box]) -> bool:
+    """Whether what is drawn between a label and its number is dots on the baseline alone."""
+    x1, x2 = (int(x) for x in ends)
+    y1, y2 = int(min(box[1] for box in boxes)), int(max(box[3] for box in boxes))
+    shown = pixels[max(0, y1) : y2, max(0, x1) : x2].min(axis=2)
+    if not shown.size:
+        return False
+    ink = shown < np.median(shown) - PARSING.leader_contrast
+    rows = np.flatnonzero(ink.sum(axis=1) > 1)
+    columns = np.flatnonzero(np.diff(ink.any(axis=0).astype(np.int8)) == 1)
+    if not len(rows) or len(columns) < PARSING.leader_dots:
+        return False
+    # A skewed leader is as high as its slope lets it be; letters are higher.
+    return bool(rows[-1] - rows[0] < PARSING.leader_height * (y2 - y1))
+
+
+def _columns(pairs: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
+    """Pairs whose numbers end below each other, where few other lines reach between labels and numbers."""
+    grouped: defaultdict[int, list[_Pair]] = defaultdict(list)
+    ends: list[float] = []
+    for pair in sorted(pairs, key=lambda pair: pair.value.box[2]):
+        if not ends or pair.value.box[2] - ends[-1] > PARSING.pair_edge * height:
+            ends.append(pair.value.box[2])
+        grouped[len(ends)].append(pair)
+        ends[-1] = pair.value.box[2]
+    for column in grouped.values():
+        if len(column) < PARSING.least_pairs:
+            continue
+        column.sort(key=lambda pair: pair.value.middle)
+        own = {(chunk.line, chunk.text) for pair in column for chunk in pair.chunks}
+        left, right = (float(np.median([pair.value.box[side] for pair in column])) for side in (0, 2))
+        top, bottom = column[0].box[1], column[-1].box[3]
+        crossing = sum(
+            top < chunk.middle < bottom and chunk.box[0] < left < right - height < chunk.box[2]
+            for chunk in chunks
+            if (chunk.line, chunk.text) not in own
+        )
+        if crossing <= PARSING.pairs_crossed * len(column):
+            yield column
+
+
+def _runs(column: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) -> list[list[_Pair]]:
+    """A column cut where something else stands between two rows."""
+    own = {(chunk.line, chunk.text) for pair in column for chunk in pair.chunks}
+    left = min(pair.box[0] for pair in column)
+    right = max(pair.box[2] for pair in column)
+    others = [chunk for chunk in chunks if chunk.text and (chunk.line, chunk.text) not in own
+              and chunk.box[0] < right and chunk.box[2] > left]  # fmt: skip
+    runs = [[column[0]]]
+    for above, below in pairwise(column):
+        if any(above.value.middle < chunk.middle < below.value.middle for chunk in others):
+            runs.append([])
+        runs[-1].append(below)
+    return runs

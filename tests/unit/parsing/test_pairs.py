@@ -1,0 +1,130 @@
+"""Rows of labels and numbers among the lines of a page."""
+
+import cv2
+import numpy as np
+import pytest
+
+from pagemill.document.labels import Label
+from pagemill.document.page import TextLine
+from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.pairs import text_of, with_pairs
+from pagemill.tables.table import Table
+
+GOODS = (("番茄", "9.48"), ("2 x 17,660", "35,320"), ("奶酪", "29.70"), ("合计", "1,258.77"))
+LEFT, RIGHT = 50, 520
+
+
+def blank() -> np.ndarray:
+    return np.full((900, 600, 3), 255, np.uint8)
+
+
+def line(text: str, x1: float, y: float, x2: float | None = None) -> TextLine:
+    """A line 30 pixels high, of characters 15 wide; it ends at the second place where there is one."""
+    width = 15 * len(text)
+    x1, x2 = (x1, x1 + width) if x2 is None else (x2 - width, x2)
+    return TextLine(text=text, box=(x1, y, x2, y + 30), engine="drawn")
+
+
+def pairs_of(goods: tuple[tuple[str, str], ...] = GOODS, top: float = 150.0, pitch: float = 38.0) -> list[TextLine]:
+    lines = [line(label, LEFT, top + pitch * row) for row, (label, _) in enumerate(goods)]
+    return lines + [line(value, 0, top + pitch * row + 7, RIGHT) for row, (_, value) in enumerate(goods)]
+
+
+def columns_of(lines: list[TextLine], label: Label = Label.TEXT) -> list[DetectedRegion]:
+    """What a layout model makes of rows: a column of labels and one of numbers."""
+    boxes = ((LEFT - 5, 140, 300, 400), (380, 140, RIGHT + 5, 400))
+    return [DetectedRegion(box=box, label=label, score=0.8, source="onnx") for box in boxes if lines]
+
+
+def found_in(
+    lines: list[TextLine], regions: list[DetectedRegion], pixels: np.ndarray | None = None
+) -> list[tuple[Label, list[list[str]]]]:
+    kept, tables = with_pairs(regions, {}, lines, blank() if pixels is None else pixels)
+    assert all(kept[index].source == "pairs" for index in tables)
+    return [(kept[index].label, table.grid()) for index, table in tables.items()]
+
+
+def test_columns_of_labels_and_numbers_are_rows() -> None:
+    lines = pairs_of()
+    kept, tables = with_pairs(columns_of(lines), {}, lines, blank())
+    assert [region.label for region in kept] == [Label.TABLE]
+    assert tables[0].grid() == [list(pair) for pair in GOODS]
+    assert set(tables[0].line_indices) == set(range(len(lines)))
+
+
+def test_what_stands_between_rows_cuts_them_and_keeps_its_region() -> None:
+    lines = [*pairs_of(), *pairs_of(GOODS[:1], top=400), line("主菜", LEFT, 330)]
+    region = DetectedRegion(box=(LEFT, 140, RIGHT, 440), label=Label.TEXT, score=0.8, source="onnx")
+    kept, tables = with_pairs([region], {}, lines, blank())
+    assert [region.label for region in kept] == [Label.TEXT, Label.TABLE, Label.TEXT]
+    assert kept[0].box == lines[-1].box
+    assert text_of(tables[2], Label.TEXT) == "番茄 9.48"
+
+
+def test_dots_between_label_and_number_make_contents() -> None:
+    pixels = blank()
+    lines = pairs_of(tuple((label, str(page)) for page, (label, _) in enumerate(GOODS, start=7)))
+    for row in range(len(GOODS)):
+        for x in range(230, 480, 12):
+            cv2.circle(pixels, (x, int(150 + 38 * row + 26)), 2, (0, 0, 0), -1)
+    ((label, grid),) = found_in(lines, columns_of(lines), pixels)
+    assert (label, grid[0]) == (Label.CONTENT, ["番茄", "7"])
+
+
+def test_leaders_that_were_read_are_cut_off() -> None:
+    lines = [
+        line(f"{label} ......... {page}", LEFT, 150 + 38 * page, RIGHT) for page, label in enumerate("ABCD", start=1)
+    ]
+    ((label, grid),) = found_in(lines, [])
+    assert (label, grid) == (Label.CONTENT, [["A", "1"], ["B", "2"], ["C", "3"], ["D", "4"]])
+
+
+@pytest.mark.parametrize(
+    "goods",
+    [
+        GOODS[:2],
+        tuple((label, f"({number})") for number, (label, _) in enumerate(GOODS, start=1)),  # of equations
+        tuple((label, "in progress") for label, _ in GOODS),
+    ],
+)
+def test_too_few_and_what_is_no_number_stay(goods: tuple[tuple[str, str], ...]) -> None:
+    lines = pairs_of(goods)
+    assert found_in(lines, columns_of(lines)) == []
+
+
+def test_tables_of_three_columns_stay() -> None:
+    lines = pairs_of()
+    three = [*lines, *(line("many", 250, 150 + 38 * row) for row in range(len(GOODS)))]
+    assert found_in(three, columns_of(three)) == []
+
+
+def test_a_heading_in_a_second_column_is_no_remark() -> None:
+    def moved(lines: list[TextLine]) -> list[TextLine]:
+        boxes = [(x1 + 550, y1, x2 + 550, y2) for x1, y1, x2, y2 in (each.box for each in lines)]
+        return [TextLine(text=each.text, box=box) for each, box in zip(lines, boxes, strict=True)]
+
+    left, right = pairs_of(GOODS[:3]), moved([*pairs_of(GOODS[:3]), line("后食", LEFT, 150 + 38 * 3)])
+    lines = [*left, *right, *pairs_of(GOODS[3:], top=150 + 38 * 3)]
+    found = found_in(lines, [], np.full((900, 1200, 3), 255, np.uint8))
+    assert [len(grid) for _, grid in found] == [4, 3]
+
+
+def test_a_picture_of_rows_alone_is_rows_and_one_with_a_legend_stays() -> None:
+    lines = pairs_of()
+    region = DetectedRegion(box=(0, 100, 600, 900), label=Label.IMAGE, score=0.8, source="onnx")
+    kept, _ = with_pairs([region], {}, lines, blank())
+    assert [each.label for each in kept] == [Label.TABLE]
+    drawing = [*lines, *(line("axis", 60 + 120 * x, 500 + 60 * y) for x in range(4) for y in range(2))]
+    assert with_pairs([region], {}, drawing, blank()) == ([region], {})
+
+
+def test_lines_across_stay_lines_of_text() -> None:
+    lines = [*pairs_of(), *(line("x" * 33, LEFT, 150 + 38 * row + 19) for row in range(len(GOODS)))]
+    assert found_in(lines, []) == []
+
+
+def test_a_table_that_was_found_stays() -> None:
+    lines = pairs_of()
+    region = DetectedRegion(box=(LEFT, 140, RIGHT, 340), label=Label.TABLE, score=0.9, source="onnx")
+    table = Table(cells=(), rows=4, columns=2, line_indices=tuple(range(len(lines))))
+    assert with_pairs([region], {0: table}, lines, blank()) == ([region], {0: table})
